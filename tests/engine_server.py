@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, Self
+
+from unrender.gateway.backends.connection import Connection
 
 Said = Sequence[bytes | float]
 """Bytes as they go out, and pauses in seconds."""
@@ -72,3 +76,23 @@ def events(*items: Any, done: bool = True) -> bytes:
     """Return server-sent events."""
     frames = [f"data: {json.dumps(item, ensure_ascii=False)}\n\n" for item in items]
     return "".join([*frames, "data: [DONE]\n\n" if done else ""]).encode()
+
+
+class Scripted(Connection):
+    """A connection over which these parts come, without a socket, and this JSON from other paths."""
+
+    def __init__(self, parts: Sequence[bytes] = (), others: Mapping[str, Any] | None = None) -> None:
+        super().__init__("http://engine")
+        self.parts = parts
+        self.others = others or {}
+
+    @asynccontextmanager
+    async def _request(self, method: str, path: str, *_: Any) -> AsyncGenerator[Any, None]:
+        async def parts() -> AsyncGenerator[bytes, None]:
+            for part in self.parts:
+                yield part
+
+        async def read() -> bytes:
+            return json.dumps(self.others.get(path, {})).encode()
+
+        yield SimpleNamespace(content=SimpleNamespace(iter_any=parts), close=lambda: None, read=read)

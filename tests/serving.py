@@ -10,6 +10,7 @@ from typing import Any
 import anthropic
 import httpx2
 import openai
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
 from unrender import ChatTemplate
@@ -83,6 +84,16 @@ def browser(application: Any) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=application), base_url="http://gateway")
 
 
+def posted(application: Any, path: str, **how: Any) -> httpx2.Response:
+    """Send one request with a body to a gateway in this process, and return the answer."""
+
+    async def run() -> httpx2.Response:
+        async with browser(application) as client:
+            return await client.post(path, **how)
+
+    return asyncio.run(run())
+
+
 def openai_client(application: Any) -> openai.AsyncOpenAI:
     """Return OpenAI's client, which validates strictly."""
     return openai.AsyncOpenAI(
@@ -103,6 +114,12 @@ def anthropic_client(application: Any) -> anthropic.AsyncAnthropic:
         max_retries=0,
         _strict_response_validation=True,
     )
+
+
+def metric(text: str, name: str, **labels: str) -> float | None:
+    """Return the number with these labels among metrics in Prometheus' text form; None where there is none."""
+    samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+    return next((sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)), None)
 
 
 def chunked(text: str, size: int) -> Iterable[str]:

@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from unrender.masks import AssistantMask, assistant_mask
     from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
     from unrender.parser.completions import ChoiceStream, Completion, Usage, deltas, finish_reason
+    from unrender.parser.message import message_of
     from unrender.parser.streaming import Parser, Span
+    from unrender.rendering.loading import LoadedTemplates
     from unrender.rendering.media import Media
     from unrender.turn import Turn
 
@@ -75,6 +77,7 @@ __all__ = [
     "FormatWarning",
     "GrammarError",
     "Injection",
+    "LoadedTemplates",
     "Malformed",
     "MalformedOutput",
     "Media",
@@ -106,6 +109,7 @@ __all__ = [
     "declared_format",
     "deltas",
     "finish_reason",
+    "message_of",
 ]
 
 _MODULES = MappingProxyType(
@@ -147,7 +151,9 @@ _MODULES = MappingProxyType(
             "ToolCallStarted",
         ),
         "unrender.parser.completions": ("ChoiceStream", "Completion", "Usage", "deltas", "finish_reason"),
+        "unrender.parser.message": ("message_of",),
         "unrender.parser.streaming": ("Parser", "Span"),
+        "unrender.rendering.loading": ("LoadedTemplates",),
         "unrender.machine.policy": ("CallRelease", "CallsInReasoning", "Policy", "UndeclaredReasoning", "UnknownTools"),
     }
 )

@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+__all__ = ["DIALECTS", "Matcher", "masked_scores", "matcher_factory", "preferred_library"]
 from unrender.cache import kept
 
 DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
@@ -33,7 +34,7 @@ class Matcher(Protocol):
         ...
 
 
-def installed() -> str:
+def preferred_library() -> str:
     """Return the library that is used by default; "" when none is installed."""
     return next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
 
@@ -49,7 +50,7 @@ def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], 
     return _LIBRARIES[library](tokenizer, max(size, len(tokenizer)))
 
 
-def masked(matcher: Matcher, scores: Any) -> Any:
+def masked_scores(matcher: Matcher, scores: Any) -> Any:
     """Return the scores with minus infinity for every token that may not come next."""
     flags = _flags(matcher.bits().to(scores.device), scores.shape[-1])
     return scores.masked_fill(~flags, -float("inf"))

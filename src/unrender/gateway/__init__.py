@@ -1,19 +1,25 @@
 """Serves OpenAI's and Anthropic's APIs in front of any engine that completes text, for any chat template.
 
-Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it.
+In come requests over HTTP; out go answers, streamed or whole. A request takes this way:
+`http` (bytes → JSON) → `surfaces` (JSON → an `Ask`) → `answers` (an `Ask` → a prompt and a grammar) → `backends` (a prompt → pieces
+of text) → `answers` (pieces → events) → `surfaces` (events → frames) → `http` (frames → bytes).
+`http/exchange.py` leads one request all the way; open it first. `routes` makes the application, `serve` runs it, `config` reads its
+settings. `gateway` and `models` hold what requests share; `record`, `metrics`, `telemetry` and `logs` say what happened.
 
+Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it.
 Rules: model text never gives an error of the server's. No parameter is ignored silently. Nothing is kept between requests.
+Of unrender only public names are imported.
 """
 
 from __future__ import annotations
 
+from unrender.gateway.answers.promises import Calls
+from unrender.gateway.answers.turns import Constrain, Turns
 from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError, EngineGrammar, Job, Piece
 from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.models import Model
-from unrender.gateway.promises import Calls
 from unrender.gateway.routes import app
-from unrender.gateway.turns import Constrain, Turns
 
 __all__ = [
     "Backend",

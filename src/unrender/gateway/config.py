@@ -11,33 +11,34 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from unrender.chat_template import ChatTemplate
-from unrender.dialects.matchers import DIALECTS
+from pydantic import Field
+
+from unrender import ChatTemplate, LoadedTemplates
+from unrender.gateway.answers.promises import Calls
+from unrender.gateway.answers.turns import Constrain, Turns
 from unrender.gateway.backends.backend import Backend, EngineError
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
 from unrender.gateway.backends.connection import Connection
-from unrender.gateway.backends.llama_cpp import start
+from unrender.gateway.backends.llama_cpp import SLOTS, start
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.ollama import Ollama
 from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import invalid
-from unrender.gateway.fields import Fields
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.models import ALL, Model
-from unrender.gateway.promises import Calls
-from unrender.gateway.turns import Constrain, Turns
-from unrender.rendering.loading import LoadedTemplates
+from unrender.gateway.schema import Name, Settings, texts, wrong
+from unrender.gateway.surfaces.surface import ReasoningField
 
-_MOST = 10_000
+Wait = Annotated[float, Field(ge=0.01, le=1e9)]
+"""Seconds."""
+Many = Field(max_length=10_000)
 """Models, keys and aliases in one file."""
-_LONG = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,161 @@ class Config:
     drain: float = 30.0
     described: tuple[Mapping[str, Any], ...] = ()
     """The settings of each model."""
+
+
+class _Secret(Settings):
+    """Settings with a key, or the name of the environment variable that holds it."""
+
+    key: str = ""
+    key_env: str | None = None
+
+    def secret(self, where: str) -> str:
+        """Return the key; "" where there is none."""
+        if self.key_env is None:
+            return self.key
+        if not os.environ.get(self.key_env):
+            raise invalid(f"{where}.key_env: the environment variable {self.key_env!r} is not set", param="key_env")
+        return os.environ[self.key_env]
+
+
+class _Key(_Secret):
+    models: str | Annotated[list[str], Many] | None = None
+
+
+class _Limits(Settings):
+    body: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    upload: Wait | None = None
+    streams: Annotated[int, Field(ge=0, le=10**9)] | None = None
+    stored: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    seconds: Wait | None = None
+    ping: Wait | None = None
+
+
+class _File(Settings):
+    models: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
+    keys: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
+    limits: dict[str, Any] = Field(default_factory=dict)
+    host: str | None = None
+    port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    drain: Annotated[float, Field(ge=0, le=1e9)] | None = None
+
+
+Made = tuple[Backend, Callable[[], ChatTemplate]]
+"""An engine, and what gives the template where none is named."""
+
+
+class _Model(Settings):
+    """What is said of every model."""
+
+    backend: str = ""
+    name: str = ""
+    template: str = ""
+    constrain: Annotated[Constrain, Field(strict=False)] = Constrain.ALWAYS
+    variables: dict[str, Any] = Field(default_factory=dict)
+    tool_format: str = "auto"
+    aliases: str | Annotated[list[str], Many] = ""
+    reasoning_field: ReasoningField = "reasoning_content"
+    calls: Annotated[Calls, Field(strict=False)] = Calls.CERTAIN
+    check: bool = False
+    probe: bool = True
+    attempts: Annotated[int, Field(ge=1, le=10)] = 2
+
+    def made(self, where: str) -> Made:
+        """Return the engine that the settings at a place describe."""
+        raise NotImplementedError
+
+
+class _Sampled(_Model):
+    rate: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+
+    def made(self, where: str) -> Made:  # noqa: ARG002
+        return Sampler(rate=self.rate), sampler_template
+
+
+class _Remote(_Model, _Secret):
+    """An engine at an address."""
+
+    url: str = ""
+    idle: Wait = 300.0
+
+    def connection(self, where: str) -> Connection:
+        """Return what speaks to the engine."""
+        if not self.url.startswith(("http://", "https://")):
+            raise wrong(f"{where}.url", "the engine's address, e.g. http://127.0.0.1:8080", self.url)
+        return Connection(self.url.rstrip("/").removesuffix("/v1"), key=self.secret(where), idle=self.idle)
+
+
+class _LlamaServer(_Remote):
+    def made(self, where: str) -> Made:
+        engine = LlamaServer(self.connection(where))
+        return engine, lambda: ChatTemplate(asyncio.run(_fetched(LlamaServer(self.connection(where)))))
+
+
+class _Named(_Remote):
+    """An engine that may have several models."""
+
+    engine_model: str = ""
+
+
+class _Vllm(_Named):
+    def made(self, where: str) -> Made:
+        return Completions(self.connection(where), VLLM, model=self.engine_model), _no_template
+
+
+class _OpenAI(_Named):
+    def made(self, where: str) -> Made:
+        return Completions(self.connection(where), PLAIN, model=self.engine_model), _no_template
+
+
+class _Sglang(_Remote):
+    def made(self, where: str) -> Made:
+        return SGLang(self.connection(where)), _no_template
+
+
+class _Ollama(_Named):
+    def made(self, where: str) -> Made:
+        if not self.engine_model:
+            raise wrong(f"{where}.engine_model", "the model's name at the engine", None)
+        return Ollama(self.connection(where), model=self.engine_model), _no_template
+
+
+class _Gguf(_Model):
+    path: Name
+    context: Annotated[int, Field(ge=0, le=10**9)] = 0
+    slots: Annotated[int, Field(ge=1, le=1024)] = SLOTS
+    threads: Annotated[int, Field(ge=0, le=1024)] = 0
+
+    def made(self, where: str) -> Made:  # noqa: ARG002
+        url, process = start(self.path, context=self.context, slots=self.slots, threads=self.threads)
+        return LlamaServer(Connection(url), process=process), lambda: ChatTemplate.from_file(self.path)
+
+
+class _Transformers(_Model):
+    path: Name
+    device: str = ""
+    masks: Literal["", "llguidance", "xgrammar"] = ""
+
+    def made(self, where: str) -> Made:  # noqa: ARG002
+        engine = load(self.path, device=self.device, masks=self.masks)
+        return engine, lambda: ChatTemplate.from_pretrained(self.path)
+
+
+BACKENDS: Mapping[str, type[_Model]] = {
+    "sampler": _Sampled,
+    "llama-server": _LlamaServer,
+    "gguf": _Gguf,
+    "transformers": _Transformers,
+    "vllm": _Vllm,
+    "sglang": _Sglang,
+    "openai": _OpenAI,
+    "ollama": _Ollama,
+}
+_MEANT: Mapping[str, str] = {
+    "model": "`template` (whose chat template to use), `engine_model` (its name at the engine), or `path` (weights to load)",
+    "base_url": "`url`",
+    "api_key": "`key` or `key_env`",
+}
+"""Settings under the names that others give them; what a model lacks for want of them would be said first."""
 
 
 def read_file(path: str, before: Config | None = None) -> Config:
@@ -70,68 +226,56 @@ def read_file(path: str, before: Config | None = None) -> Config:
 
 def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
     """Read settings that are already parsed, as `read_file` does. Raises `Failure` that names the wrong setting."""
-    fields = Fields(settings)
-    described = tuple(fields.items("models", _MOST))
+    file = _File.read(settings)
+    # A model whose settings are the same stays the same object, with its engine's connections and its grammars.
     known = list(zip(before.described, before.models, strict=True)) if before else []
     models = tuple(
-        next((model for entry, model in known if entry == one), None) or read_model(Fields(one, f"models[{i}]"))
-        for i, one in enumerate(described)
+        next((model for entry, model in known if entry == one), None) or _model(one, f"models[{i}]")
+        for i, one in enumerate(file.models)
     )
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
-    _named_once(models)
-    config = Config(
+    _check_names(models)
+    limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
+    names = frozenset(model.name for model in models)
+    where = file.model_dump(include={"host", "port", "drain"}, exclude_none=True)
+    return Config(
         models=models,
-        described=described,
-        limits=_limits(fields.inside("limits")),
-        keys=_keys(fields, frozenset(model.name for model in models)),
-        **_given(
-            host=fields.text("host"), port=fields.integer("port", 0, 65535), drain=fields.number("drain", 0, _LONG)
-        ),
+        described=tuple(file.models),
+        limits=GatewayLimits(**limits),
+        keys=_keys(file.keys, names),
+        **where,
     )
-    _all_read(fields)
-    return config
 
 
-def read_model(fields: Fields) -> Model:
-    """Return the model that the settings describe, and load its template."""
+def _model(entry: Mapping[str, Any], where: str) -> Model:
+    """Return the model that the settings at a place describe, and load its template."""
+    # Said before anything else is missed: with `base_url` for `url`, the first complaint would be that `url` is missing.
     for other, meant in _MEANT.items():
-        if fields.any(other) is not None:
-            raise invalid(f"{fields.place(other)}: not a setting; expected {meant}", param=other)
-    kind = fields.word("backend", *BACKENDS) or "sampler"
-    template, name = fields.text("template"), fields.text("name")
-    backend, own = BACKENDS[kind](fields)
-    loaded = ChatTemplate.from_pretrained(template) if template else own()
-    turns = Turns(
-        template=loaded,
-        constrain=Constrain(fields.word("constrain", *Constrain) or Constrain.ALWAYS),
-        variables=dict(fields.inside("variables").all()),
-        tool_format=fields.text("tool_format") or "auto",
-    )
-    model = Model(
-        name=name or kind,
-        turns=turns,
+        if other in entry:
+            raise invalid(f"{where}.{other}: not a setting; expected {meant}", param=other)
+    kind = entry.get("backend", "sampler")
+    if kind not in BACKENDS:
+        raise wrong(f"{where}.backend", f"one of {list(BACKENDS)}", kind)
+    said = BACKENDS[kind].read(entry, where)
+    backend, own = said.made(where)
+    template = ChatTemplate.from_pretrained(said.template) if said.template else own()
+    return Model(
+        name=said.name or kind,
+        turns=Turns(
+            template=template, constrain=said.constrain, variables=said.variables, tool_format=said.tool_format
+        ),
         backend=backend,
-        aliases=fields.texts("aliases", _MOST),
-        reasoning_field=fields.word("reasoning_field", "reasoning_content", "reasoning") or "reasoning_content",
-        calls=Calls(fields.word("calls", *Calls) or Calls.CERTAIN),
-        check=fields.flag("check"),
-        probes=fields.flag("probe", default=True),
-        **_given(attempts=fields.integer("attempts", 1, 10)),
+        aliases=texts(said.aliases),
+        reasoning_field=said.reasoning_field,
+        calls=said.calls,
+        check=said.check,
+        probes=said.probe,
+        attempts=said.attempts,
     )
-    _all_read(fields)
-    return model
 
 
-_MEANT: Mapping[str, str] = {
-    "model": "`template` (whose chat template to use), `engine_model` (its name at the engine), or `path` (weights to load)",
-    "base_url": "`url`",
-    "api_key": "`key` or `key_env`",
-}
-"""Settings under the names that others give them; what a model lacks for want of them would be said first."""
-
-
-def _named_once(models: Sequence[Model]) -> None:
+def _check_names(models: Sequence[Model]) -> None:
     """Raise `Failure` where two models answer to one name: the second would be hidden."""
     owners: dict[str, int] = {}
     for i, model in enumerate(models):
@@ -140,40 +284,6 @@ def _named_once(models: Sequence[Model]) -> None:
             if first != i:
                 said = f"expected a name of its own, found {name!r:.80}, as models[{first}] is called"
                 raise invalid(f"models[{i}]: {said}", param=f"models[{i}].name")
-
-
-Made = tuple[Backend, Callable[[], ChatTemplate]]
-"""An engine, and what gives the template where none is named."""
-
-
-def _sampler(fields: Fields) -> Made:
-    return Sampler(**_given(rate=fields.number("rate", 0, _LONG))), sampler_template
-
-
-def _llama_server(fields: Fields) -> Made:
-    connection = _connection(fields)
-    return LlamaServer(connection()), lambda: ChatTemplate(asyncio.run(_fetched(LlamaServer(connection()))))
-
-
-def _gguf(fields: Fields) -> Made:
-    path, place = fields.text("path"), fields.place("path")
-    if not path:
-        raise invalid(f"{place}: expected a GGUF file, found none", param=place)
-    sizes = _given(
-        context=fields.integer("context", 0, 10**9),
-        slots=fields.integer("slots", 1, 1024),
-        threads=fields.integer("threads", 0, 1024),
-    )
-    url, process = start(path, **sizes)
-    return LlamaServer(Connection(url), process=process), lambda: ChatTemplate.from_file(path)
-
-
-def _transformers(fields: Fields) -> Made:
-    path, place = fields.text("path"), fields.place("path")
-    if not path:
-        raise invalid(f"{place}: expected a model's directory or hub id, found none", param=place)
-    engine = load(path, device=fields.text("device") or "", masks=fields.word("masks", *DIALECTS) or "")
-    return engine, lambda: ChatTemplate.from_pretrained(path)
 
 
 async def _fetched(engine: LlamaServer) -> LoadedTemplates:
@@ -186,38 +296,6 @@ async def _fetched(engine: LlamaServer) -> LoadedTemplates:
         await engine.close()
 
 
-def _vllm(fields: Fields) -> Made:
-    return Completions(_connection(fields)(), VLLM, model=fields.text("engine_model") or ""), _no_template
-
-
-def _openai(fields: Fields) -> Made:
-    return Completions(_connection(fields)(), PLAIN, model=fields.text("engine_model") or ""), _no_template
-
-
-def _sglang(fields: Fields) -> Made:
-    return SGLang(_connection(fields)()), _no_template
-
-
-def _ollama(fields: Fields) -> Made:
-    connection, model = _connection(fields), fields.text("engine_model")
-    if not model:
-        place = fields.place("engine_model")
-        raise invalid(f"{place}: expected the model's name at the engine, found none", param=place)
-    return Ollama(connection(), model=model), _no_template
-
-
-BACKENDS: Mapping[str, Callable[[Fields], Made]] = {
-    "sampler": _sampler,
-    "llama-server": _llama_server,
-    "gguf": _gguf,
-    "transformers": _transformers,
-    "vllm": _vllm,
-    "sglang": _sglang,
-    "openai": _openai,
-    "ollama": _ollama,
-}
-
-
 def sampler_template() -> ChatTemplate:
     """Return the template for a gateway without a model."""
     source = files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8")
@@ -225,77 +303,25 @@ def sampler_template() -> ChatTemplate:
 
 
 def _no_template() -> ChatTemplate:
-    raise invalid(
-        "template: expected a model directory, a file or a hub id, since this engine tells none", param="template"
-    )
+    said = "template: expected a model directory, a file or a hub id, since this engine tells none"
+    raise invalid(said, param="template")
 
 
-def _connection(fields: Fields) -> Callable[[], Connection]:
-    url, key, idle = fields.text("url"), _secret(fields), _given(idle=fields.number("idle", 0.01, _LONG))
-    if not url or not url.startswith(("http://", "https://")):
-        place = fields.place("url")
-        raise invalid(f"{place}: expected the engine's address, e.g. http://127.0.0.1:8080, found {url!r}", param=place)
-    return lambda: Connection(url.rstrip("/").removesuffix("/v1"), key=key, **idle)
-
-
-def _secret(fields: Fields) -> str:
-    """Take `key`, or the environment variable that `key_env` names."""
-    key, name = fields.text("key"), fields.text("key_env")
-    if name is None:
-        return key or ""
-    if not os.environ.get(name):
-        raise invalid(f"{fields.place('key_env')}: the environment variable {name!r} is not set", param="key_env")
-    return os.environ[name]
-
-
-def _limits(fields: Fields) -> GatewayLimits:
-    limits = GatewayLimits(
-        **_given(
-            body=fields.integer("body", 1, 10**12),
-            upload=fields.number("upload", 0.01, _LONG),
-            streams=fields.integer("streams", 0, 10**9),
-            stored=fields.integer("stored", 0, 10**12),
-            seconds=fields.number("seconds", 0.01, _LONG),
-            ping=fields.number("ping", 0.01, _LONG),
-        )
-    )
-    _all_read(fields)
-    return limits
-
-
-def _keys(fields: Fields, names: frozenset[str]) -> Keys:
+def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:
     """Read who may use what; a setting that would open everything, or nothing, by mistake is an error."""
     found: dict[str, frozenset[str]] = {}
-    for i, entry in enumerate(fields.items("keys", _MOST)):
-        key = Fields(entry, f"keys[{i}]")
-        secret = _secret(key)
+    for i, entry in enumerate(entries):
+        where = f"keys[{i}]"
+        key = _Key.read(entry, where)
+        secret, opened = key.secret(where), texts(key.models)
         if not secret:
-            raise invalid(f"{key.where}: expected a `key` or a `key_env`, found neither", param=key.where)
+            raise invalid(f"{where}: expected a `key` or a `key_env`, found neither", param=where)
         if secret in found:
-            raise invalid(f"{key.where}: expected a key of its own, found that of another entry", param=key.where)
-        found[secret] = _opened(key, names)
-        _all_read(key)
+            raise invalid(f"{where}: expected a key of its own, found that of another entry", param=where)
+        place = f"{where}.models"
+        if key.models is not None and not opened:
+            raise invalid(f'{place}: expected names of models, found none; "*" is all of them', param=place)
+        if unknown := sorted(set(opened) - names - ALL):
+            raise wrong(place, f"some of {sorted(names)}", unknown[0])
+        found[secret] = frozenset(opened) or ALL
     return Keys(models=found)
-
-
-def _opened(key: Fields, names: frozenset[str]) -> frozenset[str]:
-    """Return the names of the models that a key opens; without the setting, all."""
-    place, listed = key.place("models"), key.any("models")
-    opened = key.texts("models", _MOST)
-    if listed is not None and not opened:
-        raise invalid(f'{place}: expected names of models, found none; "*" is all of them', param=place)
-    if unknown := sorted(set(opened) - names - ALL):
-        raise invalid(f"{place}: expected some of {sorted(names)}, found {unknown[0]!r:.80}", param=place)
-    return frozenset(opened) or ALL
-
-
-def _all_read(fields: Fields) -> None:
-    if left := fields.left():
-        near = get_close_matches(left[0].rpartition(".")[2], fields.taken, 1)
-        hint = f"; did you mean {fields.place(near[0])!r}?" if near else ""
-        raise invalid(f"{left[0]}: not a setting{hint}", param=left[0])
-
-
-def _given(**settings: Any) -> dict[str, Any]:
-    """Return the settings that are there."""
-    return {name: value for name, value in settings.items() if value is not None}

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from unrender import Turn
+from unrender.gateway.answers.probes import Findings, probe, without_first
+from unrender.gateway.answers.promises import Calls
+from unrender.gateway.answers.turns import Turns
 from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError
 from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.probes import Findings, probe, without_first
-from unrender.gateway.promises import Calls
-from unrender.gateway.turns import Turns
-from unrender.turn import Turn
+from unrender.gateway.surfaces.surface import ReasoningField
 
 _CHARACTERS = 4
 """Characters of a token, roughly."""
@@ -28,7 +29,7 @@ class Model:
     backend: Backend
     aliases: tuple[str, ...] = ()
     """Other names for it; "*" for every name that nobody else has."""
-    reasoning_field: str = "reasoning_content"
+    reasoning_field: ReasoningField = "reasoning_content"
     attempts: int = 2
     """How often a job is sent to the engine, at most, before anything has come back."""
     calls: Calls = Calls.CERTAIN
@@ -43,6 +44,7 @@ class Model:
     @property
     def capabilities(self) -> EngineCapabilities:
         """What the engine supports, as far as its claims were confirmed by a try."""
+        # What an engine says of itself is believed until a try has shown otherwise.
         stated = self.backend.capabilities
         return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
 
@@ -99,6 +101,7 @@ class Models:
 
     async def retire(self, kept: Sequence[Model] = ()) -> None:
         """Wait until all answers are out, and let go of the engines of all models but those `kept`."""
+        # Set here, not before: most gateways never wait for silence.
         self.idle = asyncio.Event()
         if self.active:
             await self.idle.wait()

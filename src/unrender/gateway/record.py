@@ -1,4 +1,4 @@
-"""Counts, logs and traces one request: names, times and numbers, never its content."""
+"""Counts and logs one request: names, times and numbers, never its content."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from unrender import Usage
 from unrender.gateway.metrics import Metrics, reading
 
 if TYPE_CHECKING:
-    from unrender.gateway.answer import Answer
-    from unrender.gateway.telemetry import Span
-    from unrender.gateway.turns import Prepared
-    from unrender.parser.completions import Usage
+    from unrender.gateway.answers.answer import Answer
+    from unrender.gateway.answers.turns import Prepared
 
 _log = logging.getLogger("unrender.gateway.requests")
 
@@ -34,7 +33,6 @@ class Record:
     """Why it was refused before there was an answer, in a word."""
     trace: str = ""
     """The id of the trace that it is part of."""
-    span: Span | None = None
     begun: float = field(default_factory=time.monotonic)
     prepared: Prepared | None = None
     framed_after: float | None = None
@@ -48,43 +46,43 @@ class Record:
         """Note that the answer was cancelled: `by` says who did not wait for it."""
         self.outcome, self.cancelled_by = "cancelled", by
 
-    def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> None:
-        """Count the request, end its span, and write its line of JSON to the log."""
+    def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> float:
+        """Count the request, and write its line of JSON to the log; returns the seconds that it took."""
         seconds = time.monotonic() - self.begun
         self._time(metrics, seconds)
-        metrics.requests.add(self.surface, self.model, self.outcome)
+        metrics.requests.labels(self.surface, self.model, self.outcome).inc()
         if self.cancelled_by:
-            metrics.cancellations.add(self.surface, self.cancelled_by)
+            metrics.cancellations.labels(self.surface, self.cancelled_by).inc()
         if self.rejected:
-            metrics.rejections.add(self.rejected)
+            metrics.rejections.labels(self.rejected).inc()
         if answer is not None:
             self._count(metrics, answer)
-        if self.span is not None:
-            self.span.end(self, seconds, answer)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", json.dumps(self._line(request_id, seconds, usage_of(answer))))
+        return seconds
 
     def _time(self, metrics: Metrics, seconds: float) -> None:
         where = (self.surface, self.model)
-        metrics.request.observe(seconds, *where)
+        metrics.request.labels(*where).observe(seconds)
         if self.prepared is not None:
-            metrics.prompt.observe(self.prepared.prompt_seconds, *where)
+            metrics.prompt.labels(*where).observe(self.prepared.prompt_seconds)
             if self.prepared.grammar_seconds is not None:
-                metrics.grammar.observe(self.prepared.grammar_seconds, *where)
+                metrics.grammar.labels(*where).observe(self.prepared.grammar_seconds)
         if self.framed_after is not None:
-            metrics.first.observe(self.framed_after, *where)
+            metrics.first.labels(*where).observe(self.framed_after)
 
     def _count(self, metrics: Metrics, answer: Answer) -> None:
+        # A 400 from an engine that was given a grammar is nearly always for the grammar.
         refused = bool(answer.prepared.grammar) and self.outcome == "invalid"
-        metrics.grammars.add(self.model, "refused" if refused else answer.prepared.grammar_result)
+        metrics.grammars.labels(self.model, "refused" if refused else answer.prepared.grammar_result).inc()
         for kind in answer.errors:
-            metrics.engine_errors.add(self.model, kind)
+            metrics.engine_errors.labels(self.model, kind).inc()
         usage = usage_of(answer)
         if usage is not None:
             metrics.count_usage(self.model, usage)
         if self.outcome == "ok":
             for choice in answer.choices:
-                metrics.answers.add(self.model, reading(choice.outcome, choice.broken))
+                metrics.answers.labels(self.model, reading(choice.outcome, choice.broken)).inc()
 
     def _line(self, request_id: str, seconds: float, usage: Usage | None) -> dict[str, object]:
         return {

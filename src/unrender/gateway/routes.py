@@ -14,14 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unrender.gateway.body import Gone
-from unrender.gateway.exchange import Endpoint
 from unrender.gateway.failure import STATUSES, Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
+from unrender.gateway.http.body import Gone
+from unrender.gateway.http.paths import Paths, answered
 from unrender.gateway.models import Model, Models
-from unrender.gateway.openapi import Path
-from unrender.gateway.own import Own, answered
-from unrender.gateway.paths import listed
 from unrender.gateway.surfaces import chat, messages
 
 if TYPE_CHECKING:
@@ -43,27 +40,21 @@ def app(
     needs the extra `otel`.
     """
     gateway = Gateway(models=Models(models), limits=limits or GatewayLimits(), keys=keys or Keys(), telemetry=telemetry)
-    own = Own(gateway)
+    paths = Paths(gateway)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await asyncio.gather(*(model.turns.warm_up() for model in gateway.models))
-        for model, problem in zip(gateway.models, await own.problems(), strict=True):
+        for model, problem in zip(gateway.models, await paths.problems(), strict=True):
             _log.info("%s: %s", model.name, problem or f"ready, {model.backend.capabilities}")
         yield
         await gateway.models.retire()
 
-    own.paths = listed(gateway, own)
-    routes = [Route(path.path, _keyed(path, own), methods=[path.method]) for path in own.paths]
+    routes = [Route(path.path, path.endpoint, methods=[path.method]) for path in paths.all]
     handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused, Gone: _left, Exception: _defect}
     application = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     application.state.gateway = gateway
     return application
-
-
-def _keyed(path: Path, own: Own) -> Any:
-    """Return what answers a path, with a look at the key first; an `Exchange` looks itself, since it counts refusals."""
-    return path.endpoint if path.open or isinstance(path.endpoint, Endpoint) else own.keyed(path.endpoint)
 
 
 async def _left(_: Request, __: Exception) -> Response:

@@ -1,98 +1,96 @@
-"""Derives the JSON Schema of a request from the function that reads it.
+"""Reads JSON from outside into pydantic models: mistakes are named by their place, and what nobody heeds is listed.
 
-Strategy: the reader is run on fields of no real request: they note what is asked of them, and answer as if nothing were there.
-So the description cannot say anything but what is read.
+Null counts as absent in every field, as OpenAI's clients mean it.
+
+>>> class Pair(Object):
+...     n: Annotated[int, Field(ge=1, le=16), Whole] | None = None
+>>> list(Pair.read({"n": 2, "top_k": 5, "user": None}).unheeded())
+['top_k']
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, ClassVar, Self
 
-from unrender.gateway.fields import Fields
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
-Schema = dict[str, Any]
+from unrender.gateway.failure import Failure, invalid
 
-
-class Recorder(Fields):
-    """Fields that note their types in `schema`. `given` holds values that the reader cannot do without."""
-
-    __slots__ = ("_forms", "schema")
-
-    def __init__(self, forms: Mapping[str, Schema], where: str = "", given: Mapping[str, Any] | None = None) -> None:
-        super().__init__(given or {}, where)
-        self._forms = forms
-        self.schema: Schema = {"type": "object", "properties": {}}
-
-    def any(self, name: str) -> Any:
-        """Note a field of any type; if its form is known from elsewhere, note that form."""
-        self._note(name, self._forms.get(self.place(name), {}))
-        return super().any(name)
-
-    def word(self, name: str, *words: str) -> str | None:
-        """Note a field that is one of some words."""
-        self._note(name, {"enum": [*words, None]})
-        return super().word(name, *words)
-
-    def integer(self, name: str, low: int, high: int) -> int | None:
-        """Note an integer and its range."""
-        self._note(name, {"type": ["integer", "null"], "minimum": low, "maximum": high})
-        return super().integer(name, low, high)
-
-    def number(self, name: str, low: float, high: float) -> float | None:
-        """Note a number and its range."""
-        self._note(name, {"type": ["number", "null"], "minimum": low, "maximum": high})
-        return super().number(name, low, high)
-
-    def items(self, name: str, most: int) -> list[Any]:
-        """Note a list."""
-        inner = self._forms.get(f"{self.place(name)}[]", {})
-        self._note(name, {"type": ["array", "null"], "maxItems": most, "items": inner})
-        return super().items(name, most)
-
-    def inside(self, name: str) -> Fields:
-        """Note that a field is an object; return a recorder for the fields inside it."""
-        inner = Recorder(self._forms, self.place(name))
-        inner.schema["type"] = ["object", "null"]
-        self._note(name, inner.schema)
-        return inner
-
-    def texts(self, name: str, most: int) -> tuple[str, ...]:
-        """Note a string or a list of strings."""
-        listed = {"type": "array", "maxItems": most, "items": {"type": "string"}}
-        self._note(name, {"anyOf": [{"type": ["string", "null"]}, listed]})
-        return super().texts(name, most)
-
-    def refuse(self, **reasons: str) -> None:
-        """Note the fields that must not be there."""
-        for name, why in reasons.items():
-            self._note(name, {"type": "null", "description": why})
-
-    def without_effect(self, **values: Any) -> None:
-        """Note fields that have no effect."""
-        for name in values:
-            self._note(name, {})
-
-    def typed(self, name: str, kind: type[Any], expected: str) -> Any:
-        """Note a field of the type `kind`."""
-        self._note(name, {"type": [_TYPES[kind], "null"]})
-        return super().typed(name, kind, expected)
-
-    def _note(self, name: str, schema: Schema) -> None:
-        """Note a field; what is said first, and most exactly, is kept."""
-        self.schema["properties"].setdefault(name, schema)
+_NOTHING = object()
+Name = Annotated[str, Field(min_length=1)]
+Whole = BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
+"""Takes `1.0` for an integer, as JSON Schema does."""
 
 
-_TYPES = {str: "string", bool: "boolean", list: "array"}
+class Object(BaseModel):
+    """A JSON object. What no field reads is kept for `unheeded`."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    neutral: ClassVar[Mapping[str, Any]] = {}
+    """Names that no field reads → the values that ask for nothing."""
+
+    @classmethod
+    def read(cls, value: Any, where: str = "") -> Self:
+        """Return the model of the object at a place. Raises `Failure` that names the wrong field."""
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)]
+            # For `content: [{"text": 5}]` pydantic says that it is no string, and that `content[0].text` is none; the second helps.
+            raise max(found, key=_depth) from None  # of several forms, the one that was meant is wrong deepest inside
+
+    def unheeded(self, where: str = "") -> Iterator[str]:
+        """Yield the places of what has no effect, here and in the objects that fields hold."""
+        for name in type(self).model_fields:
+            if isinstance(inner := getattr(self, name), Object):
+                yield from inner.unheeded(f"{where}{name}.")
+        for name, value in (self.model_extra or {}).items():
+            if value is not None and self.neutral.get(name, _NOTHING) != value:
+                yield f"{where}{name}"
 
 
-def schema_of(
-    read: Callable[[Any], object], forms: Mapping[str, Schema], given: Mapping[str, Any] | None = None
-) -> Schema:
-    """Return the schema of the requests that `read` reads.
+class Settings(Object):
+    """An object of the operator's, in which a name that no field reads is a mistake."""
 
-    `forms` are the schemas, by place, of the parts that `read` passes on unread.
-    """
-    recorder = Recorder(forms, given=given)
-    read(recorder)
-    return recorder.schema
+    model_config = ConfigDict(extra="forbid")
+
+
+def wrong(where: str, expected: str, found: Any) -> Failure:
+    """Return the failure of a field with the wrong value."""
+    return invalid(f"{where}: expected {expected}, found {found!r:.80}", param=where)
+
+
+def texts(value: str | list[str] | None) -> tuple[str, ...]:
+    """Return the texts of a field that is one text or a list. Empty ones are left out."""
+    return tuple(filter(None, [value] if isinstance(value, str) else value or ()))
+
+
+def _depth(failure: Failure) -> int:
+    return (failure.param or "").count(".") + (failure.param or "").count("[")
+
+
+_WORDS = {"missing": "a value", "model_type": "an object", "none_required": "none"}
+
+
+def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> Failure:
+    """Return what is wrong in words, with its place: pydantic's, without the steps that name a form and no field."""
+    place, kind, steps = where, error["type"], error["loc"]
+    # ("messages", 0, "content", "list[Block]", 2, "text") names a form among the fields: what is not in the value is
+    # left out, and the place is `messages[0].content[2].text`.
+    for step in steps:
+        if isinstance(value, list) and isinstance(step, int) and step < len(value):
+            place, value = f"{place}[{step}]", value[step]
+        elif isinstance(value, Mapping) and (step in value or (kind == "missing" and step == steps[-1])):
+            place, value = f"{place}.{step}" if place else str(step), value.get(step)
+    if kind == "extra_forbidden":
+        near = get_close_matches(str(steps[-1]), cls.model_fields, 1)
+        hint = f"; did you mean {f'{where}.{near[0]}' if where else near[0]!r}?" if near else ""
+        return invalid(f"{place}: not a setting{hint}", param=place)
+    if kind == "none_required":
+        return invalid(f"{place}: {cls.model_fields[str(steps[0])].description}", param=place)
+    said = error["msg"].replace("Input should be ", "a number " if "_than" in kind else "")
+    said = said.replace("List should have ", "").replace(" after validation", "")
+    return wrong(place or "body", _WORDS.get(kind, said), value)

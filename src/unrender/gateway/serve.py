@@ -20,11 +20,11 @@ from typing import Any
 
 import uvicorn
 
-from unrender.errors import UnrenderError
+from unrender import UnrenderError
 from unrender.gateway.config import Config
-from unrender.gateway.door import Door
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import Gateway
+from unrender.gateway.http.door import Door
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -73,6 +73,7 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain at the first signal; end at once at the second."""
+        # Uvicorn would stop listening at once; balancers need `/ready` to say no for a moment, and streams to end.
         if self._gateway.draining:
             super().handle_exit(sig, frame)
         self._gateway.draining = True
@@ -90,6 +91,7 @@ def listeners(host: str, port: int) -> list[socket.socket]:
     found: list[socket.socket] = []
     try:
         known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # "localhost" is two addresses on most machines, and clients try one or the other first.
         for family, address in dict.fromkeys((family, address) for family, _, _, _, address in known):
             found.append(socket.create_server(address, family=family, backlog=_BACKLOG))
     except OSError as error:

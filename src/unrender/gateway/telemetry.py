@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
+from unrender import __version__
 from unrender.gateway.record import Record, usage_of
-from unrender.version import __version__
 
 if TYPE_CHECKING:
-    from unrender.gateway.answer import Answer
+    from unrender.gateway.answers.answer import Answer
 
 SCOPE = "unrender.gateway"
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -71,7 +71,7 @@ class Span:
             told["error.type"] = record.outcome
             self._span.set_status(Status(StatusCode.ERROR, record.outcome))
         self._span.update_name(f"chat {record.model}".strip())
-        self._span.set_attributes({**told, **_asked(answer), **_answered(record, answer)})
+        self._span.set_attributes({**told, **_request_attributes(answer), **_response_attributes(record, answer)})
         self._span.end()
         self._measure(record, seconds, answer, told)
 
@@ -81,11 +81,12 @@ class Span:
         if record.framed_after is None:
             return
         telemetry.first.record(record.framed_after, told)
+        # The first token's time is `time_to_first_token`; the rest is shared by the others.
         if usage is not None and usage.completion_tokens > 1:
             telemetry.each.record((seconds - record.framed_after) / (usage.completion_tokens - 1), told)
 
 
-def _asked(answer: Answer | None) -> dict[str, Any]:
+def _request_attributes(answer: Answer | None) -> dict[str, Any]:
     if answer is None:
         return {}
     ask = answer.ask
@@ -99,7 +100,7 @@ def _asked(answer: Answer | None) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _answered(record: Record, answer: Answer | None) -> dict[str, Any]:
+def _response_attributes(record: Record, answer: Answer | None) -> dict[str, Any]:
     usage = usage_of(answer)
     if answer is None or usage is None:
         return {}

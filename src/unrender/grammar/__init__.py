@@ -36,6 +36,7 @@ from unrender.grammar.combinators import (
     until,
     zero_or_more,
 )
+from unrender.grammar.conformance import conforms, unsupported_keywords
 from unrender.nodes import Grammar, Node, Role
 from unrender.schema.references import bundled
 
@@ -50,6 +51,7 @@ __all__ = [
     "call_id",
     "chars",
     "choice",
+    "conforms",
     "content",
     "cut",
     "end",
@@ -71,6 +73,7 @@ __all__ = [
     "space",
     "tag",
     "tool_call",
+    "unsupported_keywords",
     "until",
     "zero_or_more",
 ]

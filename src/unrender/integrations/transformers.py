@@ -19,14 +19,8 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
-from unrender.chat_template import ChatTemplate
-from unrender.dialects.matchers import DIALECTS, Matcher, installed, masked, matcher_factory
-from unrender.errors import GrammarError, TemplateError
-from unrender.machine.events import Event
-from unrender.messages.wire import Message
-from unrender.parser.streaming import Parser
-from unrender.rendering.loading import LoadedTemplates
-from unrender.turn import Turn
+from unrender import ChatTemplate, Event, GrammarError, LoadedTemplates, Message, Parser, TemplateError, Turn
+from unrender.dialects.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 
 _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
 """How output has to be decoded: markers are special tokens, and every space counts."""
@@ -118,7 +112,7 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     processor serves one call of `generate`. Raises `GrammarError` when neither library is installed, and when the
     answer cannot be written as a grammar. `generate` raises it when the library refuses the grammar.
     """
-    chosen = library or installed()
+    chosen = library or preferred_library()
     if chosen not in DIALECTS:
         raise GrammarError(f"library: expected one of {', '.join(DIALECTS)}, installed, found {chosen or 'neither'!r}")
     text = json.dumps(turn.structural_tag()) if DIALECTS[chosen] == "structural_tag" else turn.lark()
@@ -188,7 +182,8 @@ class _Constrained:
             self._rows = [*map(_taken, self._rows, input_ids[:, -1].tolist())]
         self._length = length
         allowed = [
-            row if matcher is None else masked(matcher, row) for matcher, row in zip(self._rows, scores, strict=True)
+            row if matcher is None else masked_scores(matcher, row)
+            for matcher, row in zip(self._rows, scores, strict=True)
         ]
         return importlib.import_module("torch").stack(allowed)
 

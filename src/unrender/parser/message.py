@@ -18,6 +18,17 @@ from unrender.messages.wire import CallStatus, Message, ToolCall
 from unrender.nodes import Role
 
 
+def message_of(events: Iterable[Event]) -> Message:
+    """Return the message that events add up to.
+
+    >>> message_of([ContentText("It "), ContentText("rains.")]).content
+    'It rains.'
+    """
+    fold = MessageFold()
+    fold.add(events)
+    return fold.message
+
+
 class MessageFold:
     """Adds events up to the message so far. Each event costs the same, however long the message is."""
 

@@ -76,7 +76,7 @@ def test_engines_are_made():
     ("settings", "said"),
     [
         ({}, "models: expected at least one"),
-        ({"models": 1}, "models: expected a list"),
+        ({"models": 1}, "models: expected a valid list, found 1"),
         ({"models": [{"backend": "tgi"}]}, "models[0].backend: expected one of"),
         ({"models": [{"backend": "vllm"}]}, "models[0].url: expected the engine's address"),
         ({"models": [{"backend": "vllm", "url": "file:///etc"}]}, "models[0].url"),
@@ -100,7 +100,7 @@ def test_engines_are_made():
         ({"models": [{"name": "a"}], "keys": [{"key": "k", "models": ["b"]}]}, "expected some of ['a'], found 'b'"),
         ({"models": [{"name": "a"}], "keys": [{"key": "k", "model": "a"}]}, "did you mean 'keys[0].models'?"),
         ({"models": [{}], "keys": [{"key": "k"}, {"key": "k", "models": "sampler"}]}, "keys[1]: expected a key of its"),
-        ({"models": [{}], "port": 70000}, "port: expected an integer"),
+        ({"models": [{}], "port": 70000}, "port: expected a number less than or equal to 65535, found 70000"),
         ({"models": [{"backend": "llama-server", "url": "http://127.0.0.1:9"}]}, "cannot be reached"),
     ],
 )

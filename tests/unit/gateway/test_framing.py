@@ -8,7 +8,7 @@ import h11
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unrender.gateway.framing import Framing
+from unrender.gateway.http.framing import Framing
 from unrender.limits import LONGEST_HEAD_OF_REQUEST, MOST_HEADERS
 
 VALUES = st.text("ab,;= \t\x80é", max_size=6).map(lambda text: text.strip(" \t"))

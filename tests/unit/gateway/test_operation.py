@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import logging
-import re
 from dataclasses import replace
 
 import pytest
@@ -17,14 +16,14 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from serving import HELLO, TOOL, Told, browser, served
+from serving import CALL, HELLO, TOOL, Told, browser, metric, served
 
+from unrender import Usage
 from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Keys, Piece
 from unrender.gateway.config import read
 from unrender.gateway.failure import invalid
 from unrender.gateway.logs import write
 from unrender.gateway.telemetry import Telemetry
-from unrender.parser.completions import Usage
 
 SECRET = "a word that nobody may log"
 CHAT = "/v1/chat/completions"
@@ -41,6 +40,49 @@ async def counted(engine, *requests, **settings):
         return (await client.get("/metrics")).text
 
 
+def test_requests_tokens_and_times_are_counted():
+    """A request counts with its outcome, its tokens by kind, and its times."""
+    usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
+
+    text = asyncio.run(counted(Told(["<think>\nx\n</think>\nHi", Piece("", 0, "stop", usage)])))
+
+    where = {"surface": "chat", "model": "m"}
+    assert metric(text, "unrender_requests_total", **where, outcome="ok") == 1
+    assert metric(text, "unrender_tokens_total", model="m", kind="prompt") == 9
+    assert metric(text, "unrender_tokens_total", model="m", kind="cached") == 5
+    assert metric(text, "unrender_request_seconds_count", **where) == 1
+    assert metric(text, "unrender_time_to_first_chunk_seconds_bucket", **where, le="+Inf") == 1
+    assert metric(text, "unrender_prompt_seconds_count", **where) == 1
+    assert metric(text, "unrender_streams") == 0
+    assert "_created" not in text
+
+
+def test_answers_are_counted_by_how_they_could_be_read():
+    """What was clean, malformed, cut off or empty is counted apart: a parser's health at a glance."""
+    expected = {
+        "clean": Told(CALL),
+        "malformed": Told('<tool_call>\n{"name": "get_weather", "arguments": nonsense}\n</tool_call>'),
+        "truncated": Told([CALL[:30], Piece("", 0, "length")]),
+        "empty": Told(""),
+    }
+
+    for reading, engine in expected.items():
+        text = asyncio.run(counted(engine, {"tools": [TOOL]}))
+        counts = {one: metric(text, "unrender_answers_total", model="m", reading=one) for one in expected}
+        assert {one for one, count in counts.items() if count} == {reading}
+
+
+def test_log_holds_no_word_of_what_was_said(caplog):
+    """The log has a line of JSON for each request, and nothing of the conversation or the answer."""
+    caplog.set_level(logging.DEBUG, "unrender.gateway")
+
+    asyncio.run(counted(Told(SECRET), {"messages": [{"role": "user", "content": SECRET}]}))
+
+    (record,) = [record for record in caplog.records if record.name == "unrender.gateway.requests"]
+    assert json.loads(record.getMessage())["outcome"] == "ok"
+    assert SECRET not in caplog.text
+
+
 def test_grammars_are_counted_by_what_became_of_them():
     """Built, found again, refused by the engine, not to be had, or not due: each counts apart."""
     engine = Told("Hi", capabilities=EngineCapabilities(dialect="structural_tag", seed=False))
@@ -49,10 +91,10 @@ def test_grammars_are_counted_by_what_became_of_them():
     due = {"tools": [TOOL], "tool_choice": "required"}
 
     def results(engine, *requests):
-        found = re.findall(
-            r'unrender_grammar_total\{model="m",result="(\w+)"\} (\d)', asyncio.run(counted(engine, *requests))
-        )
-        return {result: int(count) for result, count in found}
+        text = asyncio.run(counted(engine, *requests))
+        kinds = ("built", "cached", "relaxed", "unsupported", "refused", "none")
+        counts = {kind: metric(text, "unrender_grammar_total", model="m", result=kind) for kind in kinds}
+        return {kind: count for kind, count in counts.items() if count}
 
     assert results(engine, due, due, {}) == {"built": 1, "cached": 1, "none": 1}
     assert results(refusing, due) == {"refused": 1}
@@ -73,7 +115,9 @@ def test_engines_errors_are_counted_with_those_that_were_sent_again(error, kind)
     """Each failed job counts, also one that was sent again."""
     times = 2 if error.transient else 1
 
-    assert f'unrender_backend_errors_total{{model="m",kind="{kind}"}} {times}' in asyncio.run(counted(Told([error])))
+    text = asyncio.run(counted(Told([error])))
+
+    assert metric(text, "unrender_backend_errors_total", model="m", kind=kind) == times
 
 
 def test_rejections_are_counted_by_their_reason():
@@ -82,10 +126,11 @@ def test_rejections_are_counted_by_their_reason():
     full = asyncio.run(counted(Told("Hi"), limits=GatewayLimits(streams=0)))
     closed = asyncio.run(counted(Told("Hi"), keys=Keys(models={"k": frozenset("*")})))
 
-    assert 'unrender_rejections_total{reason="model_not_found"} 1' in text
-    assert 'unrender_rejections_total{reason="invalid"} 1' in text
-    assert 'unrender_rejections_total{reason="too_many_streams"} 1' in full
-    assert 'unrender_rejections_total{reason="invalid_api_key"} 1' in closed
+    assert metric(text, "unrender_rejections_total", reason="model_not_found") == 1
+    assert metric(text, "unrender_requests_total", surface="chat", model="", outcome="not_found") == 1
+    assert metric(text, "unrender_rejections_total", reason="invalid") == 1
+    assert metric(full, "unrender_rejections_total", reason="too_many_streams") == 1
+    assert metric(closed, "unrender_rejections_total", reason="invalid_api_key") == 1
     assert SECRET not in text
 
 
@@ -103,9 +148,12 @@ def test_cancellations_are_counted_by_who_broke_off():
             await settled(lambda: gateway.application.state.gateway.streams == 1)
             gateway.server.handle_exit(15, None)
             await asyncio.gather(beside, return_exceptions=True)
-            return gateway.application.state.gateway.metrics.cancellations.values
+            return gateway.application.state.gateway.metrics.text().decode()
 
-    assert asyncio.run(run()) == {("chat", "client"): 1, ("chat", "drain"): 1}
+    text = asyncio.run(run())
+
+    for by in ("client", "drain"):
+        assert metric(text, "unrender_cancellations_total", surface="chat", by=by) == 1
 
 
 def _bytes():

@@ -9,9 +9,8 @@ import logging
 import pytest
 from serving import HELLO, TOOL, browser
 
-from unrender.chat_template import ChatTemplate
+from unrender import ChatTemplate, Usage
 from unrender.gateway import EngineCapabilities, EngineError, Model, Piece, Turns, app
-from unrender.parser.completions import Usage
 
 SOURCE = """\
 {{- bos_token }}

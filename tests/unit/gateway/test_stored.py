@@ -12,7 +12,7 @@ from serving import CALL, WEATHER, Told, browser, openai_client, served
 
 from unrender.gateway import GatewayLimits, Keys
 from unrender.gateway.failure import Failure
-from unrender.gateway.stored import Stored
+from unrender.gateway.surfaces.stored import Stored
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FLAT = {"type": "function", "strict": False, **WEATHER}

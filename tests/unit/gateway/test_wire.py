@@ -141,7 +141,7 @@ def test_request_may_come_in_pieces(seconds):
 @pytest.mark.slow
 def test_half_a_head_is_not_waited_for(monkeypatch):
     """A head that does not come to its end in time is a 408; a connection over which nothing comes is closed."""
-    monkeypatch.setattr("unrender.gateway.door.HEAD_SECONDS", 0.3)
+    monkeypatch.setattr("unrender.gateway.http.door.HEAD_SECONDS", 0.3)
 
     late, silent = heard(HEAD.encode(), b"")[0]
 

@@ -11,33 +11,9 @@ from live import listening, request
 from serving import Told
 
 from unrender.gateway import EngineCapabilities, Keys
-from unrender.gateway.workers import Workers
+from unrender.gateway.answers.workers import Workers
 
 CHAT = "/v1/chat/completions"
-
-
-def test_clients_take_turns():
-    """A client that has asked for much is served piece by piece, and one that comes later after the next piece."""
-    done, begun, go = [], threading.Event(), threading.Event()
-
-    def work(name):
-        begun.set()
-        go.wait(10)
-        done.append(name)
-        return name
-
-    async def run():
-        workers = Workers(1, "test")
-        tasks = [asyncio.create_task(workers.run("a", partial(work, f"a{i}"))) for i in range(4)]
-        await asyncio.to_thread(begun.wait, 10)
-        tasks += [asyncio.create_task(workers.run("b", partial(work, f"b{i}"))) for i in range(2)]
-        tasks += [asyncio.create_task(workers.run("c", lambda: work("c0")))]
-        await asyncio.sleep(0)
-        go.set()
-        return await asyncio.gather(*tasks)
-
-    assert asyncio.run(run()) == ["a0", "a1", "a2", "a3", "b0", "b1", "c0"]
-    assert done == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
 
 
 def test_work_of_a_client_that_has_gone_is_not_begun():
@@ -63,21 +39,6 @@ def test_work_of_a_client_that_has_gone_is_not_begun():
 
     assert done == [0, 2]
     assert isinstance(found[2], asyncio.CancelledError)
-
-
-def test_errors_are_raised_where_they_are_waited_for():
-    """Work that fails fails for who asked for it alone."""
-
-    async def run():
-        workers = Workers(1, "test")
-        return await asyncio.gather(
-            workers.run("a", lambda: 1 // 0), workers.run("a", lambda: 5), return_exceptions=True
-        )
-
-    failed, five = asyncio.run(run())
-
-    assert isinstance(failed, ZeroDivisionError)
-    assert five == 5
 
 
 def tool(number, properties):

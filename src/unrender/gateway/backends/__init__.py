@@ -1,1 +1,9 @@
-"""Engines: each turns a prompt into pieces of text. They know no template and parse nothing."""
+"""Backends: the engines. Each turns a `Job`, which has a prompt, into pieces of text.
+
+`backend` says what an engine is; open it first. `connection` speaks HTTP with one, line by line, and holds what such engines have in
+common: `completions`, `llama_server`, `ollama`, `sglang`. `transformers` and `llama_cpp` run a model in this process; `sampler` has
+none, and draws answers at random.
+
+Rules: an engine knows no template and parses nothing. Whatever comes from one is a `Piece` or an `EngineError`, never another
+exception. Whoever closes the generator ends the engine's work.
+"""

@@ -6,9 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from unrender.dialects.triggers import Trigger
-from unrender.parser.completions import Usage
-from unrender.turn import Turn
+from unrender import Trigger, Turn, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from unrender import Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import Connection, checked, event, finished, number, objects, score, text_of
-from unrender.parser.completions import Usage
+from unrender.gateway.backends.connection import (
+    Connection,
+    HttpEngine,
+    Reader,
+    ending,
+    event,
+    number,
+    objects,
+    score,
+    text_of,
+)
 
-_PATH = "/v1/completions"
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
 
@@ -47,14 +55,16 @@ VLLM = Kind(
 )
 
 
-class Completions:
+class Completions(HttpEngine):
     """An engine that completes text. `model` is the model's name there; "" means the engine's first model."""
 
+    path = "/v1/completions"
+
     def __init__(self, connection: Connection, kind: Kind = PLAIN, *, model: str = "") -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._kind = kind
         self._model = model
-        self._where = connection.url + _PATH
+        self.health = kind.health
         self._context: int | None = None
         """Tokens that prompt and answer may have together, 0 where the engine does not say; None while nobody has asked."""
 
@@ -67,21 +77,20 @@ class Completions:
         dialect = "structural_tag" if self._kind.constrains else ""
         return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling)
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield what the engine writes."""
-        body = await self._body(job)
-        last: Piece | None = None
-        async with aclosing(self._connection.lines(_PATH, body, job.headers)) as lines:
-            async for line, more in lines:
-                data = event(line, self._where)
-                if data is None:
-                    if last is not None:
-                        return
-                    break
-                for piece in self._pieces(data, job.logprobs, more=more):
-                    last = piece if piece.finish else last
-                    yield piece
-        raise EngineError("the engine broke off before its last word", where=self._where)
+    def _reader(self, job: Job) -> Reader:
+        finished = False
+
+        def read(line: bytes, more: bool) -> tuple[list[Piece], bool]:
+            nonlocal finished
+            data = event(line, self._where)
+            # The usage comes after the piece with the finish reason, so that one is not the end; `[DONE]` is.
+            if data is None and not finished:
+                raise EngineError("the engine broke off before its last word", where=self._where)
+            pieces = [] if data is None else self._pieces(data, job.logprobs, more=more)
+            finished = finished or any(piece.finish for piece in pieces)
+            return pieces, data is None
+
+        return read
 
     async def _body(self, job: Job) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -107,8 +116,9 @@ class Completions:
         for choice in objects(data, "choices", self._where):
             if choice.get("finish_reason") == "abort":
                 raise EngineError("the engine gave the request up", where=self._where)
-            finish = finished(choice, "finish_reason", self._where)
+            finish = ending(choice, "finish_reason", self._where)
             text, ids = text_of(choice, "text", self._where), choice.get("token_ids")
+            # vLLM lists the ids of a piece; of others a piece counts as one token.
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
             found.append(Piece(text, tokens, finish, None, logprobs, more))
@@ -126,7 +136,7 @@ class Completions:
         """Ask for the model's name and its context; raises `EngineError` when there is no name."""
         where = f"{self._connection.url}/v1/models"
         try:
-            listed = objects(checked(await self._connection.json("GET", "/v1/models"), where), "data", where) or [{}]
+            listed = objects(await self._query("GET", "/v1/models"), "data", where) or [{}]
         except EngineError as error:
             if not self._model or error.status is None:
                 raise
@@ -141,6 +151,7 @@ class Completions:
         The engine takes null for 16, and refuses what does not fit. A token is at least one byte, so most prompts need no
         counting.
         """
+        # "Hi" is at most two tokens: where even that many fit beside the limit, nobody has to count.
         context = self._context or 0
         if job.limit is not None and (
             not context or job.limit + len(job.turn.prompt.encode(errors="replace")) <= context
@@ -155,15 +166,7 @@ class Completions:
         if not self._kind.tokenize:
             return None
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
-        return number(checked(await self._connection.json("POST", self._kind.tokenize, body), self._where), "count")
-
-    async def ready(self) -> str | None:
-        """Ask for its health."""
-        return await self._connection.problem(self._kind.health)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._connection.close()
+        return number(await self._query("POST", self._kind.tokenize, body), "count")
 
 
 def _usage(data: Mapping[str, Any]) -> Usage:

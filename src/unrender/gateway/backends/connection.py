@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import aiohttp
 
-from unrender.gateway.backends.backend import EngineError, scored
+from unrender.gateway.backends.backend import EngineError, Job, Piece, scored
 from unrender.limits import LONGEST_ENGINE_LINE
 
 _log = logging.getLogger("unrender.gateway")
@@ -27,6 +27,10 @@ _TRANSIENT = (502, 503, 504)
 _decode = json.JSONDecoder().raw_decode
 _QUICK = aiohttp.ClientTimeout(total=10)
 """For everything but generating."""
+
+
+Reader = Callable[[bytes, bool], tuple[list[Piece], bool]]
+"""A line, and whether the next is there already → its pieces, and whether it was the last word."""
 
 
 class Connection:
@@ -45,7 +49,8 @@ class Connection:
 
         With each line comes whether the next one is there already.
         """
-        async with self._asked("POST", path, body, headers, self._timeout) as response:
+        async with self._request("POST", path, body, headers, self._timeout) as response:
+            # A line may come in thousands of reads: joined at each of them, it would be copied as often.
             rest: list[bytes] = []  # of a line whose end has not come; joined once, however small its pieces are
             size, whole = 0, False
             try:
@@ -69,18 +74,19 @@ class Connection:
                 if size:
                     yield b"".join(rest), False
             finally:
+                # Closed, not given back to the pool: that is how an engine learns that nobody waits for the rest.
                 if not whole:
                     response.close()
 
     async def json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON of a short answer. Raises `EngineError`."""
-        async with self._asked(method, path, body, {}, _QUICK) as response:
+        async with self._request(method, path, body, {}, _QUICK) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
         """Return None when a path answers with a success, else what is wrong; the log says where."""
         try:
-            async with self._asked("GET", path, None, {}, _QUICK):
+            async with self._request("GET", path, None, {}, _QUICK):
                 return None
         except EngineError as error:
             _log.info("%s", error)
@@ -93,7 +99,7 @@ class Connection:
             self._session = None
 
     @asynccontextmanager
-    async def _asked(
+    async def _request(
         self,
         method: str,
         path: str,
@@ -102,6 +108,7 @@ class Connection:
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - it is the client's own
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         where = f"{self.url}{path}"
+        # Made here, and not with the connection: a session belongs to the loop that runs now.
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=False)
         begun = False
@@ -124,12 +131,58 @@ class Connection:
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
 
 
+class HttpEngine:
+    """An engine behind a connection: it is sent JSON, and read line by line up to its last word."""
+
+    path = ""
+    """Where jobs are sent."""
+    health = "/health"
+    """What answers with a success once the engine can."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._where: str = connection.url + self.path
+
+    async def _body(self, job: Job) -> dict[str, Any]:
+        """Return what is sent for a job."""
+        raise NotImplementedError
+
+    def _reader(self, job: Job) -> Reader:
+        """Return what reads the lines of one answer."""
+        raise NotImplementedError
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield what the engine writes."""
+        body, read = await self._body(job), self._reader(job)
+        async with aclosing(self._connection.lines(self.path, body, job.headers)) as lines:
+            async for line, more in lines:
+                pieces, last = read(line, more)
+                for piece in pieces:
+                    yield piece
+                if last:
+                    return
+        raise EngineError("the engine broke off before its last word", where=self._where)
+
+    async def _query(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the object that a path answers."""
+        return checked(await self._connection.json(method, path, body), f"{self._connection.url}{path}")
+
+    async def ready(self) -> str | None:
+        """Ask for its health."""
+        return await self._connection.problem(self.health)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connection.close()
+
+
 async def _sent(
     session: aiohttp.ClientSession, method: str, where: str, said: Mapping[str, Any]
 ) -> aiohttp.ClientResponse:
     """Send a request; at once again where a connection that was kept open turns out to be closed, as llama-server's are."""
     try:
         return await session.request(method, where, **said)
+    # There was no connection at all, so a second try would fail in the same way.
     except aiohttp.ClientConnectorError:
         raise
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
@@ -163,6 +216,7 @@ def checked(value: Any, where: str) -> Any:
     """Return `value` if it is an object. Raises `EngineError` when it is not one, or reports an error."""
     if not isinstance(value, dict):
         raise EngineError(f"expected an object, found {value!r:.80}", where=where)
+    # Some engines answer 200 and tell the error in the body.
     if value.get("error"):
         raise EngineError(_words(value), where=where, status=_status(value["error"]))
     return value
@@ -203,7 +257,7 @@ def objects(value: Any, name: str, where: str) -> list[Any]:
     return found or []
 
 
-def finished(value: Any, name: str, where: str) -> str | None:
+def ending(value: Any, name: str, where: str) -> str | None:
     """Return why an answer ended, "stop" or "length", as it is said under `name`; None while it goes on."""
     reason = text_of(value, name, where)
     return None if not reason else "length" if reason == "length" else "stop"

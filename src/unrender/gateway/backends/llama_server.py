@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from typing import Any
 
-from unrender.dialects.triggers import TriggerKind
-from unrender.errors import TemplateError
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import Connection, checked, event, number, objects, score, text_of
-from unrender.parser.completions import Usage
-from unrender.rendering.loading import LoadedTemplates
+from unrender import LoadedTemplates, TemplateError, TriggerKind, Usage
+from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, event, number, objects, score, text_of
 
-_PATH = "/completion"
 _SAMPLING = {
     "temperature": ("temperature", 1.0),
     "top_p": ("top_p", 1.0),
@@ -28,13 +23,14 @@ _TRIGGERS = {TriggerKind.WORD: 1, TriggerKind.PATTERN: 2}
 _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
-class LlamaServer:
+class LlamaServer(HttpEngine):
     """A llama-server. `process` keeps a server in this process alive."""
 
+    path = "/completion"
+
     def __init__(self, connection: Connection, *, process: Any = None) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._process = process
-        self._where = connection.url + _PATH
         self._bos: str | None = None
         """The token that the engine writes before every prompt; None while nobody has asked."""
 
@@ -46,7 +42,7 @@ class LlamaServer:
     async def templates(self) -> LoadedTemplates:
         """Return the chat template of the model that the engine has loaded. Raises `EngineError`, `TemplateError`."""
         where = f"{self._connection.url}/props"
-        props = checked(await self._connection.json("GET", "/props"), where)
+        props = await self._query("GET", "/props")
         source = text_of(props, "chat_template", where)
         if not source:
             raise TemplateError(f"{where}: the engine has no chat template; name one with --model")
@@ -55,17 +51,12 @@ class LlamaServer:
         bos, eos = (text_of(props, name, where) for name in ("bos_token", "eos_token"))
         return LoadedTemplates(sources=sources, bos_token=bos, eos_token=eos, origin=self._connection.url)
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield what the engine writes."""
-        body = _body(job, await self._prompt(job.turn.prompt))
-        async with aclosing(self._connection.lines(_PATH, body, job.headers)) as lines:
-            async for line, more in lines:
-                data = event(line, self._where)
-                if data:
-                    yield self._piece(data, job.logprobs, more=more)
-                    if data.get("stop"):
-                        return
-        raise EngineError("the engine broke off before its last word", where=self._where)
+    def _reader(self, job: Job) -> Reader:
+        def read(line: bytes, more: bool) -> tuple[list[Piece], bool]:
+            data = event(line, self._where)
+            return ([self._piece(data, job.logprobs, more=more)], bool(data.get("stop"))) if data else ([], False)
+
+        return read
 
     def _piece(self, data: Mapping[str, Any], top: int | None, *, more: bool) -> Piece:
         text = text_of(data, "content", self._where)
@@ -91,55 +82,45 @@ class LlamaServer:
     async def _prompt(self, prompt: str) -> str:
         """Return a prompt without the token that the engine writes before it anyway."""
         if self._bos is None:
+            # The tokens of nothing, with special ones, are the first token alone, where the engine adds one.
             probe = {"content": "", "add_special": True, "with_pieces": True}
-            tokens = checked(await self._connection.json("POST", "/tokenize", probe), self._where).get("tokens")
+            tokens = (await self._query("POST", "/tokenize", probe)).get("tokens")
             first = tokens[0] if tokens and isinstance(tokens, list) else {}
             piece = first.get("piece") if isinstance(first, dict) else None
             if first != {} and not isinstance(piece, str):
-                piece = text_of(
-                    checked(await self._connection.json("GET", "/props"), self._where), "bos_token", self._where
-                )
+                piece = text_of(await self._query("GET", "/props"), "bos_token", self._where)
             self._bos = piece or ""
         return prompt.removeprefix(self._bos)
 
     async def count(self, text: str) -> int | None:
         """Return the engine's own count."""
-        body = {"content": text, "add_special": False}
-        tokens = checked(await self._connection.json("POST", "/tokenize", body), self._where).get("tokens")
+        tokens = (await self._query("POST", "/tokenize", {"content": text, "add_special": False})).get("tokens")
         return len(tokens) if isinstance(tokens, list) else None
 
-    async def ready(self) -> str | None:
-        """Ask `/health`, which says no while the model is loading."""
-        return await self._connection.problem("/health")
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._connection.close()
-
-
-def _body(job: Job, prompt: str) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "prompt": prompt,
-        "stream": True,
-        "n_predict": -1 if job.limit is None else job.limit,
-        "stop": list(job.turn.stop),
-        "preserved_tokens": list(job.turn.preserved_tokens),
-        "cache_prompt": True,
-        "return_tokens": True,
-        **{theirs: job.sampling.get(ours, neutral) for ours, (theirs, neutral) in _SAMPLING.items()},
-    }
-    if job.seed is not None:
-        body["seed"] = job.seed % 2**32
-    if job.logprobs is not None:
-        body["n_probs"] = max(job.logprobs, 1)
-    if job.grammar is not None:
-        body["grammar"] = job.grammar.text
-        if job.grammar.triggers:
-            body["grammar_lazy"] = True
-            body["grammar_triggers"] = [
-                {"type": _TRIGGERS[trigger.kind], "value": trigger.value} for trigger in job.grammar.triggers
-            ]
-    return body
+    async def _body(self, job: Job) -> dict[str, Any]:
+        prompt = await self._prompt(job.turn.prompt)
+        body: dict[str, Any] = {
+            "prompt": prompt,
+            "stream": True,
+            "n_predict": -1 if job.limit is None else job.limit,
+            "stop": list(job.turn.stop),
+            "preserved_tokens": list(job.turn.preserved_tokens),
+            "cache_prompt": True,
+            "return_tokens": True,
+            **{theirs: job.sampling.get(ours, neutral) for ours, (theirs, neutral) in _SAMPLING.items()},
+        }
+        if job.seed is not None:
+            body["seed"] = job.seed % 2**32
+        if job.logprobs is not None:
+            body["n_probs"] = max(job.logprobs, 1)
+        if job.grammar is not None:
+            body["grammar"] = job.grammar.text
+            if job.grammar.triggers:
+                body["grammar_lazy"] = True
+                body["grammar_triggers"] = [
+                    {"type": _TRIGGERS[trigger.kind], "value": trigger.value} for trigger in job.grammar.triggers
+                ]
+        return body
 
 
 def _token(item: Mapping[str, Any], top: int, where: str) -> list[dict[str, Any]]:

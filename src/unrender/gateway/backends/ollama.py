@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import Connection, checked, number, parsed, text_of
-from unrender.parser.completions import Usage
+from unrender import Usage
+from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, checked, number, parsed, text_of
 
-_PATH = "/api/generate"
 _SAMPLING = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -24,38 +21,35 @@ _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "repeat_
 """The values that change nothing: the engine's own defaults are not OpenAI's."""
 
 
-class Ollama:
+class Ollama(HttpEngine):
     """An Ollama server; `model` is the model's name there."""
 
+    path = "/api/generate"
+    health = "/api/version"
+
     def __init__(self, connection: Connection, *, model: str) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._model = model
-        self._where = connection.url + _PATH
 
     @property
     def capabilities(self) -> EngineCapabilities:
         """No grammars."""
         return EngineCapabilities(sampling=frozenset(_SAMPLING))
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield what the engine writes."""
-        async with aclosing(self._connection.lines(_PATH, self._body(job), job.headers)) as lines:
-            async for line, more in lines:
-                if not line.strip():
-                    continue
-                data = checked(parsed(line, self._where), self._where)
-                text = text_of(data, "response", self._where)
-                if not data.get("done"):
-                    yield Piece(text, more=more)
-                    continue
-                usage = Usage(
-                    prompt_tokens=number(data, "prompt_eval_count"), completion_tokens=number(data, "eval_count")
-                )
-                yield Piece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)
-                return
-        raise EngineError("the engine broke off before its last word", where=self._where)
+    def _reader(self, _: Job) -> Reader:
+        def read(line: bytes, more: bool) -> tuple[list[Piece], bool]:
+            if not line.strip():
+                return [], False
+            data = checked(parsed(line, self._where), self._where)
+            text = text_of(data, "response", self._where)
+            if not data.get("done"):
+                return [Piece(text, more=more)], False
+            usage = Usage(prompt_tokens=number(data, "prompt_eval_count"), completion_tokens=number(data, "eval_count"))
+            return [Piece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)], True
 
-    def _body(self, job: Job) -> dict[str, Any]:
+        return read
+
+    async def _body(self, job: Job) -> dict[str, Any]:
         options: dict[str, Any] = {
             **_NEUTRAL,
             **{_SAMPLING[name]: value for name, value in job.sampling.items()},
@@ -69,11 +63,3 @@ class Ollama:
     async def count(self, text: str) -> int | None:  # noqa: ARG002
         """It does not tell."""
         return None
-
-    async def ready(self) -> str | None:
-        """Ask for its version."""
-        return await self._connection.problem("/api/version")
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._connection.close()

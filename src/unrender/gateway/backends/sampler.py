@@ -7,9 +7,8 @@ import re
 import secrets
 from collections.abc import AsyncGenerator
 
-from unrender.errors import GrammarError
+from unrender import GrammarError, Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.parser.completions import Usage
 
 _TOKEN = re.compile(r"\s?\w{1,6}|\s+|[^\w\s]", re.DOTALL)
 """What counts as a token; together they are the whole text."""
@@ -33,6 +32,7 @@ class Sampler:
             text = await asyncio.to_thread(job.turn.sample, seed)
         except GrammarError as error:
             raise EngineError(f"the sampler has no grammar for this request: {error}", status=400) from error
+        # The limit cuts the text off between pieces, as an engine would between tokens.
         tokens = _TOKEN.findall(text)
         cut_off = job.limit is not None and len(tokens) > job.limit
         kept = tokens[: job.limit]

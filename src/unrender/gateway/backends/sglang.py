@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from typing import Any
 
+from unrender import Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import Connection, checked, event, number, score, text_of
-from unrender.parser.completions import Usage
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, checked, event, number, score, text_of
 
-_PATH = "/generate"
 _SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
 )
@@ -18,12 +16,13 @@ _HALF = "\ufffd"
 """The character that replaces an unfinished one at the end of a text."""
 
 
-class SGLang:
+class SGLang(HttpEngine):
     """An SGLang server."""
 
+    path = "/generate"
+
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._where = connection.url + _PATH
+        super().__init__(connection)
         self._incremental: bool | None = None
         """Whether a frame holds only what is new; None while nobody has asked."""
 
@@ -32,32 +31,28 @@ class SGLang:
         """Structural tags, and log probabilities."""
         return EngineCapabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING)
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield what is new in what the engine writes."""
-        await self._learn()
-        text, tokens, length = "", 0, 0
+    def _reader(self, job: Job) -> Reader:
+        tokens = length = 0
         told = _Told(job.logprobs, cumulative=not self._incremental)
-        async with aclosing(self._connection.lines(_PATH, request_body(job), job.headers)) as lines:
-            async for line, more in lines:
-                data = event(line, self._where)
-                if not data:
-                    continue
-                finish = _finish(data)
-                text = text_of(data, "text", self._where)
-                if not self._incremental:
-                    text, length = _new(text, length, last=finish is not None)
-                now = number(data, "meta_info", "completion_tokens")
-                if finish in ("abort", "error"):
-                    raise EngineError("the engine gave the request up", where=self._where)
-                usage, logprobs = _usage(data) if finish else None, told.beside(text, data)
-                ended = None if finish is None else "length" if finish == "length" else "stop"
-                yield Piece(text, max(now - tokens, 0), ended, usage, logprobs, more)
-                tokens = now
-                if finish:
-                    return
-        raise EngineError("the engine broke off before its last word", where=self._where)
 
-    async def _learn(self) -> None:
+        def read(line: bytes, more: bool) -> tuple[list[Piece], bool]:
+            nonlocal tokens, length
+            data = event(line, self._where)
+            if not data:
+                return [], False
+            finish, text = _finish(data), text_of(data, "text", self._where)
+            if not self._incremental:
+                text, length = _new(text, length, last=finish is not None)
+            before, tokens = tokens, number(data, "meta_info", "completion_tokens")
+            if finish in ("abort", "error"):
+                raise EngineError("the engine gave the request up", where=self._where)
+            usage, logprobs = _usage(data) if finish else None, told.beside(text, data)
+            ended = None if finish is None else "length" if finish == "length" else "stop"
+            return [Piece(text, max(tokens - before, 0), ended, usage, logprobs, more)], bool(finish)
+
+        return read
+
+    async def _body(self, job: Job) -> dict[str, Any]:
         if self._incremental is None:
             try:
                 info = await self._connection.json("GET", "/get_server_info")
@@ -66,24 +61,18 @@ class SGLang:
                     raise
                 info = {}
             self._incremental = isinstance(info, dict) and bool(info.get("incremental_streaming_output"))
+        return request_body(job)
 
     async def count(self, text: str) -> int | None:
         """Return its own count; None where it is too old to tell."""
         try:
-            body = {"prompt": text, "add_special_tokens": False}
-            return number(checked(await self._connection.json("POST", "/tokenize", body), self._where), "count")
+            return number(
+                await self._query("POST", "/tokenize", {"prompt": text, "add_special_tokens": False}), "count"
+            )
         except EngineError as error:
             if error.status is None:
                 raise
             return None
-
-    async def ready(self) -> str | None:
-        """Ask `/health`."""
-        return await self._connection.problem("/health")
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._connection.close()
 
 
 def request_body(job: Job) -> dict[str, Any]:
@@ -125,6 +114,7 @@ class _Told:
         values, others = _rows(data, "output_token_logprobs"), _rows(data, "output_top_logprobs")
         start = self._seen if self._cumulative else 0
         self._seen = max(self._seen, len(values))
+        # "é" may be two tokens, each half a character: the first has no text yet, so it waits and goes with the second.
         for at in range(start, len(values)):
             beside = others[at] if at < len(others) and isinstance(others[at], list) else []
             alternatives = [token for item in beside[: self._top] for token in _scored(item)]

@@ -13,10 +13,10 @@ from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from unrender.dialects.matchers import DIALECTS, Matcher, installed, masked, matcher_factory
+from unrender import Usage
+from unrender.dialects.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
 from unrender.gateway.failure import invalid
-from unrender.parser.completions import Usage
 
 _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 """The values that change nothing: a model's own defaults are not OpenAI's."""
@@ -48,7 +48,7 @@ def load(source: str, *, device: str = "", masks: str = "") -> Transformers:
     if not getattr(tokenizer, "is_fast", False):
         raise invalid(f"path: {source}: expected a fast tokenizer, found {type(tokenizer).__name__}", param="path")
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    return Transformers(model.to(chosen).eval(), tokenizer, torch, masks=masks or installed())
+    return Transformers(model.to(chosen).eval(), tokenizer, torch, masks=masks or preferred_library())
 
 
 class Transformers:
@@ -128,6 +128,7 @@ class Run:
         self._decoder = decoders.DecodeStream(skip_special_tokens=False)
         own = engine.model.generation_config.eos_token_id
         listed = own if isinstance(own, list) else [] if own is None else [own]
+        # The texts that end a turn, where they are tokens: `<|im_end|>` is one. Others are looked for in the text.
         ids = engine.tokenizer.convert_tokens_to_ids(list(job.turn.stop))
         self._ends = {*listed, *(id for id in ids if id is not None and id != engine.tokenizer.unk_token_id)}
 
@@ -172,7 +173,7 @@ class Run:
     def _masked(self, _: Any, scores: Any) -> Any:
         """Return the scores of the tokens that the grammar allows, the others impossible."""
         if self._matcher is not None:
-            scores = masked(self._matcher, scores)
+            scores = masked_scores(self._matcher, scores)
         if self._job.logprobs is not None:
             self._scores = self._engine.torch.log_softmax(scores[0].float(), -1)
         return scores
@@ -181,6 +182,7 @@ class Run:
         """Send the token that was chosen; returns whether it is the last."""
         token = int(ids[0, -1])
         self._count += 1
+        # transformers asks after each token whether to stop: it has just been chosen, and is not yet in any text.
         ended = token in self._ends
         if self._matcher is not None and not ended:
             self._matcher.take(token)
@@ -194,6 +196,7 @@ class Run:
             self._told.append(self._token(token))
         text = self._decoder.step(self._engine.tokenizer.backend_tokenizer, token) or ""
         longest = max(map(len, self._job.turn.stop), default=0)
+        # Of the text only as much is kept as a stop text may reach back.
         self._tail = (self._tail + text)[-longest - len(text) :]
         if text or not self._told:
             self._put(Piece(text, 1, logprobs=tuple(self._told)))
@@ -214,6 +217,7 @@ class Run:
         """Hand over a piece, and wait while too many are waiting, unless nobody wants it any more."""
         if self.unwanted.is_set():
             return
+        # The queue is full when the client reads slowly. The model waits here, and looks now and then whether anyone is left.
         waiting = asyncio.run_coroutine_threadsafe(self.queue.put(item), self._loop)
         while not self.unwanted.is_set():
             try:

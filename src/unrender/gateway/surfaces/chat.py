@@ -6,80 +6,105 @@ Source: https://platform.openai.com/docs/api-reference/chat. Chunks are spliced:
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Annotated, Any, ClassVar
 
-from unrender.gateway.ask import EFFORTS, SAMPLING, Ask
-from unrender.gateway.failure import Failure, Kind, invalid
-from unrender.gateway.fields import Fields
-from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
+from pydantic import Field, WithJsonSchema
+
+import unrender
+from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.schema import Whole, texts
+from unrender.gateway.surfaces.ask import Ask
+from unrender.gateway.surfaces.requests import (
+    FUNCTION_TOOL,
+    MESSAGE,
+    Choices,
+    Effort,
+    Limit,
+    Many,
+    ResponseFormat,
+    Sampling,
+    Seed,
+    Stop,
+    StreamOptions,
+    ToolChoice,
+)
+from unrender.gateway.surfaces.surface import Api, Head, Outcome, Surface, quoted
 from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
-from unrender.limits import MOST_CHOICES, MOST_MESSAGES, MOST_STOPS, MOST_TOKENS, MOST_TOP_LOGPROBS
-from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
-from unrender.messages.wire import CallStatus, ReasoningField
-from unrender.parser.completions import Completion, Usage, completion_id, finish_reason
+from unrender.limits import MOST_TOP_LOGPROBS
 
 DONE = b"data: [DONE]\n\n"
 """Ends a stream."""
 _HOLE = "\0text\0"
 """Stands in a delta where its text will be."""
 _HOLE_JSON = json.dumps(_HOLE).encode()
-_REFUSED = {
-    "chat_template": "a client cannot choose the template",
-    "functions": "use `tools`",
-    "function_call": "use `tool_choice`",
-}
+
+
+class ChatRequest(Sampling):
+    """A request."""
+
+    neutral: ClassVar = {
+        "store": False,
+        "service_tier": "auto",
+        "logit_bias": {},
+        "metadata": {},
+        "modalities": ["text"],
+        "add_generation_prompt": True,
+    }
+
+    messages: Annotated[list[Annotated[Any, WithJsonSchema(MESSAGE)]], Many]
+    tools: Annotated[list[Annotated[Any, WithJsonSchema(FUNCTION_TOOL)]], Many] | None = None
+    tool_choice: ToolChoice = None
+    parallel_tool_calls: bool | None = None
+    response_format: ResponseFormat = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    reasoning_effort: Effort | None = None
+    continue_final_message: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: Choices | None = None
+    stop: Stop | None = None
+    max_completion_tokens: Limit | None = None
+    max_tokens: Limit | None = None
+    seed: Seed | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS), Whole] | None = None
+    chat_template: None = Field(None, description="a client cannot choose the template")
+    functions: None = Field(None, description="use `tools`")
+    function_call: None = Field(None, description="use `tool_choice`")
+
+
+class ParseRequest(ChatRequest):
+    """A request, and a text that is read as the answer to it."""
+
+    text: str
 
 
 def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` that names the wrong field."""
-    fields = Fields.of(body)
-    fields.refuse(**_REFUSED)
-    tools = read_tools(fields.items("tools", MOST_MESSAGES))
-    options = fields.inside("stream_options")
-    top = fields.integer("top_logprobs", 0, MOST_TOP_LOGPROBS)
-    limits = [fields.integer(name, 1, MOST_TOKENS) for name in ("max_completion_tokens", "max_tokens")]
-    fields.without_effect(
-        store=False, service_tier="auto", logit_bias={}, metadata={}, modalities=["text"], add_generation_prompt=True
-    )
+    request = ChatRequest.read(body)
+    tools = read_tools(request.tools)
     return Ask(
-        model=fields.text("model") or "",
-        messages=tuple(map(_message, fields.items("messages", MOST_MESSAGES))),
+        model=request.model or "",
+        messages=tuple(map(_message, request.messages)),
         tools=tuple(tools.functions),
         custom=frozenset(tools.custom),
-        tool_choice=plain_choice(fields.any("tool_choice")),
-        parallel_tool_calls=fields.flag("parallel_tool_calls", default=True),
-        response_format=fields.any("response_format"),
-        template=read_variables(fields),
-        effort=fields.word("reasoning_effort", *EFFORTS),
-        continues=fields.flag("continue_final_message"),
-        stream=fields.flag("stream"),
-        include_usage=options.flag("include_usage"),
-        choices=fields.integer("n", 1, MOST_CHOICES) or 1,
-        stop=fields.texts("stop", MOST_STOPS),
-        limit=next((limit for limit in limits if limit), None),
-        sampling=read_sampling(fields),
-        seed=fields.integer("seed", -(2**63), 2**63),
-        logprobs=(top or 0) if fields.flag("logprobs") else None,
-        unheeded=(*tools.unheeded, *options.left(), *fields.left()),
+        tool_choice=plain_choice(request.tool_choice),
+        parallel_tool_calls=request.parallel_tool_calls is not False,
+        response_format=request.response_format,
+        template=request.chat_template_kwargs or {},
+        effort=request.reasoning_effort,
+        continues=bool(request.continue_final_message),
+        stream=bool(request.stream),
+        include_usage=bool(request.stream_options and request.stream_options.include_usage),
+        choices=request.n or 1,
+        stop=texts(request.stop),
+        limit=request.max_completion_tokens or request.max_tokens,
+        sampling=request.sampling,
+        seed=request.seed,
+        logprobs=(request.top_logprobs or 0) if request.logprobs else None,
+        unheeded=(*tools.unheeded, *request.unheeded()),
     )
-
-
-def read_variables(fields: Fields) -> dict[str, Any]:
-    """Take the template's variables, which vLLM and llama.cpp call `chat_template_kwargs`."""
-    given = fields.any("chat_template_kwargs") or {}
-    if not isinstance(given, Mapping):
-        raise invalid("chat_template_kwargs: expected an object", param="chat_template_kwargs")
-    return dict(given)
-
-
-def read_sampling(fields: Fields) -> dict[str, float]:
-    """Take the sampling parameters."""
-    found: dict[str, float | None] = {
-        name: fields.integer(name, int(low), int(high)) if name == "top_k" else fields.number(name, low, high)
-        for name, (low, high) in SAMPLING.items()
-    }
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _message(message: Any) -> Any:
@@ -98,17 +123,15 @@ def _plain_call(call: Any) -> Any:
     return {"id": call.get("id"), "type": "function", "function": function}
 
 
-class ChatSurface:
+class ChatSurface(Surface):
     """The chunks of one answer, and the completion that they add up to."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
-        field: ReasoningField = next(name for name in get_args(ReasoningField) if name == head.reasoning_field)
-        self._ask = ask
-        self._head = head
-        self._completion = Completion(model=head.model, id=head.id, created=head.created, reasoning_field=field)
-        self._outcomes: dict[int, Outcome] = {}
+        super().__init__(ask, head)
+        self._completion = unrender.Completion(
+            model=head.model, id=head.id, created=head.created, reasoning_field=head.reasoning_field
+        )
         self._logprobs: dict[int, list[Mapping[str, Any]]] = {}
-        self._usage: Usage | None = None
         self._inputs: dict[tuple[int, int], InputText] = {}
         """Reads the text of each call of a custom tool, by choice and call."""
         self._spliced: dict[tuple[int, str], tuple[bytes, bytes]] = {}
@@ -116,38 +139,39 @@ class ChatSurface:
     def begin(self) -> bytes:
         """Return each choice's chunk with the role; the first one carries the warnings."""
         chunks = [self._completion.chunk(i, {"role": "assistant", "content": ""}) for i in range(self._ask.choices)]
-        if self._head.warnings:
-            chunks[0]["warnings"] = list(self._head.warnings)
+        chunks[0] |= self._warnings()
         return b"".join(map(frame, chunks))
 
-    def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
+    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
         """Return a chunk for each event that clients are told about."""
         if logprobs:
             self._logprobs.setdefault(index, []).extend(logprobs)
             return self._with_logprobs(index, events, logprobs)
         return b"".join([self._delta(index, event) for event in events])
 
-    def _delta(self, index: int, event: Event) -> bytes:
-        if isinstance(event, ContentText):
+    def _delta(self, index: int, event: unrender.Event) -> bytes:
+        kind = type(event)
+        if kind is unrender.ContentText:
             before, after = self._splice(index, "content")
-        elif isinstance(event, ReasoningText):
+        elif kind is unrender.ReasoningText:
             before, after = self._splice(index, "reasoning")
-        elif isinstance(event, ArgumentsText) and (index, event.index) not in self._inputs:
-            before, after = self._splice(index, str(event.index))
+        elif kind is unrender.ArgumentsText and (index, event.index) not in self._inputs:  # type: ignore[union-attr]
+            before, after = self._splice(index, str(event.index))  # type: ignore[union-attr]
         else:
             return self._rare(index, event)
-        return before + quoted(event.text) + after
+        return before + quoted(event.text) + after  # type: ignore[union-attr]
 
-    def _rare(self, index: int, event: Event) -> bytes:
+    def _rare(self, index: int, event: unrender.Event) -> bytes:
         call: dict[str, Any]
-        if isinstance(event, ToolCallStarted) and event.name in self._ask.custom:
+        if isinstance(event, unrender.ToolCallStarted) and event.name in self._ask.custom:
             self._inputs[index, event.index] = InputText()
             call = {"id": event.id, "type": "custom", "custom": {"name": event.name, "input": ""}}
-        elif isinstance(event, ToolCallStarted):
+        elif isinstance(event, unrender.ToolCallStarted):
             call = {"id": event.id, "type": "function", "function": {"name": event.name, "arguments": ""}}
-        elif isinstance(event, ArgumentsText):
+        elif isinstance(event, unrender.ArgumentsText):
             call = {"custom": {"input": self._inputs[index, event.index].feed(event.text)}}
-        elif isinstance(event, ToolCallFinished) and event.status is not CallStatus.COMPLETE:
+        # A whole call needs no word at its end; one that breaks says how, with empty arguments for clients that add them up.
+        elif isinstance(event, unrender.ToolCallFinished) and event.status is not unrender.CallStatus.COMPLETE:
             more: dict[str, Any] = {"custom": {"input": ""}}
             if (index, event.index) not in self._inputs:
                 more = {"function": {"arguments": ""}}
@@ -158,6 +182,8 @@ class ChatSurface:
 
     def _splice(self, index: int, what: str) -> tuple[bytes, bytes]:
         """Return the chunk before and after the text of a delta; `what` is a field, or a call's index."""
+        # A chunk is the same for every token but for its text, so it is encoded once, with a hole where the text will be:
+        # {"id":…,"choices":[{"delta":{"content":HOLE}…}]} is cut there in two.
         found = self._spliced.get((index, what))
         if found is None:
             delta: dict[str, Any] = {"content": _HOLE}
@@ -169,13 +195,16 @@ class ChatSurface:
             found = self._spliced[index, what] = (before + b":", after)
         return found
 
-    def _with_logprobs(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]]) -> bytes:
+    def _with_logprobs(
+        self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]]
+    ) -> bytes:
         """Return the chunks with the log probabilities in the first one of content."""
-        first = next((i for i, event in enumerate(events) if isinstance(event, ContentText)), None)
+        # Log probabilities belong to the content; reasoning and calls in the same piece have none.
+        first = next((i for i, event in enumerate(events) if isinstance(event, unrender.ContentText)), None)
         frames = [self._delta(index, event) for event in events]
         if first is not None:
             event = events[first]
-            assert isinstance(event, ContentText)
+            assert isinstance(event, unrender.ContentText)
             chunk = self._completion.chunk(index, {"content": event.text})
             chunk["choices"][0]["logprobs"] = {"content": list(logprobs), "refusal": None}
             frames[first] = frame(chunk)
@@ -184,10 +213,10 @@ class ChatSurface:
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the chunk with the finish reason."""
         self._outcomes[index] = outcome
-        chunk = self._completion.chunk(index, {}, finish_reason(outcome.message, outcome.reason))
+        chunk = self._completion.chunk(index, {}, unrender.finish_reason(outcome.message, outcome.reason))
         return frame(chunk | ({"warnings": list(outcome.warnings)} if outcome.warnings else {}))
 
-    def finish(self, usage: Usage) -> bytes:
+    def finish(self, usage: unrender.Usage) -> bytes:
         """Return the usage, if the request asked for it, and the end of the stream."""
         self._usage = usage
         return (frame(self._completion.usage_chunk(usage)) if self._ask.include_usage else b"") + DONE
@@ -202,8 +231,7 @@ class ChatSurface:
             if self._ask.logprobs is not None:
                 content = self._logprobs.get(choice["index"], [])
                 choice["logprobs"] = {"content": content, "refusal": None}
-        warnings = [*self._head.warnings, *(warning for outcome in outcomes for warning in outcome.warnings)]
-        return body | ({"warnings": warnings} if warnings else {})
+        return body | self._warnings()
 
     def _with_custom(self, message: dict[str, Any]) -> dict[str, Any]:
         calls = message.get("tool_calls")
@@ -224,10 +252,6 @@ class ChatSurface:
     def failed(self, failure: Failure) -> bytes:
         """Return the error in place of a chunk, and the end of the stream."""
         return frame(refusal(failure)) + DONE
-
-    def ping(self) -> bytes:
-        """Return a comment, which clients ignore."""
-        return b": ping\n\n"
 
 
 _TYPES = {
@@ -250,4 +274,8 @@ def frame(chunk: Mapping[str, Any]) -> bytes:
     return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
 
 
-CHAT = Api("chat", read, ChatSurface, refusal, completion_id)
+def _new_id() -> str:
+    return f"chatcmpl-{secrets.token_hex(12)}"
+
+
+CHAT = Api("chat", ChatRequest, read, ChatSurface, refusal, _new_id)

@@ -11,10 +11,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from unrender.errors import GrammarError
-from unrender.limits import MAX_GROUPS, MAX_PATTERN
-from unrender.nodes.patterns import UnsupportedPattern, read_pattern
+from unrender import GrammarError
+from unrender.grammar import unsupported_keywords
 
 COMMON: Mapping[str, str] = {
     "CR": r"\r",
@@ -34,14 +34,19 @@ COMMON: Mapping[str, str] = {
     "ESCAPED_STRING": r'"(?:[^"\\\n]|\\[^\n])*"',
 }
 """Terminals of Lark's library that can be imported."""
+_LONGEST = 10_000
+"""Characters of an expression; no grammar holds a longer one."""
+_DEEPEST = 32
+"""Groups, and rules, inside each other."""
 _TOKEN = re.compile(
     r"""(?P<space>[ \t]+|//[^\n]*|\#[^\n]*)
     |(?P<line>(?:\r?\n[ \t]*)+(?!\s*[|]))|(?P<fold>\r?\n)
+    |(?P<range>"(?:[^"\\\n]|\\.)"[ ]*\.\.[ ]*"(?:[^"\\\n]|\\.)")
     |(?P<text>"(?:[^"\\\n]|\\.)*"i?)
     |(?P<regex>/(?![/*])(?:[^/\\\n]|\\.)+/[imslux]*)
     |(?P<name>[?!]?_?[A-Za-z][\w]*)
-    |(?P<arrow>->)|(?P<range>\.\.)|(?P<number>-?\d+)
-    |(?P<mark>[:|()\[\]?*+~.,%])""",
+    |(?P<arrow>->[ ]*\w+)|(?P<sign>[?*+]|~[ ]*\d+(?:[ ]*\.\.[ ]*\d+)?)
+    |(?P<number>-?\d+)|(?P<mark>[:|()\[\].,%])""",
     re.VERBOSE,
 )
 _Token = tuple[str, str]
@@ -57,14 +62,13 @@ def pattern_of(grammar: str) -> str | None:
     >>> pattern_of('start: "say " WORD ("," WORD)*\nWORD: /[a-z]+/')
     '^(?:say (?:(?:[a-z]+))(?:,(?:(?:[a-z]+)))*)$'
     """
-    if len(grammar) > MAX_PATTERN:
+    if len(grammar) > _LONGEST:
         return None
     try:
-        pattern = f"^(?:{_Reader(_definitions(_tokens(grammar))).rule('start')})$"
-        read_pattern(pattern)
-    except (_Unsaid, UnsupportedPattern, GrammarError):
+        pattern = f"^(?:{_Writer(_definitions(_tokens(grammar))).rule('start')})$"
+        return None if unsupported_keywords({"type": "string", "pattern": pattern}) else pattern
+    except (_Unsaid, GrammarError):
         return None
-    return pattern
 
 
 class _Unsaid(Exception):
@@ -87,10 +91,14 @@ def _tokens(grammar: str) -> list[_Token]:
 def _definitions(tokens: list[_Token]) -> dict[str, list[_Token] | str]:
     """Return what each name stands for: tokens, or the expression of an imported terminal."""
     found: dict[str, list[_Token] | str] = {}
-    for line in _lines(tokens):
-        match line:
-            case [("mark", "%"), ("name", "import"), ("name", "common"), ("mark", "."), ("name", name), *rest]:
-                found[_alias(rest) or name] = _imported(name)
+    for _, line in groupby(tokens, lambda token: token[0] == "line"):
+        match list(line):
+            case [("line", _), *_]:
+                continue
+            case [("mark", "%"), ("name", "import"), ("name", "common"), ("mark", "."), ("name", name)]:
+                found[name] = _imported(name)
+            case [("mark", "%"), ("name", "import"), ("name", "common"), ("mark", "."), ("name", name), ("arrow", to)]:
+                found[to.removeprefix("->").strip()] = _imported(name)
             case [("name", name), ("mark", "."), ("number", _), ("mark", ":"), *body]:
                 found[name.lstrip("?!")] = body
             case [("name", name), ("mark", ":"), *body]:
@@ -100,144 +108,78 @@ def _definitions(tokens: list[_Token]) -> dict[str, list[_Token] | str]:
     return found
 
 
-def _lines(tokens: list[_Token]) -> list[list[_Token]]:
-    lines: list[list[_Token]] = [[]]
-    for token in tokens:
-        if token[0] == "line":
-            lines.append([])
-        else:
-            lines[-1].append(token)
-    return [line for line in lines if line]
-
-
 def _imported(name: str) -> str:
     if name not in COMMON:
         raise _Unsaid
     return COMMON[name]
 
 
-def _alias(rest: list[_Token]) -> str:
-    match rest:
-        case []:
-            return ""
-        case [("arrow", _), ("name", name)]:
-            return name
-    raise _Unsaid
-
-
 @dataclass(slots=True)
-class _Reader:
-    """Writes rules as expressions, each once."""
+class _Writer:
+    """Writes rules as expressions, each once: Lark's tokens are nearly those of expressions."""
 
     definitions: Mapping[str, list[_Token] | str]
     known: dict[str, str] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
     """The rules that are being written: one that comes up again refers to itself."""
-    depth: int = 0
-    """Groups that are being written."""
 
     def rule(self, name: str) -> str:
         if name not in self.known:
             body = self.definitions.get(name)
-            if body is None or name in self.open or len(self.open) >= MAX_GROUPS:
+            if body is None or name in self.open or len(self.open) >= _DEEPEST:
                 raise _Unsaid
             self.open.append(name)
-            self.known[name] = body if isinstance(body, str) else _Body(self, body).whole()
+            self.known[name] = body if isinstance(body, str) else self.written(body)
             self.open.pop()
         return self.known[name]
 
-
-@dataclass(slots=True)
-class _Body:
-    """Reads the right-hand side of one rule."""
-
-    reader: _Reader
-    tokens: list[_Token]
-    at: int = 0
-
-    def whole(self) -> str:
-        written = self.branches()
-        if self.at < len(self.tokens):
+    def written(self, tokens: list[_Token]) -> str:
+        """Return a rule's right-hand side; groups that do not close, and signs after nothing, are no Lark."""
+        parts, closers, size = [""], [""], 0
+        ends = ("|", "(", "[")
+        """What no sign such as `*` may follow."""
+        before = "|"
+        for i, (kind, text) in enumerate(tokens):
+            # `"a"+*` is no Lark, but Python and others read `a+*` in their own ways.
+            if kind == "sign" and before in (*ends, "sign"):
+                raise _Unsaid
+            part = self.part(kind, text)
+            if text in ("(", "["):
+                closers.append({"(": ")", "[": "]"}[text])
+            elif text in (")", "]") and closers.pop() != text:
+                raise _Unsaid
+            follows = tokens[i + 1][0] if i + 1 < len(tokens) else ""
+            # Lark's `"ab"*` repeats the text, a pattern's `ab*` its last letter.
+            parts.append(f"(?:{part})" if kind == "text" and follows == "sign" else part)
+            size += len(part)
+            if size > _LONGEST or len(closers) > _DEEPEST:
+                raise _Unsaid
+            before = "sign" if kind == "sign" else text if kind == "mark" else "item"
+        if closers != [""]:
             raise _Unsaid
-        return written
+        return "".join(parts)
 
-    def branches(self) -> str:
-        written = self.sequence()
-        while self.took("|"):
-            written = _bounded(f"{written}|{self.sequence()}")
-        return written
-
-    def sequence(self) -> str:
-        written = ""
-        while self.at < len(self.tokens) and self.tokens[self.at] not in (("mark", "|"), ("mark", ")"), ("mark", "]")):
-            if self.tokens[self.at][0] == "arrow":
-                self.at += 1
-                self.next("name")  # What an alternative is called says nothing of its texts.
-                break
-            written = _bounded(written + self.repeated())
-        return written
-
-    def repeated(self) -> str:
-        item = self.item()
-        for sign in "?*+":
-            if self.took(sign):
-                return _grouped(item) + sign
-        return f"{_grouped(item)}{{{self.counts()}}}" if self.took("~") else item
-
-    def counts(self) -> str:
-        least = self.next("number")
-        if self.at < len(self.tokens) and self.tokens[self.at][0] == "range":
-            self.at += 1
-            return f"{least},{self.next('number')}"
-        return least
-
-    def item(self) -> str:
-        kind, text = self.tokens[self.at]
-        self.at += 1
-        match kind, text:
-            case "text", _ if self.at < len(self.tokens) and self.tokens[self.at][0] == "range":
-                self.at += 1
-                return f"[{_escaped(text)}-{_escaped(self.next('text'))}]"
-            case "text", _:
+    def part(self, kind: str, text: str) -> str:
+        match kind:
+            case "text":
                 return _escaped(text)
-            case "regex", _:
+            case "range":
+                low, high = re.split(r"(?<=\") *\.\. *", text)
+                return f"[{_escaped(low)}-{_escaped(high)}]"
+            case "regex":
                 return _expression(text)
-            case "name", _:
-                return f"(?:{self.reader.rule(text)})"
-            case "mark", "(" | "[":
-                return self.group("?" if text == "[" else "", {"(": ")", "[": "]"}[text])
-        raise _Unsaid
-
-    def group(self, sign: str, closer: str) -> str:
-        self.reader.depth += 1
-        if self.reader.depth > MAX_GROUPS:
+            case "name":
+                return f"(?:{self.rule(text)})"
+            case "sign":
+                return f"{{{text[1:].replace('..', ',')}}}" if text[0] == "~" else text
+            case "arrow":
+                return ""  # what an alternative is called says nothing of its texts
+        if text not in _MARKS:
             raise _Unsaid
-        written = self.branches()
-        if not self.took(closer):
-            raise _Unsaid
-        self.reader.depth -= 1
-        return f"(?:{written}){sign}"
-
-    def took(self, mark: str) -> bool:
-        found = self.at < len(self.tokens) and self.tokens[self.at] == ("mark", mark)
-        self.at += found
-        return found
-
-    def next(self, kind: str) -> str:
-        if self.at >= len(self.tokens) or self.tokens[self.at][0] != kind:
-            raise _Unsaid
-        self.at += 1
-        return self.tokens[self.at - 1][1]
+        return _MARKS[text]
 
 
-def _bounded(written: str) -> str:
-    if len(written) > MAX_PATTERN:
-        raise _Unsaid
-    return written
-
-
-def _grouped(written: str) -> str:
-    return written if written.startswith("(?:") and written.endswith(")") else f"(?:{written})"
+_MARKS = {"(": "(?:", "[": "(?:(?:", ")": ")", "]": ")?)", "|": "|"}
 
 
 def _escaped(text: str) -> str:

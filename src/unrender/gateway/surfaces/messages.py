@@ -6,78 +6,120 @@ Source: https://docs.anthropic.com/en/api/messages. Frames are spliced: of a del
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from itertools import groupby
+from typing import Annotated, Any, ClassVar, Literal
 
-from unrender.gateway.ask import EFFORTS, Ask
-from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
-from unrender.gateway.fields import Fields, wrong
-from unrender.gateway.surfaces.chat import read_sampling, read_variables
-from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
+from pydantic import WithJsonSchema
+from pydantic_core import from_json
+
+import unrender
+from unrender.gateway.failure import CONTEXT, Failure, Kind
+from unrender.gateway.schema import Object, texts, wrong
+from unrender.gateway.surfaces.ask import Ask
+from unrender.gateway.surfaces.requests import BLOCK_TOOL, Effort, Limit, Many, Sampling, Stop
+from unrender.gateway.surfaces.surface import Api, Head, Outcome, Surface, quoted
 from unrender.gateway.surfaces.tools import read_tools
-from unrender.limits import MOST_MESSAGES, MOST_STOPS, MOST_TOKENS
-from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
-from unrender.messages.earlier_calls import arguments_text
-from unrender.parser.completions import Usage, finish_reason
 
 _SIGNATURE = "unrender"
 """What signs a thinking block: clients keep signed ones only, and no one checks ours."""
 _CHOICES: Mapping[str, Any] = {"auto": "auto", "any": "required", "none": "none"}
+_EFFORTS = {"enabled": "high", "disabled": "none"}
+"""What `thinking` means; "high" only says that there is some."""
+
+
+class Block(Object):
+    """A content block of any type, in a conversation that a client sends."""
+
+    type: str | None = None
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+    tool_use_id: str | None = None
+    content: str | list[Block] | None = None
+    is_error: bool | None = None
+
+
+class _Message(Object):
+    role: Literal["user", "assistant", "system"]
+    content: str | list[Block]
+
+
+class _Choice(Object):
+    type: Literal["auto", "any", "tool", "none"] | None = None
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class _Thinking(Object):
+    type: Literal["enabled", "disabled", "adaptive"] | None = None
+
+
+class _Output(Object):
+    effort: Effort | None = None
+    format: Any = None
+
+
+class CountRequest(Sampling):
+    """A request whose tokens are counted."""
+
+    neutral: ClassVar = {"service_tier": "auto"}
+
+    messages: Annotated[list[_Message], Many]
+    system: str | list[Block] | None = None
+    tools: Annotated[list[Annotated[Any, WithJsonSchema(BLOCK_TOOL)]], Many] | None = None
+    tool_choice: _Choice | None = None
+    thinking: _Thinking | None = None
+    output_config: _Output | None = None
+    output_format: Any = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    stop_sequences: Stop | None = None
+    metadata: Any = None
+    """Names the caller for statistics; the answer is the same."""
+
+
+class MessagesRequest(CountRequest):
+    """A request."""
+
+    max_tokens: Limit
 
 
 def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` that names the wrong field."""
-    ask = read_conversation(body)
-    if ask.limit is None:
-        raise invalid("max_tokens: expected an integer, found none", param="max_tokens")
-    return ask
+    return _ask(MessagesRequest.read(body))
 
 
 def read_conversation(body: Any) -> Ask:
     """Read a request in which `max_tokens` may be missing, as in one that only counts tokens."""
-    fields = Fields.of(body)
-    tools = read_tools(fields.items("tools", MOST_MESSAGES))
-    choice = fields.inside("tool_choice")
-    thinking, output = fields.inside("thinking"), fields.inside("output_config")
-    conversation = _Conversation()
-    conversation.read(fields)
-    effort = output.word("effort", *EFFORTS) or _effort(thinking)
-    fields.any("metadata")  # names the caller for statistics; the answer is the same
-    fields.without_effect(service_tier="auto")
+    return _ask(CountRequest.read(body))
+
+
+def _ask(request: CountRequest) -> Ask:
+    tools, conversation = read_tools(request.tools), _Conversation()
+    conversation.read(request)
+    choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
+    output = request.output_config or _Output()
+    named = {"type": "function", "function": {"name": choice.name}}
     return Ask(
-        model=fields.text("model") or "",
+        model=request.model or "",
         messages=tuple(conversation.messages),
         tools=tuple(tools.functions),
         custom=frozenset(tools.custom),
-        tool_choice=_choice(choice),
-        parallel_tool_calls=not choice.flag("disable_parallel_tool_use"),
-        response_format=_response_format(output.any("format") or fields.any("output_format")),
-        template=read_variables(fields),
-        effort=effort,
+        tool_choice=named if choice.type == "tool" else _CHOICES.get(choice.type or ""),
+        parallel_tool_calls=not choice.disable_parallel_tool_use,
+        response_format=_response_format(output.format or request.output_format),
+        template=request.chat_template_kwargs or {},
+        effort=output.effort or _EFFORTS.get(thinking.type or ""),
         continues=conversation.continues,
-        stream=fields.flag("stream"),
-        stop=fields.texts("stop_sequences", MOST_STOPS),
-        limit=fields.integer("max_tokens", 1, MOST_TOKENS),
-        sampling=read_sampling(fields),
-        unheeded=(
-            *(*tools.unheeded, *conversation.unheeded),
-            *(*choice.left(), *thinking.left(), *output.left(), *fields.left()),
-        ),
+        stream=bool(request.stream),
+        stop=texts(request.stop_sequences),
+        limit=request.max_tokens if isinstance(request, MessagesRequest) else None,
+        sampling=request.sampling,
+        unheeded=(*tools.unheeded, *conversation.unheeded, *request.unheeded()),
     )
-
-
-def _choice(choice: Fields) -> Any:
-    kind = choice.word("type", "auto", "any", "tool", "none")
-    name = choice.text("name")
-    return {"type": "function", "function": {"name": name}} if kind == "tool" else _CHOICES.get(kind or "")
-
-
-def _effort(thinking: Fields) -> str | None:
-    """Return the effort that `thinking` means; "high" only says that there is some."""
-    kind = thinking.word("type", "enabled", "disabled", "adaptive")
-    return {"enabled": "high", "disabled": "none"}.get(kind or "")
 
 
 def _response_format(form: Any) -> Any:
@@ -97,94 +139,80 @@ class _Conversation:
         self._names: dict[str, str] = {}
         """The ids of calls → the tools' names, which results do not say."""
 
-    def read(self, fields: Fields) -> None:
-        system = fields.any("system")
-        if system:
-            self._add("system", self._texts(system, "system"))
-        for i, item in enumerate(fields.items("messages", MOST_MESSAGES)):
-            message = Fields(item, f"messages[{i}]")
-            role, content = message.word("role", "user", "assistant", "system"), message.any("content")
-            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            if role is None or not isinstance(blocks, list):
-                at = message.place("role" if role is None else "content")
-                raise wrong(at, "a role" if role is None else "text or a list of blocks", content)
-            read = self._assistant if role == "assistant" else self._others
-            read(role, [Fields(block, f"{message.where}.content[{k}]") for k, block in enumerate(blocks)])
-            self.continues = role == "assistant" and "tool_calls" not in self.messages[-1]
+    def read(self, request: CountRequest) -> None:
+        if request.system:
+            self._add("system", _text_of(request.system, "system"))
+        for i, message in enumerate(request.messages):
+            content, where = message.content, f"messages[{i}].content"
+            blocks = [Block(type="text", text=content)] if isinstance(content, str) else content
+            # A user's message may hold results of tools: each of them is a message of its own in OpenAI's form, in its place.
+            read = self._assistant if message.role == "assistant" else self._others
+            read(message.role, [(block, f"{where}[{k}]") for k, block in enumerate(blocks)])
+            self.continues = message.role == "assistant" and "tool_calls" not in self.messages[-1]
 
     def _add(self, role: str, content: Any, **more: Any) -> None:
         self.messages.append({"role": role, "content": content, **more})
 
-    def _others(self, role: str, blocks: Sequence[Fields]) -> None:
-        texts: list[str] = []
-        for block in blocks:
-            if (kind := block.text("type")) == "tool_result":
-                self._flush(role, texts)
-                self._result(block)
+    def _others(self, role: str, blocks: Sequence[tuple[Block, str]]) -> None:
+        for is_result, group in groupby(blocks, lambda placed: placed[0].type == "tool_result"):
+            if is_result:
+                for block, where in group:
+                    self._result(block, where)
             else:
-                texts.append(self._text(block, kind))
-        self._flush(role, texts)
+                found = [_text(block, where) for block, where in group]
+                parts = [{"type": "text", "text": text} for text in found]
+                self._add(role, found[0] if len(found) == 1 else parts)
 
-    def _flush(self, role: str, texts: list[str]) -> None:
-        if texts:
-            parts = [{"type": "text", "text": text} for text in texts]
-            self._add(role, texts[0] if len(texts) == 1 else parts)
-            texts.clear()
-
-    def _result(self, block: Fields) -> None:
-        id = block.text("tool_use_id") or ""
-        content = block.any("content")
-        if block.flag("is_error"):
-            self.unheeded.append(block.place("is_error"))
+    def _result(self, block: Block, where: str) -> None:
+        id = block.tool_use_id or ""
+        if block.is_error:
+            self.unheeded.append(f"{where}.is_error")
         name = {"name": self._names[id]} if id in self._names else {}
-        self._add(
-            "tool", "" if content is None else self._texts(content, block.place("content")), tool_call_id=id, **name
-        )
+        self._add("tool", _text_of(block.content or "", f"{where}.content"), tool_call_id=id, **name)
 
-    def _assistant(self, role: str, blocks: Sequence[Fields]) -> None:
+    def _assistant(self, role: str, blocks: Sequence[tuple[Block, str]]) -> None:
         content: list[str] = []
         reasoning: list[str] = []
         calls = []
-        for block in blocks:
-            match kind := block.text("type"):
+        for block, where in blocks:
+            match block.type:
                 case "thinking":
-                    reasoning.append(block.text("thinking") or "")
+                    reasoning.append(block.thinking or "")
                 case "redacted_thinking":
-                    self.unheeded.append(block.where)
+                    self.unheeded.append(where)
                 case "tool_use":
                     calls.append(self._call(block))
                 case _:
-                    content.append(self._text(block, kind))
+                    content.append(_text(block, where))
         more: dict[str, Any] = {"reasoning_content": "\n".join(reasoning)} if reasoning else {}
         self._add(role, "".join(content), **more, **({"tool_calls": calls} if calls else {}))
 
-    def _call(self, block: Fields) -> dict[str, Any]:
-        id, name = block.text("id") or "", block.text("name") or ""
+    def _call(self, block: Block) -> dict[str, Any]:
+        id, name = block.id or "", block.name or ""
         self._names[id] = name
-        arguments = arguments_text(block.any("input"))
+        # What a model wrote for a broken call comes back as the text that it was.
+        given = {} if block.input is None else block.input
+        arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
-    def _texts(self, content: Any, where: str) -> str:
-        if isinstance(content, str):
-            return content
-        if not isinstance(content, list):
-            raise wrong(where, "text or a list of blocks", content)
-        blocks = [Fields(block, f"{where}[{i}]") for i, block in enumerate(content)]
-        return "\n".join(self._text(block, block.text("type")) for block in blocks)
 
-    def _text(self, block: Fields, kind: str | None) -> str:
-        text = block.text("text")
-        if kind != "text" or text is None:
-            found = kind if kind != "text" else text
-            raise wrong(block.place("type" if kind != "text" else "text"), "text, since prompts are text alone", found)
-        return text
+def _text_of(content: str | Sequence[Block], where: str) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(_text(block, f"{where}[{i}]") for i, block in enumerate(content))
 
 
-class MessagesSurface:
+def _text(block: Block, where: str) -> str:
+    if block.type != "text" or block.text is None:
+        raise wrong(f"{where}.type", "text, since prompts are text alone", block.type)
+    return block.text
+
+
+class MessagesSurface(Surface):
     """The events of one answer, and the message that they add up to."""
 
-    def __init__(self, _: Ask, head: Head) -> None:
-        self._head = head
+    def __init__(self, ask: Ask, head: Head) -> None:
+        super().__init__(ask, head)
         self._blocks: list[dict[str, Any]] = []
         self._texts: list[str] = []
         """The open block's deltas."""
@@ -193,36 +221,36 @@ class MessagesSurface:
         self._open = ""
         self._before = b""
         """The open block's deltas up to their text."""
-        self._outcome: Outcome | None = None
-        self._usage = Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
+        self._usage: unrender.Usage = unrender.Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
 
     def begin(self) -> bytes:
         """Return the message without content, followed by a ping."""
         message = self._message([]) | {"stop_reason": None, "stop_sequence": None}
         return _frame("message_start", message=message) + self.ping()
 
-    def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
+    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
         """Return a delta for each event, with the blocks' beginnings and ends."""
         return b"".join([frame for event in events for frame in self._event(event)])
 
-    def _event(self, event: Event) -> Iterator[bytes]:
+    def _event(self, event: unrender.Event) -> Iterator[bytes]:
         match event:
-            case ContentText(text):
+            case unrender.ContentText(text):
                 yield from self._delta("text", text)
-            case ReasoningText(text):
+            case unrender.ReasoningText(text):
                 yield from self._delta("thinking", text)
-            case ArgumentsText(call, text) if call == self._call:
+            case unrender.ArgumentsText(call, text) if call == self._call:
                 self._texts.append(text)
                 yield self._before + quoted(text) + b"}}\n\n"
-            case ToolCallStarted(call, id, name):
+            case unrender.ToolCallStarted(call, id, name):
                 yield from self._start("input_json", {"type": "tool_use", "id": id, "name": name, "input": {}})
                 self._call = call
-            case ToolCallFinished(call) if call == self._call:
+            case unrender.ToolCallFinished(call) if call == self._call:
                 yield from self._stop()
             case _:
                 pass
 
     def _delta(self, kind: str, text: str) -> Iterator[bytes]:
+        # Text after thinking is another block; the deltas of one kind that follow each other are one.
         if self._open != kind:
             signature = {"signature": ""} if kind == "thinking" else {}
             yield from self._start(kind, {"type": kind, kind: "", **signature})
@@ -248,20 +276,20 @@ class MessagesSurface:
         self._open, self._call = "", -1
         self._texts.clear()
         self._blocks[index] = self._blocks[index] | _filled(kind, text)
+        # Clients send a thinking block back only if it is signed.
         if kind == "thinking":
             yield _frame("content_block_delta", index=index, delta={"type": "signature_delta", "signature": _SIGNATURE})
         yield _frame("content_block_stop", index=index)
 
-    def end(self, index: int, outcome: Outcome) -> bytes:  # noqa: ARG002
+    def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the end of the block that is open."""
-        self._outcome = outcome
+        self._outcomes[index] = outcome
         return b"".join(self._stop())
 
-    def finish(self, usage: Usage) -> bytes:
+    def finish(self, usage: unrender.Usage) -> bytes:
         """Return the reason why the message ended, its usage, and its end."""
         self._usage = usage
-        assert self._outcome is not None
-        lacking = {"warnings": list(self._outcome.warnings)} if self._outcome.warnings else {}
+        lacking = {"warnings": list(self._outcomes[0].warnings)} if self._outcomes[0].warnings else {}
         return _frame("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + _frame("message_stop")
 
     def body(self) -> dict[str, Any]:
@@ -270,15 +298,13 @@ class MessagesSurface:
 
     def _message(self, content: list[dict[str, Any]]) -> dict[str, Any]:
         head = self._head
-        said = [*head.warnings, *(self._outcome.warnings if self._outcome else ())]
-        warnings = {"warnings": said} if said else {}
         body = {"id": head.id, "type": "message", "role": "assistant", "model": head.model, "content": content}
-        return body | {"usage": self._cost()} | warnings
+        return body | {"usage": self._cost()} | self._warnings()
 
     def _ending(self) -> dict[str, Any]:
-        assert self._outcome is not None
-        stopped_by = self._outcome.stopped_by
-        reason = "stop_sequence" if stopped_by else _REASONS[finish_reason(self._outcome.message, self._outcome.reason)]
+        outcome = self._outcomes[0]
+        stopped_by = outcome.stopped_by
+        reason = "stop_sequence" if stopped_by else _REASONS[unrender.finish_reason(outcome.message, outcome.reason)]
         return {"stop_reason": reason, "stop_sequence": stopped_by or None}
 
     def _cost(self) -> dict[str, int]:
@@ -315,30 +341,15 @@ def _values(arguments: str) -> Any:
     >>> _values('{"path": "a.txt", "lines": [1, 2], "text": "once up')
     {'path': 'a.txt', 'lines': [1, 2]}
     """
-    open_: list[str] = []
-    whole, at, is_key = "{}", 0, False
-    while token := _TOKEN.match(arguments, at):
-        at, mark = token.end(), token[1]
-        if mark in ",:":
-            is_key = mark == "," and open_[-1:] == ["}"]
-            continue
-        if mark in "{[":
-            open_.append("}" if mark == "{" else "]")
-        elif mark in "}]":
-            open_.pop()
-        if not is_key or mark[0] != '"':
-            whole = arguments[:at] + "".join(reversed(open_))
-        is_key = mark == "{"
     try:
-        return json.loads(whole)
+        return json.loads(arguments)  # which reads half a surrogate pair as well
     except (ValueError, RecursionError):
+        pass
+    try:
+        return from_json(arguments.encode(errors="replace"), allow_partial=True)
+    except ValueError:
         return {}
 
-
-_TOKEN = re.compile(
-    r'\s*+("(?:[^"\\]|\\.)*+"|[{}\[\],:]|(?:-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null)(?=[\s,\]}]|\Z))'
-)
-"""What is whole of a JSON text: a string, a bracket, a comma or colon, a number, a word."""
 
 _TYPES = {
     Kind.UNAUTHENTICATED: "authentication_error",
@@ -367,4 +378,4 @@ def _new_id() -> str:
     return f"msg_{secrets.token_hex(12)}"
 
 
-MESSAGES = Api("messages", read, MessagesSurface, refusal, _new_id, {Kind.BUSY: 529}, counts=True)
+MESSAGES = Api("messages", MessagesRequest, read, MessagesSurface, refusal, _new_id, {Kind.BUSY: 529}, counts=True)

@@ -9,121 +9,160 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
-from unrender.gateway.ask import EFFORTS, Ask
+from pydantic import Field
+
+import unrender
 from unrender.gateway.failure import Failure
-from unrender.gateway.fields import Fields
-from unrender.gateway.surfaces.chat import read_sampling, read_variables, refusal
-from unrender.gateway.surfaces.items import Items, sealed
-from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
+from unrender.gateway.schema import Object, Whole, texts
+from unrender.gateway.surfaces.ask import Ask
+from unrender.gateway.surfaces.chat import refusal
+from unrender.gateway.surfaces.items import Item, Items, sealed
+from unrender.gateway.surfaces.requests import Effort, Limit, Many, ResponseFormat, Sampling, ToolChoice
+from unrender.gateway.surfaces.surface import Api, Head, Outcome, Surface, quoted
 from unrender.gateway.surfaces.tools import InputText, plain_choice, read_tools
-from unrender.limits import MOST_MESSAGES, MOST_TOKENS, MOST_TOP_LOGPROBS
-from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
-from unrender.messages.wire import CallStatus
-from unrender.parser.completions import Usage, finish_reason
+from unrender.limits import MOST_TOP_LOGPROBS
 
-_STORED = {
-    "conversation": "conversations are not stored; send the conversation itself",
-    "prompt": "prompts are not stored; send the conversation itself",
-}
 _SEALED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
 
 
+class _Text(Object):
+    """How text is written."""
+
+    format: ResponseFormat = None
+
+
+class _Reasoning(Object):
+    """How much is thought."""
+
+    effort: Effort | None = None
+
+
+class ResponsesRequest(Sampling):
+    """A request."""
+
+    neutral: ClassVar = {"background": False, "truncation": "disabled", "service_tier": "auto"}
+
+    input: str | Annotated[list[Item], Many]
+    instructions: str | None = None
+    tools: Annotated[list[dict[str, Any]], Many] | None = None
+    tool_choice: ToolChoice = None
+    parallel_tool_calls: bool | None = None
+    text: _Text | None = None
+    reasoning: _Reasoning | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    include: str | Annotated[list[str], Many] | None = None
+    max_output_tokens: Limit | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS), Whole] | None = None
+    store: bool | None = None
+    metadata: Any = None
+    previous_response_id: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    conversation: None = Field(None, description="conversations are not stored; send the conversation itself")
+    prompt: None = Field(None, description="prompts are not stored; send the conversation itself")
+
+
 def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` that names the wrong field."""
-    fields = Fields.of(body)
-    fields.refuse(**_STORED)
-    fields.without_effect(background=False, truncation="disabled", service_tier="auto")
-    metadata, previous = fields.any("metadata"), fields.text("previous_response_id")
-    labels = {name: fields.text(name) for name in ("safety_identifier", "prompt_cache_key")}
-    given = fields.items("tools", MOST_MESSAGES)
-    tools, items = read_tools(given), Items()
-    items.read(fields)
-    text, reasoning = fields.inside("text"), fields.inside("reasoning")
-    include = fields.texts("include", MOST_MESSAGES)
-    top = fields.integer("top_logprobs", 0, MOST_TOP_LOGPROBS)
-    choice, limit = fields.any("tool_choice"), fields.integer("max_output_tokens", 1, MOST_TOKENS)
-    sampling, parallel = read_sampling(fields), fields.flag("parallel_tool_calls", default=True)
-    form, effort = text.any("format"), reasoning.word("effort", *EFFORTS)
-    ask = Ask(
-        model=fields.text("model") or "",
+    request = ResponsesRequest.read(body)
+    # The items come as the client sent them, with those of earlier responses before them, where they are stored.
+    tools, items, include = read_tools(request.tools), Items(), texts(request.include)
+    items.read(request.instructions, request.input)
+    text, reasoning, top = request.text or _Text(), request.reasoning or _Reasoning(), request.top_logprobs
+    return Ask(
+        model=request.model or "",
         messages=tuple(items.messages),
         tools=tuple(tools.functions),
         custom=frozenset(tools.custom),
-        tool_choice=plain_choice(choice),
-        parallel_tool_calls=parallel,
-        response_format=form,
-        template=read_variables(fields),
-        effort=effort,
-        stream=fields.flag("stream"),
-        store=fields.typed("store", bool, "true or false"),
-        limit=limit,
-        sampling=sampling,
+        tool_choice=plain_choice(request.tool_choice),
+        parallel_tool_calls=request.parallel_tool_calls is not False,
+        response_format=text.format,
+        template=request.chat_template_kwargs or {},
+        effort=reasoning.effort,
+        stream=bool(request.stream),
+        store=request.store,
+        limit=request.max_output_tokens,
+        sampling=request.sampling,
         logprobs=(top or 0) if _LOGPROBS in include or top else None,
         unheeded=(
-            *(*tools.unheeded, *items.unheeded, *text.left(), *reasoning.left(), *fields.left()),
+            *(*tools.unheeded, *items.unheeded, *request.unheeded()),
             *(f"include ({name:.60})" for name in include if name not in (_SEALED, _LOGPROBS)),
         ),
+        echo={**_echo(request), "sealed": _SEALED in include},
     )
-    stated = {"metadata": metadata or {}, "previous_response_id": previous, **labels}
-    echo = _echo(ask, instructions=items.instructions, stated=stated, top=top, choice=choice)
-    tools_echoed = [_echoed(tool) for tool in given if tool.get("type") in ("function", "custom")]
-    return replace(ask, echo=echo | {"tools": tools_echoed, "sealed": _SEALED in include})
 
 
-def _echo(
-    ask: Ask, *, instructions: str | None, stated: Mapping[str, Any], top: int | None, choice: Any
-) -> dict[str, Any]:
-    """Return the fields of the request that its response repeats, all but the tools."""
+def _echo(request: ResponsesRequest) -> dict[str, Any]:
+    """Return the fields of the request that its response repeats."""
+    effort = request.reasoning.effort if request.reasoning else None
+    form = request.text.format if request.text else None
     return {
-        "instructions": instructions,
-        "max_output_tokens": ask.limit,
+        "instructions": request.instructions,
+        "max_output_tokens": request.max_output_tokens,
         "max_tool_calls": None,
-        **stated,
-        "parallel_tool_calls": ask.parallel_tool_calls,
-        "reasoning": {"effort": ask.effort, "summary": None},
-        **{name: ask.sampling.get(name, neutral) for name, neutral in _NEUTRAL.items()},
-        "text": {"format": ask.response_format or {"type": "text"}},
-        "top_logprobs": top or 0,
-        "tool_choice": choice or "auto",
+        "metadata": request.metadata or {},
+        **{name: getattr(request, name) for name in _REPEATED},
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
+        "reasoning": {"effort": effort, "summary": None},
+        **{name: request.sampling.get(name, neutral) for name, neutral in _NEUTRAL.items()},
+        "text": {"format": form or {"type": "text"}},
+        "top_logprobs": request.top_logprobs or 0,
+        "tool_choice": request.tool_choice or "auto",
+        "tools": [
+            _WHOLE_TOOL.get(tool["type"], {}) | tool for tool in request.tools or () if tool.get("type") in _WHOLE_TOOL
+        ],
     }
 
 
-def _echoed(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a tool with all fields that clients expect in an answer."""
-    return {"description": None, "parameters": None, "strict": None, **tool} if tool.get("type") == "function" else tool
+_REPEATED = ("previous_response_id", "safety_identifier", "prompt_cache_key")
+_WHOLE_TOOL: Mapping[str, dict[str, Any]] = {
+    "function": {"description": None, "parameters": None, "strict": None},
+    "custom": {},
+}
+"""The tools that a response repeats, with all fields that clients expect."""
+
+
+_KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "message": ("msg", "output_text", {"role": "assistant", "content": []}),
+    "reasoning": ("rs", "reasoning_text", {"summary": [], "content": []}),
+    "function_call": ("fc", "function_call_arguments", {"arguments": ""}),
+    "custom_tool_call": ("ctc", "custom_tool_call_input", {"input": ""}),
+}
+"""The kinds of output items: what their ids begin with, what their deltas are called, and their other fields."""
 
 
 class _Item:
     """An output item that is being written."""
 
-    __slots__ = ("body", "deltas", "index", "input", "name", "texts")
-
-    def __init__(self, index: int, body: dict[str, Any], delta: str, fields: str) -> None:
+    def __init__(self, index: int, name: str, kind: str, more: Mapping[str, Any]) -> None:
+        prefix, delta, fields = _KINDS[kind]
         self.index = index
-        self.body = body
+        self.kind = kind
         self.texts: list[str] = []
+        self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **fields, **more}
+        self.where: dict[str, Any] = {"item_id": self.body["id"], "output_index": index}
+        if "content" in fields:
+            self.where["content_index"] = 0
         self.name = f"response.{delta}"
         """The type of its deltas, without `.delta`."""
         self.deltas = (
             f'event: {self.name}.delta\ndata: {{"type":"{self.name}.delta","sequence_number":'.encode(),
-            f',"item_id":{json.dumps(body["id"])},"output_index":{index},{fields}"delta":'.encode(),
+            f',{json.dumps(self.where, separators=(",", ":"))[1:-1]},"delta":'.encode(),
         )
         self.input = InputText()
         """Reads the text out of a custom call's arguments."""
 
 
-class ResponsesSurface:
+class ResponsesSurface(Surface):
     """The events of one answer, and the response that they add up to."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
-        self._ask = ask
-        self._head = head
+        super().__init__(ask, head)
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
         self._items = 0
@@ -134,84 +173,57 @@ class ResponsesSurface:
         """Those of the open item."""
         self._fresh: list[Mapping[str, Any]] = []
         """Those that no delta has carried yet."""
-        self._outcome: Outcome | None = None
         self._completed = 0
         """When the outcome was known, in seconds since 1970."""
-        self._usage: Usage | None = None
 
     def begin(self) -> bytes:
         """Return the response without output."""
-        response = self._response("in_progress")
-        return self._frame("response.created", response=response) + self._frame(
-            "response.in_progress", response=response
-        )
+        kinds = ("response.created", "response.in_progress")
+        return b"".join(self._frame(kind, response=self._response("in_progress")) for kind in kinds)
 
-    def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
+    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
         """Return a delta for each event, with the items' beginnings and ends."""
         self._logprobs += logprobs
         self._fresh += logprobs
         return b"".join([frame for event in events for frame in self._event(event)])
 
-    def _event(self, event: Event) -> Iterator[bytes]:
+    def _event(self, event: unrender.Event) -> Iterator[bytes]:
         match event:
-            case ContentText(text):
+            case unrender.ContentText(text):
                 yield from self._text("message", text)
-            case ReasoningText(text):
+            case unrender.ReasoningText(text):
                 yield from self._text("reasoning", text)
-            case ArgumentsText(call, text) if call == self._call and self._item is not None:
-                item = self._item
-                more = item.input.feed(text) if item.body["type"] == "custom_tool_call" else text
-                if more:
-                    yield self._delta(item, more)
-            case ToolCallStarted(call, id, name):
-                yield from self._start_call(id, name)
+            case unrender.ArgumentsText(call, text) if call == self._call and self._item is not None:
+                if more := self._item.input.feed(text) if self._item.kind == "custom_tool_call" else text:
+                    yield self._delta(self._item, more)
+            case unrender.ToolCallStarted(call, id, name):
+                kind = "custom_tool_call" if name in self._ask.custom else "function_call"
+                yield from self._start(kind, call_id=id, name=name)
                 self._call = call
-            case ToolCallFinished(call, status) if call == self._call:
-                yield from self._stop(complete=status is CallStatus.COMPLETE)
+            case unrender.ToolCallFinished(call, status) if call == self._call:
+                yield from self._stop(complete=status is unrender.CallStatus.COMPLETE)
             case _:
                 pass
 
     def _text(self, kind: str, text: str) -> Iterator[bytes]:
-        if self._item is None or self._item.body["type"] != kind:
-            yield from self._stop()
-            if kind == "message":
-                body = {
-                    "id": self._id("msg"),
-                    "type": kind,
-                    "role": "assistant",
-                    "status": "in_progress",
-                    "content": [],
-                }
-                yield from self._start(body, "output_text", '"content_index":0,')
-            else:
-                body = {"id": self._id("rs"), "type": kind, "status": "in_progress", "summary": [], "content": []}
-                yield from self._start(body, "reasoning_text", '"content_index":0,')
-            yield self._part("added", _part(kind, ""))
-        assert self._item is not None
-        yield self._delta(self._item, text, self._carried() if kind == "message" else b"")
+        item = self._item
+        if item is None or item.kind != kind:
+            item = yield from self._start(kind)
+            yield self._frame("response.content_part.added", **item.where, part=_part(kind, ""))
+        logprobs = b""
+        # Tokens whose text came before the message had begun go with its first delta.
+        if kind == "message":  # whose deltas always carry the field
+            logprobs = b',"logprobs":' + json.dumps(self._fresh, separators=(",", ":")).encode()
+            self._fresh = []
+        yield self._delta(item, text, logprobs)
 
-    def _carried(self) -> bytes:
-        """Return the field of a text's delta that holds the log probabilities of its tokens."""
-        if not self._fresh:
-            return b',"logprobs":[]'
-        carried = json.dumps(self._fresh, separators=(",", ":"))
-        self._fresh = []
-        return b',"logprobs":' + carried.encode()
-
-    def _start_call(self, id: str, name: str) -> Iterator[bytes]:
+    def _start(self, kind: str, **more: Any) -> Generator[bytes, None, _Item]:
         yield from self._stop()
-        call = {"status": "in_progress", "call_id": id, "name": name}
-        if name in self._ask.custom:
-            body = {"id": self._id("ctc"), "type": "custom_tool_call", **call, "input": ""}
-            yield from self._start(body, "custom_tool_call_input", "")
-        else:
-            body = {"id": self._id("fc"), "type": "function_call", **call, "arguments": ""}
-            yield from self._start(body, "function_call_arguments", "")
-
-    def _start(self, body: dict[str, Any], delta: str, fields: str) -> Iterator[bytes]:
-        item = self._item = _Item(self._items, body, delta, fields)
+        name = f"{self._head.id.removeprefix('resp_')}{self._items:03x}"
+        item = self._item = _Item(self._items, name, kind, more)
         self._items += 1
-        yield self._frame("response.output_item.added", output_index=item.index, item=body)
+        yield self._frame("response.output_item.added", output_index=item.index, item=item.body)
+        return item
 
     def _delta(self, item: _Item, text: str, more: bytes = b"") -> bytes:
         item.texts.append(text)
@@ -224,44 +236,38 @@ class ResponsesSurface:
         if item is None:
             return
         self._item, self._call = None, -1
-        text, kind = "".join(item.texts), item.body["type"]
-        item.body = item.body | {"status": "completed" if complete else "incomplete"}
-        if kind in ("message", "reasoning"):
-            yield from self._close_text(item, kind, text)
+        text, body = "".join(item.texts), item.body
+        body["status"] = "completed" if complete else "incomplete"
+        # Texts have parts, and their end is told twice: of the part, and of the item.
+        if "content" in body:
+            yield from self._close_text(item, text)
         else:
-            field = "input" if kind == "custom_tool_call" else "arguments"
-            item.body = item.body | {field: text}
-            name = {} if kind == "custom_tool_call" else {"name": item.body["name"]}
+            field = "input" if item.kind == "custom_tool_call" else "arguments"
+            body[field] = text
             if complete:
-                where = {"item_id": item.body["id"], "output_index": item.index}
-                yield self._frame(f"{item.name}.done", **where, **{field: text}, **name)
-        self._output.append(item.body)
-        yield self._frame("response.output_item.done", output_index=item.index, item=item.body)
+                name = {} if field == "input" else {"name": body["name"]}
+                yield self._frame(f"{item.name}.done", **item.where, **{field: text}, **name)
+        self._output.append(body)
+        yield self._frame("response.output_item.done", output_index=item.index, item=body)
 
-    def _close_text(self, item: _Item, kind: str, text: str) -> Iterator[bytes]:
-        part = _part(kind, text)
-        logprobs = {}
-        if kind == "message":
-            part["logprobs"], self._logprobs = self._logprobs, []
-            logprobs = {"logprobs": part["logprobs"]}
-        where = {"item_id": item.body["id"], "output_index": item.index, "content_index": 0}
-        yield self._frame(f"{item.name}.done", **where, text=text, **logprobs)
-        yield self._frame("response.content_part.done", **where, part=part)
-        item.body = item.body | {"content": [part]}
-        if kind == "reasoning" and self._ask.echo["sealed"]:
-            item.body = item.body | {"encrypted_content": sealed(text)}
+    def _close_text(self, item: _Item, text: str) -> Iterator[bytes]:
+        part, logprobs = _part(item.kind, text), {}
+        if item.kind == "message":
+            logprobs = {"logprobs": self._logprobs}
+            part |= logprobs
+            self._logprobs = []
+        yield self._frame(f"{item.name}.done", **item.where, text=text, **logprobs)
+        yield self._frame("response.content_part.done", **item.where, part=part)
+        item.body["content"] = [part]
+        if item.kind == "reasoning" and self._ask.echo["sealed"]:
+            item.body["encrypted_content"] = sealed(text)
 
-    def _part(self, what: str, part: Mapping[str, Any]) -> bytes:
-        assert self._item is not None
-        where = {"item_id": self._item.body["id"], "output_index": self._item.index, "content_index": 0}
-        return self._frame(f"response.content_part.{what}", **where, part=part)
-
-    def end(self, index: int, outcome: Outcome) -> bytes:  # noqa: ARG002
+    def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the end of the item that is open."""
-        self._outcome, self._completed = outcome, int(time.time())
+        self._outcomes[index], self._completed = outcome, int(time.time())
         return b"".join(self._stop())
 
-    def finish(self, usage: Usage) -> bytes:
+    def finish(self, usage: unrender.Usage) -> bytes:
         """Return the whole response, completed or cut off."""
         self._usage = usage
         response = self.body()
@@ -269,8 +275,8 @@ class ResponsesSurface:
 
     def body(self) -> dict[str, Any]:
         """Return the whole response."""
-        assert self._outcome is not None
-        reason = _INCOMPLETE.get(finish_reason(self._outcome.message, self._outcome.reason))
+        outcome = self._outcomes[0]
+        reason = _INCOMPLETE.get(unrender.finish_reason(outcome.message, outcome.reason))
         response = self._response("incomplete" if reason else "completed")
         return response | {"incomplete_details": {"reason": reason} if reason else None}
 
@@ -279,13 +285,8 @@ class ResponsesSurface:
         error = {"code": "server_error", "message": failure.message}
         return self._frame("response.failed", response=self._response("failed") | {"error": error})
 
-    def ping(self) -> bytes:
-        """Return a comment, which clients ignore."""
-        return b": ping\n\n"
-
     def _response(self, status: str) -> dict[str, Any]:
         echo = {name: value for name, value in self._ask.echo.items() if name != "sealed"}
-        warnings = [*self._head.warnings, *(self._outcome.warnings if self._outcome else ())]
         return {
             "id": self._head.id,
             "object": "response",
@@ -302,11 +303,8 @@ class ResponsesSurface:
             "store": self._head.stored,
             "truncation": "disabled",
             **echo,
-            **({"warnings": warnings} if warnings else {}),
+            **self._warnings(),
         }
-
-    def _id(self, kind: str) -> str:
-        return f"{kind}_{self._head.id.removeprefix('resp_')}{self._items:03x}"
 
     def _next(self) -> int:
         self._sequence += 1
@@ -326,7 +324,7 @@ def _part(kind: str, text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _cost(usage: Usage) -> dict[str, Any]:
+def _cost(usage: unrender.Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": 0},
@@ -340,4 +338,4 @@ def _new_id() -> str:
     return f"resp_{secrets.token_hex(16)}"
 
 
-RESPONSES = Api("responses", read, ResponsesSurface, refusal, _new_id, stores=True)
+RESPONSES = Api("responses", ResponsesRequest, read, ResponsesSurface, refusal, _new_id, stores=True)

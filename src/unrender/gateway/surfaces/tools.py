@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unrender.gateway.failure import invalid
-from unrender.gateway.fields import Fields
+from unrender.gateway.schema import Name, Object
 from unrender.gateway.surfaces.lark_pattern import pattern_of
 
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
@@ -34,16 +34,32 @@ class Tools:
     unheeded: list[str] = field(default_factory=list)
 
 
-def read_tools(tools: Sequence[Any]) -> Tools:
+class _Grammar(Object):
+    syntax: Any = None
+    definition: str | None = None
+
+
+class _Format(_Grammar):
+    grammar: _Grammar | None = None
+    """Where the two are, in Chat Completions; Responses has them flat."""
+
+
+class _Custom(Object):
+    name: Name
+    description: str | None = None
+    format: _Format | None = None
+
+
+def read_tools(tools: Sequence[Any] | None) -> Tools:
     """Sort the tools of a request. Raises `Failure` for a tool that is not an object."""
     found = Tools()
-    for i, tool in enumerate(tools):
+    for i, tool in enumerate(tools or ()):
         where = f"tools[{i}]"
         if not isinstance(tool, Mapping):
             raise invalid(f"{where}: expected an object, found {type(tool).__name__}", param=where)
         kind = tool.get("type")
         if kind == "custom" and "input_schema" not in tool:
-            function, unheeded = _of_custom(Fields(tool.get("custom", tool), where))
+            function, unheeded = _of_custom(_Custom.read(tool.get("custom", tool), where), where)
             found.functions.append({"type": "function", "function": function})
             found.custom.add(function["name"])
             found.unheeded += unheeded
@@ -58,24 +74,21 @@ def _without_type(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in tool.items() if name not in ("type", "cache_control")}
 
 
-def _of_custom(tool: Fields) -> tuple[dict[str, Any], list[str]]:
-    name, description, form = tool.text("name"), tool.text("description") or "", tool.inside("format")
-    if not name:
-        raise invalid(f"{tool.place('name')}: expected a name, found none", param=tool.place("name"))
+def _of_custom(tool: _Custom, where: str) -> tuple[dict[str, Any], list[str]]:
     text: dict[str, Any] = {"type": "string"}
-    unheeded = []
-    nested = form.inside("grammar")  # in Chat Completions; flat in Responses
-    definition = nested.text("definition") or form.text("definition")
-    if definition and "regex" in (nested.any("syntax"), form.any("syntax")):
-        text["pattern"] = f"^(?:{definition})$"
-    elif definition:
-        description = f"{description}\n\nThe input follows this grammar:\n{definition}".strip()
-        if pattern := pattern_of(definition):
+    description, unheeded = tool.description or "", []
+    form = (tool.format and tool.format.grammar) or tool.format
+    if form is not None and form.definition and form.syntax == "regex":
+        text["pattern"] = f"^(?:{form.definition})$"
+    elif form is not None and form.definition:
+        description = f"{description}\n\nThe input follows this grammar:\n{form.definition}".strip()
+        if pattern := pattern_of(form.definition):
             text["pattern"] = pattern
         else:
-            unheeded.append(f"{form.where} (described in the prompt, not enforced)")
+            unheeded.append(f"{where}.format (described in the prompt, not enforced)")
+    # A grammar for free text alone would have to know where the call ends; JSON says that by itself.
     parameters = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
-    return {"name": name, "description": description, "parameters": parameters}, unheeded
+    return {"name": tool.name, "description": description, "parameters": parameters}, unheeded
 
 
 def plain_choice(choice: Any) -> Any:
@@ -120,6 +133,7 @@ class InputText:
         if self._other:
             return text
         self._held += text
+        # Until `{"input": "` is there, it may still turn out to be other JSON, which goes through as it is.
         if not self._open:
             found = _OPENING.match(self._held)
             if found is None:

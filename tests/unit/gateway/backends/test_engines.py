@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +12,13 @@ import pytest
 from engine_server import EngineServer, events
 from serving import HELLO, TOOL, browser, openai_client, template
 
+from unrender import Usage
 from unrender.gateway import Backend, EngineError, EngineGrammar, Job, Model, Turns, app
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.ollama import Ollama
 from unrender.gateway.backends.sglang import SGLang
-from unrender.parser.completions import Usage
 
 TEXTS = ("Hé", "llo ", "😀")
 USAGE = Usage(prompt_tokens=7, completion_tokens=3, cached_tokens=2)
@@ -141,25 +140,6 @@ def test_answer_that_is_cut_is_an_error(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"data: {nonsense}\n\n",
-        b"data: [1]\n\n",
-        b"\xff\xfe\n",
-        b'{"error": "out of memory"}\n',
-        b'data: {"error": {"message": "x"}}\n',
-        b"",
-    ],
-)
-def test_garbage_is_an_error(kind, garbage):
-    """Bytes that mean nothing, and errors among the events, end the answer with an error."""
-    _, pieces = asyncio.run(generated(kind, [garbage]))
-
-    assert isinstance(pieces[-1], EngineError)
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize(("status", "transient"), [(500, False), (503, True), (400, False)])
 def test_refusal_is_an_error_with_the_engines_words(kind, status, transient):
     """A status that is not a success is an error with the engine's own words; some may pass."""
@@ -190,43 +170,6 @@ def test_engine_that_is_not_there_is_an_error_that_may_pass(kind):
         return caught.value.transient
 
     assert asyncio.run(run())
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_leaving_cancels_the_engines_work(kind):
-    """When nobody wants the rest, the engine's connection is closed at once."""
-
-    async def run():
-        first = kind.answer.partition(b"\n\n" if kind.path != "/api/generate" else b"\n")[0] + b"\n\n"
-        async with EngineServer({**kind.others, kind.path: [first, 30.0, b"never"]}) as engine:
-            backend = kind.make(Connection(engine.url))
-            async with aclosing(backend.generate(job())) as pieces:
-                await anext(pieces)
-            await asyncio.wait_for(engine.gone.wait(), 1)
-            await backend.close()
-            return engine.gone.is_set()
-
-    assert asyncio.run(run())
-
-
-def test_silent_engine_times_out():
-    """An engine that says nothing for too long is given up."""
-
-    async def run():
-        async with EngineServer({"/api/generate": [30.0]}) as engine:
-            backend = Ollama(Connection(engine.url, idle=0.05), model="m")
-            with pytest.raises(EngineError, match="does not answer"):
-                await anext(backend.generate(job()))
-            await backend.close()
-
-    asyncio.run(run())
-
-
-def test_endless_line_is_refused():
-    """A line without an end fills no memory."""
-    _, pieces = asyncio.run(generated(KINDS["ollama"], [b"x" * 1_000_000] * 6))
-
-    assert "at most" in str(pieces[-1])
 
 
 def asked(name: str, **more: Any) -> dict[str, Any]:
@@ -344,18 +287,6 @@ def test_sglang_scores_each_token_once(incremental):
     assert [item for item in told if item[0]] == [("a", ["a"]), ("é", ["\ufffd", "\ufffd"])]
     first = {"token": "a", "logprob": -0.5, "bytes": [97]}
     assert pieces[0].logprobs == (first | {"top_logprobs": [first]},)
-
-
-@pytest.mark.parametrize("wrong", ["x", [1], [[None, 1, "a"]], [["a"]], {"a": 1}])
-def test_scores_that_make_no_sense_are_left_out(wrong):
-    """An engine that writes its log probabilities otherwise still has its text read."""
-    kind = KINDS["sglang"]
-    frame = sglang("a", 1, {"type": "stop"})
-    frame["meta_info"] |= {"output_token_logprobs": wrong, "output_top_logprobs": wrong}
-
-    _, pieces = asyncio.run(generated(Kind(kind.make, kind.path, events(frame), kind.others), work=job(logprobs=1)))
-
-    assert [(piece.text, piece.logprobs) for piece in pieces] == [("a", ())]
 
 
 def test_ollama_is_asked():

@@ -6,16 +6,14 @@ import asyncio
 import json
 import random
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from engine_server import Scripted
 
+from unrender import Usage
 from unrender.gateway import EngineError, Piece
-from unrender.gateway.backends.connection import Connection
 from unrender.limits import LONGEST_ENGINE_LINE
-from unrender.parser.completions import Usage
 
 from .test_engines import KINDS, Kind, job
 
@@ -34,25 +32,6 @@ SCORED = {
     "ollama": {},
 }
 """A frame with log probabilities."""
-
-
-class Said(Connection):
-    """A connection over which these bytes come, and these values for its other paths."""
-
-    def __init__(self, said: bytes, others: dict[str, Any]) -> None:
-        super().__init__("http://engine")
-        self.said, self.others = said, others
-
-    @asynccontextmanager
-    async def _asked(self, method, path, body, headers, timeout):  # noqa: ASYNC109 - as it is
-        async def parts():
-            for at in range(0, len(self.said), 50):
-                yield self.said[at : at + 50]
-
-        async def read():
-            return json.dumps(self.others.get(path, {})).encode()
-
-        yield SimpleNamespace(content=SimpleNamespace(iter_any=parts), close=lambda: None, read=read)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -87,7 +66,8 @@ def written(name: str, items: list[Any]) -> bytes:
 
 async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) -> list[Piece | EngineError]:
     """Return the pieces that came, and the error that ended them."""
-    backend = kind.make(Said(said, kind.others if others is None else others))
+    parts = [said[at : at + 50] for at in range(0, len(said), 50)]
+    backend = kind.make(Scripted(parts, kind.others if others is None else others))
     found: list[Piece | EngineError] = []
     try:
         async for piece in backend.generate(job(logprobs=2)):

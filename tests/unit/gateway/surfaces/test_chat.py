@@ -7,11 +7,9 @@ import json
 
 import openai
 import pytest
-from serving import CALL, HELLO, TOOL, Told, browser, chunked, openai_client, served
+from serving import CALL, HELLO, TOOL, Told, browser, chunked, openai_client, posted, served
 
 from unrender.gateway import Piece, Sampler
-from unrender.gateway.failure import Failure
-from unrender.gateway.surfaces.chat import read
 
 FORMATS = (
     "json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array",
@@ -113,11 +111,9 @@ def test_custom_tool_gets_text():
     tool = {"type": "custom", "custom": {"name": "run", "description": "Run code."}}
     text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb"}}\n</tool_call>'
 
-    async def run():
-        async with browser(served(Told(chunked(text, 4)))) as client:
-            return await client.post("/v1/chat/completions", json={"messages": HELLO, "tools": [tool]})
-
-    call = asyncio.run(run()).json()["choices"][0]["message"]["tool_calls"][0]
+    call = posted(
+        served(Told(chunked(text, 4))), "/v1/chat/completions", json={"messages": HELLO, "tools": [tool]}
+    ).json()["choices"][0]["message"]["tool_calls"][0]
     assert (call["type"], call["custom"]) == ("custom", {"name": "run", "input": "a\nb"})
 
 
@@ -182,7 +178,7 @@ def test_what_has_no_effect_is_named():
         ({"temperature": "hot"}, "temperature"),
         ({"n": 0}, "n"),
         ({"n": True}, "n"),
-        ({"stop": [1]}, "stop"),
+        ({"stop": [1]}, "stop[0]"),
         ({"tools": {}}, "tools"),
         ({"tools": [1]}, "tools[0]"),
         ({"tool_choice": "required"}, "tool_choice"),
@@ -198,12 +194,7 @@ def test_what_has_no_effect_is_named():
 )
 def test_mistake_is_named(change, param):
     """What is wrong with a request is a 4xx that names the field."""
-
-    async def run():
-        async with browser(served(Told("Hi"))) as client:
-            return await client.post("/v1/chat/completions", json={"messages": HELLO} | change)
-
-    answer = asyncio.run(run())
+    answer = posted(served(Told("Hi")), "/v1/chat/completions", json={"messages": HELLO} | change)
 
     assert answer.status_code == (404 if param == "model" else 400)
     assert answer.json()["error"]["param"] == param
@@ -215,10 +206,3 @@ def test_openai_client_raises_its_own_errors():
 
     with pytest.raises(openai.NotFoundError, match="expected one of"):
         asyncio.run(client.chat.completions.create(model="other", messages=HELLO))
-
-
-def test_body_that_is_no_object_is_refused():
-    """Reading never raises anything but `Failure`."""
-    for body in (None, 1, "x", [], {"messages": 1}):
-        with pytest.raises(Failure, match="expected"):
-            read(body)

@@ -7,11 +7,10 @@ import json
 
 import openai
 import pytest
-from serving import Told, browser, openai_client, served
+from serving import Told, browser, openai_client, posted, served
 
-from unrender.chat_template import ChatTemplate
+from unrender import ChatTemplate, Usage
 from unrender.gateway import Model, Piece, Turns, app
-from unrender.parser.completions import Usage
 
 TEXT = '  <think>\n{"name": 1}</think> <tool_call> <|end|>\n '
 
@@ -82,10 +81,6 @@ def test_mistake_and_what_has_no_effect_are_named():
         with pytest.raises(openai.BadRequestError, match="prompt: expected one text"):
             asyncio.run(openai_client(served(Told("Hi"))).completions.create(model="m", prompt=prompt))
 
-    async def run():
-        async with browser(served(Told("Hi"))) as client:
-            return await client.post("/v1/completions", json={"prompt": "a", "suffix": "b", "best_of": 1})
-
-    answer = asyncio.run(run())
+    answer = posted(served(Told("Hi")), "/v1/completions", json={"prompt": "a", "suffix": "b", "best_of": 1})
     assert answer.json()["warnings"] == ["suffix: not honoured"]
     assert answer.headers["x-unrender-warnings"] == "suffix: not honoured"

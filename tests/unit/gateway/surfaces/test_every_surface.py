@@ -10,16 +10,14 @@ import pytest
 from jiter import from_json
 from serving import TOOL, WEATHER, chunked, template
 
+from unrender import CallRelease, CallStatus, Message, Policy, Usage
 from unrender.gateway import Piece
-from unrender.gateway.ask import Ask
-from unrender.gateway.choice import Choice
+from unrender.gateway.answers.choice import Choice
+from unrender.gateway.surfaces.ask import Ask
 from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Head
-from unrender.machine.policy import CallRelease, Policy
-from unrender.messages.wire import CallStatus, Message
-from unrender.parser.completions import Usage
 from unrender.parser.message import MessageFold
 
 HELLO = [{"role": "user", "content": "Hello"}]

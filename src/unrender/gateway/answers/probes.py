@@ -12,14 +12,12 @@ import json
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 
-from unrender.errors import GrammarError
-from unrender.gateway.ask import Ask
+from unrender import GrammarError, Turn, Usage
+from unrender.gateway.answers.turns import Turns
 from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure
-from unrender.gateway.turns import Turns
+from unrender.gateway.surfaces.ask import Ask
 from unrender.limits import MOST_PROBE_TOKENS
-from unrender.parser.completions import Usage
-from unrender.turn import Turn
 
 WORD = "unrender"
 """What a constrained answer is; nobody would say it otherwise."""
@@ -71,6 +69,7 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
 
 
 async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> None:
+    # A model that is asked "Hello" never says "unrender" and nothing else, unless a grammar makes it.
     dialect = backend.capabilities.dialect
     text, usage = await _answer(turn, backend, _only(dialect, WORD) if dialect else None)
     if dialect:
@@ -78,6 +77,8 @@ async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> Non
     marker = next((token for token in turn.preserved_tokens if token not in turn.stop), "")
     if found.grammar and marker:
         found.markers = _kept(marker, *await _answer(turn, backend, _only(dialect, marker)))
+    # With "<s>" written by the template and again by the engine, the engine counts one token more than its own tokenizer
+    # finds in the prompt.
     if bos and turn.prompt.startswith(bos) and usage is not None and usage.prompt_tokens:
         counted = await backend.count(turn.prompt)
         found.doubled = None if counted is None else usage.prompt_tokens == counted + 1

@@ -13,7 +13,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from unrender.gateway.framing import Framing, Refused
+from unrender.gateway.http.framing import Framing, Refused
 
 HEAD_SECONDS = 10.0
 """Seconds from a connection, or the first byte of a request, to the end of its head."""
@@ -46,6 +46,7 @@ class Door(H11Protocol):
         """Pass on what was checked; where the rest is wrong, answer that and close."""
         if self._deaf:
             return
+        # What has two readings never reaches uvicorn's parser; what came before it does, and is answered.
         taken = self._framing.take(data)
         if taken:
             super().data_received(taken)
@@ -53,6 +54,7 @@ class Door(H11Protocol):
             self._unset_keepalive_if_required()
         if self._framing.refused is not None:
             self._refuse(self._framing.refused)
+        # A body has its own limit of time (`limits.upload`), and an idle connection uvicorn's; the timer here is for heads.
         elif not self._framing.between or self._framing.empty:
             self._stop_waiting()
         elif self._timer is None:
@@ -62,6 +64,7 @@ class Door(H11Protocol):
         """Go on with the next request, unless this one's body is still on its way."""
         if self._deaf or self.transport.is_closing():
             return
+        # The answer is out and its request is not all here, as with a 401 to a large body: its rest is no next request.
         if not self._framing.between and self.cycle.more_body:
             self.server_state.total_requests += 1
             self._linger()
@@ -78,6 +81,7 @@ class Door(H11Protocol):
             return
         cycle = self._unanswered()
         if cycle is not None:
+            # A good request may come in one packet with a wrong one: it keeps its answer, and then the connection ends.
             if cycle.response_started or not cycle.more_body:  # what is wrong comes after it
                 self._deaf = True
                 cycle.keep_alive = False
@@ -97,6 +101,7 @@ class Door(H11Protocol):
         self._deaf = True
         self._stop_waiting()
         self._unset_keepalive_if_required()
+        # Closed at once, the kernel would answer the client's next bytes with a reset, and throw our answer away with it.
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.flow.resume_reading()

@@ -1,48 +1,110 @@
-"""Serves the paths that generate nothing: models, formats, prompts, stored answers, health and counts."""
+"""Lists the paths of a gateway, and answers those that generate nothing: models, formats, prompts, stored answers, counts."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from unrender.gateway.ask import Ask
-from unrender.gateway.body import read_json
-from unrender.gateway.failure import STATUSES, Kind, invalid
+from unrender import Malformed, Turn
+from unrender.gateway.failure import STATUSES, Kind
 from unrender.gateway.gateway import Gateway
+from unrender.gateway.http import openapi
+from unrender.gateway.http.body import read_json
+from unrender.gateway.http.exchange import Endpoint
+from unrender.gateway.http.openapi import Path
 from unrender.gateway.metrics import MEDIA_TYPE
 from unrender.gateway.models import Model
-from unrender.gateway.openapi import Path, document
 from unrender.gateway.surfaces import chat, messages
-from unrender.machine.events import Malformed
-from unrender.turn import Turn
+from unrender.gateway.surfaces.ask import Ask
+from unrender.gateway.surfaces.chat import CHAT, ChatRequest, ParseRequest
+from unrender.gateway.surfaces.completions import COMPLETIONS
+from unrender.gateway.surfaces.messages import MESSAGES, CountRequest
+from unrender.gateway.surfaces.responses import RESPONSES
 
 _log = logging.getLogger("unrender.gateway")
 
-Answering = Callable[[Request], Awaitable[Response]]
+_NAMED = {"model": {"type": "string"}}
+_PAGE: Mapping[str, Any] = {
+    "order": {"enum": ["asc", "desc"]},
+    "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+    "after": {"type": "string"},
+}
 
 
-class Own:
-    """The paths that generate nothing."""
+class Paths:
+    """The paths of one gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self.paths: Sequence[Path] = ()
-        """All paths of the gateway."""
+        self.all: Sequence[Path] = (*self._generating(), *self._about_answers(), *self._about_gateway())
+        """Every path."""
 
-    def keyed(self, endpoint: Answering) -> Answering:
-        """Return an endpoint that looks at the key before anything else: before the body, too."""
+    def _generating(self) -> Iterator[Path]:
+        told = "An answer to a conversation, by"
+        for path, api, answer, summary in (
+            ("/v1/chat/completions", CHAT, openapi.ChatAnswer, f"{told} OpenAI's Chat Completions."),
+            ("/v1/responses", RESPONSES, openapi.ResponsesAnswer, f"{told} OpenAI's Responses."),
+            ("/v1/messages", MESSAGES, openapi.MessagesAnswer, f"{told} Anthropic's Messages."),
+            (
+                "/v1/completions",
+                COMPLETIONS,
+                openapi.CompletionsAnswer,
+                "How a text goes on; nothing is added, and nothing read.",
+            ),
+        ):
+            error = openapi.AnthropicError if api is MESSAGES else openapi.OpenAIError
+            endpoint, body = Endpoint(self._gateway, api), api.request
+            yield Path(
+                path=path,
+                endpoint=endpoint,
+                summary=summary,
+                method="POST",
+                body=body,
+                answer=answer,
+                streams=True,
+                error=error,
+            )
+
+    def _about_answers(self) -> tuple[Path, ...]:
+        stored = "/v1/responses/{id}"
+        return (
+            self._path(
+                "/v1/messages/count_tokens", self.count, method="POST", body=CountRequest, error=openapi.AnthropicError
+            ),
+            self._path("/v1/render", self.render, method="POST", body=ChatRequest),
+            self._path("/v1/parse", self.parse, method="POST", body=ParseRequest),
+            self._path(stored, self.stored),
+            self._path(stored, self.delete, method="DELETE"),
+            self._path(f"{stored}/input_items", self.input_items, query=_PAGE, answer=openapi.Page),
+        )
+
+    def _about_gateway(self) -> tuple[Path, ...]:
+        return (
+            self._path("/v1/models", self.models, answer=openapi.Page),
+            self._path("/v1/models/{name:path}", self.model),
+            self._path("/v1/format", self.format, query=_NAMED),
+            self._path("/openapi.json", self.openapi, open=True),
+            self._path("/metrics", self.metrics, media="text/plain", open=True),
+            self._path("/health", self.health, open=True),
+            self._path("/ready", self.ready, open=True),
+        )
+
+    def _path(self, path: str, handler: Callable[[Request], Awaitable[Response]], **more: Any) -> Path:
+        """Return a path whose key is looked at before anything else: before the body, too."""
 
         async def checked(request: Request) -> Response:
             self._opened(request)
-            return await endpoint(request)
+            return await handler(request)
 
-        return checked
+        # The paths that generate look at the key themselves, since an `Exchange` counts whom it refuses.
+        endpoint = handler if more.get("open") else checked
+        return Path(path=path, endpoint=endpoint, summary=handler.__doc__ or "", **more)
 
     def _opened(self, request: Request) -> frozenset[str]:
         return self._gateway.keys.check(dict(request.scope["headers"]))
@@ -75,18 +137,15 @@ class Own:
 
     async def render(self, request: Request) -> Response:
         """Return the prompt of a chat request, and what an engine is told with it."""
-        body = await self._body(request)
-        turn, warnings = await self._turn(request, chat.read(body))
+        turn, warnings = await self._turn(request, chat.read(await self._read(request)))
         said = {"stop": turn.stop, "preserved_tokens": turn.preserved_tokens, "begun": turn.begun, "warnings": warnings}
         return answered({"prompt": turn.prompt, **said})
 
     async def parse(self, request: Request) -> Response:
         """Return the message that a text means as the answer to a chat request."""
-        body = await self._body(request)
-        text = body.pop("text", None)
-        if not isinstance(text, str):
-            raise invalid(f"text: expected a string, found {text!r:.80}", param="text")
-        turn, warnings = await self._turn(request, chat.read(body))
+        body = await self._read(request)
+        text = ParseRequest.read(body).text
+        turn, warnings = await self._turn(request, chat.read({name: body[name] for name in body if name != "text"}))
         parser = turn.parser()
         events = [*parser.feed(text), *parser.finish()]
         broken = [
@@ -126,12 +185,11 @@ class Own:
 
     async def openapi(self, _: Request) -> Response:
         """Return what all paths take and give, as an OpenAPI document."""
-        return answered(document(self.paths))
+        return answered(openapi.document(self.all))
 
     async def metrics(self, _: Request) -> Response:
         """Return what was counted, for Prometheus."""
-        gateway = self._gateway
-        return Response(gateway.metrics.text({"streams": gateway.streams}), media_type=MEDIA_TYPE)
+        return Response(self._gateway.metrics.text(), media_type=MEDIA_TYPE)
 
     async def health(self, _: Request) -> Response:
         """Say that the process lives."""
@@ -161,12 +219,6 @@ class Own:
 
     async def _read(self, request: Request) -> Any:
         return await read_json(request.receive, self._gateway.limits.body, self._gateway.limits.upload)
-
-    async def _body(self, request: Request) -> dict[str, Any]:
-        body = await self._read(request)
-        if not isinstance(body, dict):
-            raise invalid(f"body: expected an object, found {type(body).__name__}")
-        return body
 
 
 async def _problem(model: Model) -> str | None:

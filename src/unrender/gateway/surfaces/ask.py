@@ -47,16 +47,3 @@ class Ask:
     """What the request says that has no effect; the answer names it."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request that the answer repeats."""
-
-
-SAMPLING = {
-    "temperature": (0.0, 100.0),
-    "top_p": (0.0, 1.0),
-    "top_k": (-1.0, 1e9),
-    "min_p": (0.0, 1.0),
-    "presence_penalty": (-2.0, 2.0),
-    "frequency_penalty": (-2.0, 2.0),
-    "repetition_penalty": (0.0, 100.0),
-}
-"""What steers sampling, and its range."""
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")

@@ -9,14 +9,11 @@ import json
 from collections.abc import Iterator
 from enum import StrEnum
 
-from unrender.errors import GrammarError
+from unrender import CallRelease, CallStatus, GrammarError, Message, Policy, Request, ToolChoice
+from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineCapabilities
 from unrender.gateway.surfaces.surface import Outcome
-from unrender.gateway.turns import Prepared
-from unrender.machine.policy import CallRelease, Policy
-from unrender.messages.wire import CallStatus, Message, Request, ToolChoice
-from unrender.schema.admission import admits
-from unrender.schema.reader import read_schema
+from unrender.grammar import conforms
 
 _FORCED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 _NO_CALL = "tool_choice: the model made no call, and no grammar made it"
@@ -41,6 +38,8 @@ def reading_policy(prepared: Prepared, engine: EngineCapabilities, calls: Calls)
     A call is guaranteed where a grammar binds the whole answer: where a trigger decides, or text may come first, the
     model can write what is only read as a call.
     """
+    # Where the model may answer in text, a lazy grammar begins only at a trigger: before that, "<tool_call> is how I call"
+    # is text that begins like a call, and what was streamed as one cannot be taken back.
     bound = prepared.grammar is not None and prepared.turn.request.tool_choice in _FORCED
     written = calls == Calls.WRITTEN or (calls == Calls.CERTAIN and (bound or engine.obeys))
     return Policy(calls=CallRelease.WRITTEN if written else CallRelease.COMPLETE)
@@ -87,7 +86,6 @@ def _broken_promise(request: Request, message: Message) -> str:
     except (ValueError, RecursionError):
         return _NO_JSON
     try:
-        reading = read_schema(request.response_schema)
-    except (GrammarError, RecursionError):
-        return ""  # By a schema that is none nothing is judged.
-    return "" if admits(reading.shape, value, reading.definitions) else _WRONG
+        return "" if conforms(value, request.response_schema) else _WRONG
+    except (GrammarError, RecursionError):  # by a schema that is none, nothing is judged
+        return ""

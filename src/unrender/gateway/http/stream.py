@@ -39,6 +39,7 @@ class EventStream:
 
     async def send(self, frame: bytes) -> None:
         """Send a frame; returns when the server has taken it."""
+        # A ping that is on its way is not cut in two by a frame.
         if self._pinging is not None:
             await self._pinging
         self._sending = True
@@ -69,6 +70,7 @@ class EventStream:
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
+        # The timer looks once an interval, not once a frame: thousands of frames a second set no timers.
         due = self._last + self._interval
         if loop.time() >= due and not self._sending:
             self._pinging = loop.create_task(self._keep_open())

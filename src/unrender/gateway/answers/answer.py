@@ -11,15 +11,15 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from unrender.gateway.ask import Ask
+from unrender import Usage
+from unrender.gateway.answers.choice import Choice
+from unrender.gateway.answers.promises import lacking, reading_policy
+from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
-from unrender.gateway.choice import Choice
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.models import Model
-from unrender.gateway.promises import lacking, reading_policy
+from unrender.gateway.surfaces.ask import Ask
 from unrender.gateway.surfaces.surface import Outcome, Surface
-from unrender.gateway.turns import Prepared
-from unrender.parser.completions import Usage
 
 _PAUSE = 0.2
 """Seconds before a job is sent again."""
@@ -32,7 +32,7 @@ _WAITING = 16
 """Frames of several choices that may wait to be sent."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Answer:
     """One answer, with all its choices."""
 
@@ -93,6 +93,7 @@ class Answer:
             piece, pieces = await self._begun(self._job(index))
             async with aclosing(pieces):
                 held.append(self._read(index, piece))
+                # An engine's packet often holds several tokens. They leave as one packet as well: a write costs more than a token.
                 while not choice.stopped_by:
                     if not piece.more:
                         yield b"".join(held)
@@ -106,6 +107,8 @@ class Answer:
             if held:
                 yield b"".join(held)
             raise _failure(error) from error
+        # The engine is left in the middle of its answer, so it never says what the prompt has cost. The choices share the
+        # prompt, so the first one's count is enough.
         if choice.stopped_by and choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)  # the engine's count would come with its end
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
@@ -128,6 +131,7 @@ class Answer:
             pieces = self.model.backend.generate(job)
             try:
                 return await anext(pieces), pieces
+            # An engine may end without a word: that is an empty answer, not an error.
             except StopAsyncIteration:
                 return Piece("", 0), pieces
             except EngineError as error:
@@ -142,6 +146,7 @@ class Answer:
 
     def _job(self, index: int) -> Job:
         ask = self.ask
+        # Two jobs of one id would be one job to some engines; the seeds differ, or the choices would be alike.
         name = self.request_id if ask.choices == 1 else f"{self.request_id}-{index}"
         return Job(
             turn=self.model.sent(self.prepared.turn),
@@ -156,6 +161,7 @@ class Answer:
 
     async def _all(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames of several choices as they come; one that fails ends them all."""
+        # Bounded, so that a client that reads slowly slows all of its choices.
         queue: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue(_WAITING)
         tasks = [asyncio.create_task(self._into(queue, index)) for index in range(self.ask.choices)]
         try:

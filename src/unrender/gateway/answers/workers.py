@@ -31,6 +31,7 @@ class Workers:
         with self._lock:
             idle = client not in self._waiting
             self._waiting.setdefault(client, deque()).append((future, work))
+        # With its first piece a client joins the queue; with every next one it only waits in its own line.
         if idle:
             self._pool.submit(self._serve, client)
         return await asyncio.wrap_future(future)

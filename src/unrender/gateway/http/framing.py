@@ -75,10 +75,13 @@ class Framing:
         return data[:at]
 
     def _head(self, data: bytes, at: int) -> int:
+        # Half a head waits for its end, but what is wrong already is refused at once: "GET / HTTP/1.1\n" is not
+        # waited for, although a CR LF may still come.
         end = data.find(b"\r\n\r\n", at, at + LONGEST_HEAD_OF_REQUEST)
         if end < 0:
             if len(data) - at >= LONGEST_HEAD_OF_REQUEST:
                 raise _Wrong(f"expected a head of at most {LONGEST_HEAD_OF_REQUEST} bytes", 431)
+            # A lone LF ends a line for some servers and none for others: "x: a\ncontent-length: 5" is one header or two.
             if data.count(b"\n", at) != data.count(b"\r\n", at) or not _FIRST.match(data, at):
                 raise _Wrong('expected "METHOD /path HTTP/1.1", and lines that end with CR LF')
             return 0
@@ -91,6 +94,8 @@ class Framing:
 
     def _body(self, headers: Sequence[tuple[bytes, bytes]], *, old: bool) -> None:
         """Decide how the body's end is found."""
+        # A request that says its length twice, or in two ways, is cut in two ways by two servers in a row: what one takes
+        # for the body, the next takes for another request. So there is one length, or one coding, and no list of either.
         host, lengths, codings = ([value for name, value in headers if name == one] for one in (b"host", *_FRAMES[:2]))
         if len(host) > 1 or not (host or old) or not all(map(_HOST.fullmatch, host)):
             raise _Wrong("expected one host")
@@ -100,6 +105,7 @@ class Framing:
             raise _Wrong("transfer-encoding: expected no content-length beside it, and HTTP/1.1")
         if lengths and (len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0])):
             raise _Wrong("content-length: expected one number")
+        # Each method below takes what it can of one part, and says which part comes next: head → body → head.
         self._left = int(lengths[0]) if lengths else 0
         self._next = self._size if codings else self._counted if self._left else self._head
 
@@ -111,6 +117,7 @@ class Framing:
         return taken
 
     def _size(self, data: bytes, at: int) -> int:
+        # "5;a=b" is a size with an extension: some servers look for the line's end in it, others do not. Only "5" is taken.
         end = data.find(b"\r\n", at, at + LONGEST_CHUNK_SIZE)
         found = data[at : end if end >= 0 else at + LONGEST_CHUNK_SIZE]
         if not _SIZE.fullmatch(found.removesuffix(b"\r") if end < 0 else found):
@@ -135,6 +142,7 @@ class Framing:
         return self._line_end(data, at, self._head, "expected no trailers")
 
     def _line_end(self, data: bytes, at: int, after: object, why: str) -> int:
+        # Nothing yet, or "\r" alone, may still become the line's end; anything else cannot.
         if not b"\r\n".startswith(data[at : at + 2]):
             raise _Wrong(why)
         if len(data) - at < 2:
@@ -161,8 +169,10 @@ def _headers(lines: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         if header is None:
             raise _Wrong('expected "name: value" on each line of the head, in printable characters')
         name, value = header[1].lower(), header[2].rstrip(b" \t")
+        # Gateways in the manner of CGI read `content_length` as `content-length`.
         if b"_" in name and name.replace(b"_", b"-") in _FRAMES:
             raise _Wrong(f"expected no header that looks like {name.decode()}")
+        # "connection: content-length" tells a server in between to remove that header for the next one.
         if name == b"connection" and any(one.strip().lower() in _FRAMES for one in value.split(b",")):
             raise _Wrong("connection: expected no header that frames the request")
         if name == b"expect" and value.lower() != b"100-continue":

@@ -8,23 +8,27 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from unrender.gateway.answer import Answer
-from unrender.gateway.ask import Ask
+from unrender.gateway.answers.answer import Answer
+from unrender.gateway.answers.promises import unbound, warnings_of
+from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError
-from unrender.gateway.body import Gone, Receive, read_json
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway
+from unrender.gateway.http.body import Gone, Receive, read_json
+from unrender.gateway.http.stream import EventStream, Headers, Send
 from unrender.gateway.models import Model
-from unrender.gateway.promises import unbound, warnings_of
 from unrender.gateway.record import Record
-from unrender.gateway.stream import EventStream, Headers, Send
+from unrender.gateway.surfaces.ask import Ask
 from unrender.gateway.surfaces.surface import Api, Head, Surface
-from unrender.gateway.turns import Prepared
+
+if TYPE_CHECKING:
+    from unrender.gateway.telemetry import Span
 from unrender.limits import LONGEST_WARNING_HEADER
 
 _log = logging.getLogger("unrender.gateway")
@@ -67,6 +71,7 @@ class Exchange:
         self._items: Any = ()
         """The items that it is the answer to, if it will."""
         self._record = Record(surface=api.name)
+        self._span: Span | None = None
         self._forwarded = self._traced()
         given = self._headers.get(b"x-request-id", b"").decode("latin-1")
         self._id = given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
@@ -82,8 +87,8 @@ class Exchange:
         self._record.trace = found[1] if found else ""
         if self._gateway.telemetry is None:
             return given
-        self._record.span = self._gateway.telemetry.begin(given)
-        return self._record.span.headers()
+        self._span = self._gateway.telemetry.begin(given)
+        return self._span.headers()
 
     async def run(self) -> None:
         """Answer the request; returns when the answer is out, or the client has gone."""
@@ -99,11 +104,12 @@ class Exchange:
             if isinstance(failure.__cause__, EngineError):
                 _log.warning("request %s: %s", self._id, failure.__cause__)
             await self._fail(failure)
+        # The watcher cancels this very task when the client has gone; whoever else cancels it ends the server. Only the
+        # first is over here: `uncancel` says so, or the timeout above would take it for its own.
         except asyncio.CancelledError:
-            if not self._gone:
+            if not self._gone or task is None:
                 self._record.cancel("drain")
                 raise
-            assert task is not None
             task.uncancel()
         except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             _log.exception("request %s: a defect of the gateway", self._id)
@@ -113,18 +119,22 @@ class Exchange:
                 self._stream.close()
             if self._gone:
                 self._record.cancel("client")
-            self._record.end(self._gateway.metrics, self._id, self._answer)
+            seconds = self._record.end(self._gateway.metrics, self._id, self._answer)
+            if self._span is not None:
+                self._span.end(self._record, seconds, self._answer)
 
     async def _run(self) -> None:
         gateway = self._gateway
+        # The key comes first, before any of the body: who has none costs no memory.
         opened = gateway.keys.check(self._headers)
         ask = self._read(await read_json(self._receive, gateway.limits.body, gateway.limits.upload))
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
         with gateway.slot():
+            # Nobody else reads the connection while the answer is written, so its end is noticed here.
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))
             try:
-                await self._answered(ask, model)
+                await self._respond(ask, model)
             finally:
                 watcher.cancel()
 
@@ -152,7 +162,7 @@ class Exchange:
         if task is not None:
             task.cancel()
 
-    async def _answered(self, ask: Ask, model: Model) -> None:
+    async def _respond(self, ask: Ask, model: Model) -> None:
         prepared = await model.turns.prepare(ask, model.capabilities, self._client)
         self._record.prepared = prepared
         if ask.store and not self._stores:
@@ -160,20 +170,19 @@ class Exchange:
         warnings = tuple(_warnings(ask, model, prepared))
         if warnings:
             self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
+        begin = partial(self._begin, ask, model, prepared, warnings, await self._counted(ask, model, prepared))
         if not ask.stream:
-            await self._generated(ask, model, prepared, warnings)
-            assert self._answer is not None
-            self._keep(self._answer.surface)
-            await self._json(200, self._answer.surface.body())
+            answer, _ = await self._judge(ask, model, begin)
+            self._keep(answer.surface)
+            await self._json(200, answer.surface.body())
             return
-        counted = await _counted(model, prepared) if self._api.counts else 0
-        answer = self._answer = self._answer_to(ask, model, prepared, warnings, counted)
-        stream = self._stream = EventStream(
-            self._send, self._own, ping=answer.surface.ping(), interval=self._gateway.limits.ping
-        )
+        answer = begin()
+        ping, interval = answer.surface.ping(), self._gateway.limits.ping
+        stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
+        # Judged before its first byte is out, the stream comes all at once; pings keep it open until then.
         if model.check and unbound(prepared, model.capabilities):
-            frames = await self._generated(ask, model, prepared, warnings, counted)
-            self._keep(self._answer.surface)
+            answer, frames = await self._judge(ask, model, begin)
+            self._keep(answer.surface)
             await stream.end(b"".join(frames))
             return
         answer.finished = self._keep
@@ -183,29 +192,7 @@ class Exchange:
                 await stream.send(frame)
         await stream.end()
 
-    async def _generated(
-        self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...], counted: int = 0
-    ) -> list[bytes]:
-        """Generate the whole answer, and return its frames.
-
-        One that lacks what was promised is asked for again, as often as jobs are sent; with a seed it would be the same.
-        """
-        frames: list[bytes] = []
-        for left in reversed(range(model.attempts if ask.seed is None else 1)):
-            frames.clear()
-            answer = self._answer = self._answer_to(ask, model, prepared, warnings, counted)
-            async with aclosing(answer.frames()) as coming:
-                async for frame in coming:
-                    self._record.framed()
-                    if ask.stream:
-                        frames.append(frame)
-            if not (left and answer.lacking):
-                break
-        return frames
-
-    def _answer_to(
-        self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...], counted: int = 0
-    ) -> Answer:
+    def _begin(self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...], counted: int) -> Answer:
         head = Head(
             id=self._api.new_id(),
             model=model.name,
@@ -215,14 +202,32 @@ class Exchange:
             reasoning_field=model.reasoning_field,
             stored=self._stores,
         )
-        return Answer(
-            ask=ask,
-            model=model,
-            prepared=prepared,
-            surface=self._api.surface(ask, head),
-            request_id=self._id,
-            headers=self._forwarded,
-        )
+        self._answer = Answer(ask, model, prepared, self._api.surface(ask, head), self._id, self._forwarded)
+        return self._answer
+
+    async def _counted(self, ask: Ask, model: Model, prepared: Prepared) -> int:
+        """Return how many tokens the prompt is, where a stream begins with that; 0 where the engine does not say."""
+        if not (ask.stream and self._api.counts):
+            return 0
+        try:
+            return await model.backend.count(prepared.turn.prompt) or 0
+        except EngineError:
+            return 0
+
+    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> tuple[Answer, list[bytes]]:
+        """Generate the whole answer, and return it with its frames.
+
+        One that lacks what was promised is asked for again, as often as jobs are sent; with a seed it would be the same.
+        """
+        for left in reversed(range(model.attempts if ask.seed is None else 1)):
+            answer, frames = begin(), []
+            async with aclosing(answer.frames()) as coming:
+                async for frame in coming:
+                    self._record.framed()
+                    frames.extend([frame] if ask.stream else [])
+            if not (left and answer.lacking):
+                break
+        return answer, frames
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
@@ -242,14 +247,6 @@ class Exchange:
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode()), *self._own]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
-
-
-async def _counted(model: Model, prepared: Prepared) -> int:
-    """Return how many tokens the prompt is; 0 where the engine does not say."""
-    try:
-        return await model.backend.count(prepared.turn.prompt) or 0
-    except EngineError:
-        return 0
 
 
 def _warnings(ask: Ask, model: Model, prepared: Prepared) -> list[str]:

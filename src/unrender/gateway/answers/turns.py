@@ -11,24 +11,30 @@ import json
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
-from unrender.chat_template import ChatTemplate
-from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
-from unrender.format import Format
-from unrender.gateway.ask import Ask
+from unrender import (
+    ChatTemplate,
+    Format,
+    GrammarError,
+    MessageError,
+    Request,
+    SchemaWarning,
+    TemplateError,
+    ToolChoice,
+    Turn,
+)
+from unrender.gateway.answers.workers import Workers
 from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
-from unrender.gateway.workers import Workers
+from unrender.gateway.surfaces.ask import Ask
 from unrender.grammar import Grammar, content, rest
 from unrender.limits import MOST_GRAMMARS
-from unrender.messages.wire import Request, ToolChoice
-from unrender.turn import Turn
 
 _RESERVED = frozenset(
     name
@@ -110,6 +116,7 @@ class Turns:
             return plain
         found = self._known(key)
         cached = found is not None and found.result == "built"
+        # A schema may take seconds to build. One thread builds, so that rendering always has the other cores.
         if found is None:  # what is known waits for nobody's building
             found = await self._builders.run(client, lambda: self._built(key, turn, engine))
         return replace(
@@ -157,6 +164,7 @@ class Turns:
         return turn.prompt.startswith(self.template.template.bos_token)
 
     def _variables(self, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
+        # `tools` or `messages` among the variables would replace the request's own, behind every check.
         for name in ask.template:
             if name in _RESERVED or not name.isidentifier():
                 raise invalid(f"chat_template_kwargs.{name}: not a variable that a request may set", param=name)
@@ -165,6 +173,7 @@ class Turns:
             return given, ()
         heeded = False
         template = self.template.template
+        # Templates know one of two switches, or both: how much to think in a word, and whether to think at all.
         if ask.effort != "none" and "reasoning_effort" in template.variables:
             heeded, given = True, {"reasoning_effort": ask.effort, **given}
         if self.template.capabilities.supports_enable_thinking:
@@ -203,6 +212,7 @@ class Turns:
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     request = turn.request
+    # What a grammar depends on, and nothing else: two conversations with the same tools share one.
     tools = [tool.to_openai() for tool in request.tools or ()]
     said = [tools, request.named_tool, request.response_schema, request.reasoning_format]
     choice = (request.tool_choice, request.parallel_tool_calls)
@@ -227,6 +237,7 @@ def _build(turn: Turn, engine: EngineCapabilities) -> _Built:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
+            # What a schema loses on its way into a grammar is said as warnings; the client is told each.
             triggers = turn.triggers if engine.lazy else ()
             grammar = EngineGrammar(dialect=engine.dialect, text=_written(turn, engine.dialect), triggers=triggers)
         except GrammarError as error:
@@ -235,11 +246,11 @@ def _build(turn: Turn, engine: EngineCapabilities) -> _Built:
 
 
 def _written(turn: Turn, dialect: str) -> str:
-    match dialect:
-        case "gbnf":
-            return turn.gbnf()
-        case "lark":
-            return turn.lark()
-        case "structural_tag":
-            return json.dumps(turn.structural_tag())
-    raise GrammarError(f"no grammar is written in {dialect!r}")
+    write: Mapping[str, Callable[[], str]] = {
+        "gbnf": turn.gbnf,
+        "lark": turn.lark,
+        "structural_tag": lambda: json.dumps(turn.structural_tag()),
+    }
+    if dialect not in write:
+        raise GrammarError(f"no grammar is written in {dialect!r}")
+    return write[dialect]()

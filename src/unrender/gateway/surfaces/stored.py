@@ -85,12 +85,14 @@ class Stored:
     def keep(self, owner: bytes, given: Any, response: Mapping[str, Any]) -> None:
         """Store an answer together with the items of its request. An answer that is too large is not stored."""
         items = tuple(_listed(given))
+        # Measured as it would be sent; what Python makes of it takes more, by about as much for every answer.
         size = len(json.dumps([items, response]))
         if size > self.most:
             return
         key = (owner, str(response["id"]))
         self._entries[key] = Entry(response=response, given=items, size=size)
         self._size += size
+        # An item can be referred to as long as its answer is here, so both go together.
         self._items.update({(owner, item["id"]): (key, item) for item in response["output"]})
         self.resize(self.most)
 

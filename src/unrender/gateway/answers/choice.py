@@ -1,0 +1,184 @@
+"""Reads the pieces of one choice into events: parsing, stop texts, counting, and how it ended.
+
+Rule: work per piece does not grow with what came before. Stop texts are looked for in the content alone; what could become
+one is held back, at most as long as the longest.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import unrender
+from unrender.gateway.backends.backend import Piece
+from unrender.gateway.surfaces.surface import Outcome
+from unrender.grammar import Role
+
+_OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
+
+
+class Choice:
+    """One answer as it is generated."""
+
+    def __init__(
+        self,
+        turn: unrender.Turn,
+        stop: Sequence[str] = (),
+        *,
+        logprobs: bool = False,
+        policy: unrender.Policy | None = None,
+    ) -> None:
+        self.parser: unrender.Parser = turn.parser(policy=policy)
+        self.broken: int = 0
+        """How often something was met that the format does not allow."""
+        self.finish_reason: str | None = None
+        self.stopped_by: str = ""
+        """The stop text that has ended the content; nothing more is wanted then."""
+        self.usage: unrender.Usage | None = None
+        """What the engine has counted."""
+        self._stops = _Stops(stop) if stop else None
+        self._before: list[unrender.Event] = []
+        """The events of a call that the prompt has begun and this answer goes on with."""
+        self._skipped = 0
+        """Calls that were there before."""
+        if turn.continued:
+            # What was there before does not belong to this answer, except a call that is still open: clients need its name.
+            begun = [event for event in self.parser.feed("") if isinstance(event, _OF_CALLS)]
+            ended = {event.index for event in begun if isinstance(event, unrender.ToolCallFinished)}
+            self._before = [event for event in begun if event.index not in ended]
+            self._skipped = sum(call.status is not unrender.CallStatus.OPEN for call in self.parser.message.tool_calls)
+        # Otherwise the parser's own message says it all, and no event is kept.
+        self._own: list[unrender.Event] | None = [] if stop or turn.continued else None
+        """The events of this answer, where the parser's message holds more than those."""
+        self._held = ""
+        self._tokens = 0
+        self._thinking = False
+        self._reasoned: int | None = None
+        """How many tokens were generated when reasoning ended; None before that."""
+        self._length = 0
+        self._logprobs: deque[tuple[int, Mapping[str, Any]]] | None = deque() if logprobs else None
+        """Tokens that may be content, with the place in the output where each ends."""
+
+    def feed(self, piece: Piece) -> list[unrender.Event]:
+        """Take a piece; return the events that are final now."""
+        self.finish_reason = piece.finish or self.finish_reason
+        self.usage = piece.usage or self.usage
+        self._tokens += piece.tokens
+        if not piece.text:
+            return []
+        if self._logprobs is not None:
+            self._place(self._logprobs, piece)
+        return self._taken(self.parser.feed(piece.text), piece.tokens)
+
+    def finish(self) -> list[unrender.Event]:
+        """End the answer; return the last events."""
+        return [] if self.stopped_by else self._taken(self.parser.finish(self.finish_reason), 0)
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the choice ended. Call it after `finish`."""
+        message: unrender.Message = self.parser.message if self._own is None else unrender.message_of(self._own)
+        reason = "stop" if self.stopped_by else self.finish_reason
+        return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
+
+    @property
+    def counted(self) -> unrender.Usage:
+        """The tokens of the choice, by the engine's count if it gives one."""
+        completion = self.usage.completion_tokens if self.usage else self._tokens
+        whole = completion if self._thinking else 0
+        return unrender.Usage(
+            prompt_tokens=self.usage.prompt_tokens if self.usage else 0,
+            completion_tokens=completion,
+            reasoning_tokens=min(self._reasoned, completion) if self._reasoned is not None else whole,
+            cached_tokens=self.usage.cached_tokens if self.usage else None,
+        )
+
+    def content_logprobs(self) -> list[Mapping[str, Any]]:
+        """Return the tokens of content that have become final since the last call."""
+        settled, found = self.parser.settled, []
+        if not self._logprobs or self._logprobs[0][0] > settled:
+            return []
+        spans = self.parser.spans
+        ends = [span.end for span in spans]
+        while self._logprobs and self._logprobs[0][0] <= settled:
+            end, token = self._logprobs.popleft()
+            if spans[bisect_left(ends, end)].role is Role.CONTENT:
+                found.append(token)
+        return found
+
+    def _place(self, places: deque[tuple[int, Mapping[str, Any]]], piece: Piece) -> None:
+        """Note where each token ends; a token that holds only a part of a character ends with its piece."""
+        at, self._length = self._length, self._length + len(piece.text)
+        # Tokens are laid on the text one after the other: "It ", "rains" end at 3 and 8. Where their texts do not add up to
+        # the piece, a token was half a character, which the engine writes as a replacement: they all end with the piece.
+        whole = sum(len(str(token["token"])) for token in piece.logprobs) == len(piece.text)
+        for token in piece.logprobs:
+            at = at + len(str(token["token"])) if whole else self._length
+            places.append((at, token))
+
+    def _taken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
+        """Return the events of this answer among the parser's, its calls counted from 0, up to a stop text."""
+        if self._before:
+            events, self._before = [*self._before, *events], []
+        if events and self._reasoned is None:
+            self._count_reasoning(events, tokens)
+        self.broken += sum(type(event) is unrender.Malformed for event in events)
+        if self._skipped:
+            less = self._skipped
+            # "call 2" of the parser is call 0 of an answer that goes on after two calls.
+            events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
+        if self._stops is not None:
+            events = [] if self.stopped_by else list(self._up_to_stop(events, self._stops))
+        if self._own is not None:
+            self._own += events
+        return events
+
+    def _count_reasoning(self, events: Sequence[unrender.Event], tokens: int) -> None:
+        # Reasoning comes first or not at all. An answer that begins with anything else has no tokens of it; one that has
+        # thought until now ends its reasoning with the first event of another kind, so this piece's tokens count as content.
+        self._thinking = self._thinking or type(events[0]) is unrender.ReasoningText
+        if not self._thinking:
+            self._reasoned = 0
+        elif type(events[-1]) is not unrender.ReasoningText:
+            self._reasoned = self._tokens - tokens
+
+    def _up_to_stop(self, events: Sequence[unrender.Event], stops: _Stops) -> Iterator[unrender.Event]:
+        for event in events:
+            if isinstance(event, unrender.Malformed):  # says something of the text before, and ends none
+                yield event
+                continue
+            text = self._held + (event.text if isinstance(event, unrender.ContentText) else "")
+            at, self.stopped_by = stops.decided(text, more=isinstance(event, unrender.ContentText))
+            self._held = text[at:]
+            if at:
+                yield unrender.ContentText(text[:at])
+            if self.stopped_by:
+                return
+            if not isinstance(event, unrender.ContentText):
+                yield event
+
+
+class _Stops:
+    """Finds the first of some texts in text that grows."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = sorted(stops, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, self._stops)))
+
+    def decided(self, text: str, *, more: bool) -> tuple[int, str]:
+        """Return where `text` is certain to end, and the stop text there; "" where it ends at none.
+
+        Where `more` may come, what could become a stop text is not certain: of "One ST" only "One " is, before "STOP".
+        """
+        end = len(text)
+        # Only the tail can still become one, from a stop text's length before the end on.
+        for at in range(max(end - len(self._stops[0]) + 1, 0), end) if more else ():
+            if any(len(stop) > end - at and stop.startswith(text[at:]) for stop in self._stops):
+                end = at
+                break
+        found = self._pattern.search(text)
+        return (found.start(), found[0]) if found and found.start() <= end else (end, "")

@@ -1,0 +1,9 @@
+"""HTTP: bytes of a client → a request that is answered, and frames → bytes of a response.
+
+In come the bytes of one connection; out go an answer, or a refusal in the shape of the API that was asked. `door` takes the
+bytes, once `framing` has found that they can be read in one way only. `exchange` leads one request that generates from its
+body to its last frame, over `stream` where it streams; open it first. `paths` lists every path and answers those that
+generate nothing; `body` reads JSON, and `openapi` describes it all.
+
+Rule: what a model writes is never an error here, and nothing of a client's reaches a header, a label or a log as it is.
+"""
