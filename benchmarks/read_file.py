@@ -1,4 +1,4 @@
-"""What `unrender read` needs for a large file: answers a second, and memory from the first tenth of the input to the last.
+"""What `unrender batch read` needs for a large file: answers a second, and memory from the first tenth of the input to the last.
 
 python benchmarks/read_file.py [--gigabytes 5] [--jobs 2] [--folder DIR]      (5 GB take twice that on the disk, and a quarter of an hour)
 
@@ -78,13 +78,13 @@ def measured(folder: Path, size: int, jobs: int) -> tuple[int, float, list[int]]
     answers, tools, output = folder / "answers.jsonl", folder / "tools.json", folder / "messages.jsonl"
     tools.write_text(json.dumps(TOOLS))
     rows = write(answers, size)
-    command = [sys.executable, "-m", "unrender", "read", str(TEMPLATE), str(answers), "-o", str(output)]
+    command = [sys.executable, "-m", "unrender", "batch", "read", str(TEMPLATE), str(answers), "-o", str(output)]
     start = time.perf_counter()
     with subprocess.Popen([*command, "--tools", str(tools), "--jobs", str(jobs), "--keep", "id"], text=True) as process:
         # What has been written so far; a row's message is about as long as its answer.
         highest = watched(process, output.with_name(f"{output.name}.part"), answers.stat().st_size)
     if process.returncode:
-        raise SystemExit(f"unrender read ended with {process.returncode}")
+        raise SystemExit(f"unrender batch read ended with {process.returncode}")
     return rows, time.perf_counter() - start, highest
 
 

@@ -26,7 +26,7 @@ from environment import ROOT
 
 from unrender import ChatTemplate, Turn
 from unrender.cli.output import event_line
-from unrender.explain.picture import Piece, pictures
+from unrender.explain import PicturePiece, pictures
 from unrender.machine.ids import numbered_id
 from unrender.printable import printable_line
 
@@ -89,7 +89,7 @@ def answer() -> str:
     return drawing.text()
 
 
-def shown_piece(piece: Piece) -> Run:
+def shown_piece(piece: PicturePiece) -> Run:
     """Return a part of a format as it is drawn: line breaks as arrows."""
     return piece.text.replace("\n", "↵"), piece.role
 

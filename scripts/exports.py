@@ -28,10 +28,11 @@ from environment import ROOT
 from unrender import ChatTemplate, ExportError
 from unrender.export.response_template import read_response_template
 from unrender.format import Format, Slot
-from unrender.verify import Verdict, export
-from unrender.verify.axes import AXES, NAMES, Answer
-from unrender.verify.export import check_export
-from unrender.verify.shown import Shown, Subject, show_after_prompt
+from unrender.verify import Verdict
+from unrender.verify import response_templates as export
+from unrender.verify.axes import AXES, TOOL_NAMES, ProofAnswer
+from unrender.verify.renditions import Candidate, Rendition, show_after_prompt
+from unrender.verify.response_templates import verify_export
 
 PAGE = ROOT / "docs" / "reference" / "response-template.md"
 TRL_PAGE = ROOT / "docs" / "reference" / "trl.md"
@@ -97,22 +98,23 @@ _VALUES: Mapping[str, tuple[dict[str, Any], ...]] = MappingProxyType(
         "keys that are not words": tuple({"settings": {key: 1}} for key in ("a b", "a-b", '"', "7", "ü", "a.b")),
     }
 )
-_TEXTS: Mapping[str, tuple[Answer, ...]] = MappingProxyType(
+_TEXTS: Mapping[str, tuple[ProofAnswer, ...]] = MappingProxyType(
     {
         "white space around content": tuple(
-            Answer(content=a + _SAID + b) for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
-        ),
-        "white space around reasoning": tuple(
-            Answer(content=_SAID, reasoning=a + _THOUGHT + b)
+            ProofAnswer(content=a + _SAID + b)
             for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
         ),
-        "lines of content": tuple(Answer(content=it) for it in ("a\nb", "a\n\nb\n\n- c\n- d", "```\nx\n```")),
+        "white space around reasoning": tuple(
+            ProofAnswer(content=_SAID, reasoning=a + _THOUGHT + b)
+            for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
+        ),
+        "lines of content": tuple(ProofAnswer(content=it) for it in ("a\nb", "a\n\nb\n\n- c\n- d", "```\nx\n```")),
         "JSON as content": tuple(
-            Answer(content=it) for it in ('{"a": 1}', '[{"a": 1}]', '{"name": "x"}', '```json\n{"a": 1}\n```')
+            ProofAnswer(content=it) for it in ('{"a": 1}', '[{"a": 1}]', '{"name": "x"}', '```json\n{"a": 1}\n```')
         ),
         "text and two calls": (
-            Answer(content=_SAID, calls=((NAMES[0], {"text": "x"}), (NAMES[1], {"count": 1}))),
-            Answer(content=_SAID, reasoning=_THOUGHT, calls=((NAMES[0], {"text": "x"}), (NAMES[1], {}))),
+            ProofAnswer(content=_SAID, calls=((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {"count": 1}))),
+            ProofAnswer(content=_SAID, reasoning=_THOUGHT, calls=((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {}))),
         ),
     }
 )
@@ -140,7 +142,7 @@ def _row(path: Path) -> Iterator[str]:
     except ExportError as error:
         yield from ("refused", str(error))
         return
-    findings = check_export(template.template, exported, analysis=template.analysis, samples=2).findings
+    findings = verify_export(template, exported, samples=2).findings
     observed = [finding for finding in findings if finding.total or "not exported" in finding.reason]
     yield f"{sum(finding.verdict is Verdict.PROVED for finding in observed)} of {len(observed)}"
     yield "; ".join(omission.what for omission in exported.omissions if "tolerated" not in omission.what)
@@ -234,8 +236,8 @@ class Comparison:
     readings: tuple[Reading, ...]
 
 
-class _Asked(Subject):
-    """A subject whose prompt is rendered once, though it is asked for with every answer."""
+class _Asked(Candidate):
+    """A candidate whose prompt is rendered once, though it is asked for with every answer."""
 
     @cached_property
     def prompt(self) -> str | None:
@@ -260,13 +262,13 @@ def _ours(template: ChatTemplate) -> tuple[export.Reader | None, str]:
         return None, str(error)
 
 
-def _modes(subject: Subject) -> Sequence[Subject]:
-    """Return the subject with thinking on, off, and as the template has it, as far as that makes other prompts."""
-    asked = [replace(subject, thinking=thinking) for thinking in (None, True, False)]
+def _modes(candidate: Candidate) -> Sequence[Candidate]:
+    """Return the candidate with thinking on, off, and as the template has it, as far as that makes other prompts."""
+    asked = [replace(candidate, thinking=thinking) for thinking in (None, True, False)]
     return list({it.prompt: it for it in asked}.values())
 
 
-def _readings(modes: Sequence[Subject], ours: export.Reader | None, theirs: export.Reader) -> Iterator[Reading]:
+def _readings(modes: Sequence[Candidate], ours: export.Reader | None, theirs: export.Reader) -> Iterator[Reading]:
     for kind, answer in answers(modes[0].format):
         for asked, shown in _shown(modes, answer):
             meant = replace(shown.expected, content=answer.content, reasoning=answer.reasoning)
@@ -275,7 +277,7 @@ def _readings(modes: Sequence[Subject], ours: export.Reader | None, theirs: expo
             yield Reading(kind=kind, text=shown.text, meant=_plain(meant), ours=by_us, theirs=by_them)
 
 
-def answers(format_: Format) -> Iterator[tuple[str, Answer]]:
+def answers(format_: Format) -> Iterator[tuple[str, ProofAnswer]]:
     """Yield answers of many kinds, the same each time; those with markers in them have the format's."""
     for kind, axis in AXES.items():
         random = Random(kind)  # noqa: S311 - reproducible, not secret
@@ -289,7 +291,7 @@ def answers(format_: Format) -> Iterator[tuple[str, Answer]]:
     for marker in markers(format_):
         half = marker[: len(marker) // 2]
         yield from (("markers in arguments", _call({"text": f"a {it} b"})) for it in (marker, half))
-        yield from (("markers in content", Answer(content=f"a {it} b")) for it in (marker, half))
+        yield from (("markers in content", ProofAnswer(content=f"a {it} b")) for it in (marker, half))
 
 
 def markers(format_: Format) -> Sequence[str]:
@@ -307,11 +309,11 @@ def markers(format_: Format) -> Sequence[str]:
     return list(dict.fromkeys(it.strip() for it in every if len(it.strip()) >= _LEAST_MARKER))
 
 
-def _call(arguments: Mapping[str, Any]) -> Answer:
-    return Answer(calls=((NAMES[0], arguments),))
+def _call(arguments: Mapping[str, Any]) -> ProofAnswer:
+    return ProofAnswer(calls=((TOOL_NAMES[0], arguments),))
 
 
-def _shown(modes: Sequence[Subject], answer: Answer) -> Iterator[tuple[Subject, Shown]]:
+def _shown(modes: Sequence[Candidate], answer: ProofAnswer) -> Iterator[tuple[Candidate, Rendition]]:
     """Yield what the template writes after each prompt that the answer follows from, or else after closed reasoning."""
     if not _tells_apart(modes[0], answer):
         return
@@ -320,26 +322,26 @@ def _shown(modes: Sequence[Subject], answer: Answer) -> Iterator[tuple[Subject, 
     yield from found or ([(modes[0], closed)] if closed else [])
 
 
-def _tells_apart(subject: Subject, answer: Answer) -> bool:
+def _tells_apart(candidate: Candidate, answer: ProofAnswer) -> bool:
     """Return whether the template writes the answer's content otherwise than its reasoning."""
     exchanged = replace(answer, content=answer.reasoning, reasoning=answer.content)
-    return exchanged == answer or subject.render(exchanged.to_openai()) != subject.render(answer.to_openai())
+    return exchanged == answer or candidate.render(exchanged.to_openai()) != candidate.render(answer.to_openai())
 
 
-def _found(read: export.Reader, subject: Subject, shown: Shown, meant: Answer) -> Found:
+def _found(read: export.Reader, candidate: Candidate, shown: Rendition, meant: ProofAnswer) -> Found:
     pieces = [shown.text[i : i + _CHUNK] for i in range(0, len(shown.text), _CHUNK)]
-    whole, chunks = (_read(read, it, subject, shown, meant) for it in ([shown.text], pieces))
+    whole, chunks = (_read(read, it, candidate, shown, meant) for it in ([shown.text], pieces))
     return Found(whole=whole, chunks=chunks)
 
 
-def _read(read: export.Reader, chunks: list[str], subject: Subject, shown: Shown, meant: Answer) -> str:
+def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: Rendition, meant: ProofAnswer) -> str:
     """Return what was found; what is right but for white space that the template does not write, as it was meant."""
     try:
         found = export.comparable(read(chunks, shown.prompt))
     except (ValueError, KeyError) as error:
         # Their parser raises where a region cannot be read, and the whole message is lost.
         return json.dumps(f"{type(error).__name__}: {error}".splitlines()[0])
-    return _plain(meant) if is_trimmed(found, _plain(meant)) and _is_written_alike(subject, found, meant) else found
+    return _plain(meant) if is_trimmed(found, _plain(meant)) and _is_written_alike(candidate, found, meant) else found
 
 
 def is_trimmed(found: str, meant: str) -> bool:
@@ -347,11 +349,11 @@ def is_trimmed(found: str, meant: str) -> bool:
     return found != meant and _trimmed(json.loads(found)) == _trimmed(json.loads(meant))
 
 
-def _is_written_alike(subject: Subject, found: str, meant: Answer) -> bool:
+def _is_written_alike(candidate: Candidate, found: str, meant: ProofAnswer) -> bool:
     said = json.loads(found)
     calls = tuple((call["name"], call["arguments"]) for call in said["tool_calls"])
-    again = Answer(content=said["content"], reasoning=said["reasoning"], calls=calls)
-    return subject.render(again.to_openai()) == subject.render(meant.to_openai())
+    again = ProofAnswer(content=said["content"], reasoning=said["reasoning"], calls=calls)
+    return candidate.render(again.to_openai()) == candidate.render(meant.to_openai())
 
 
 def _trimmed(value: Any) -> str:
@@ -367,7 +369,7 @@ def _trimmed(value: Any) -> str:
             return json.dumps(value)
 
 
-def _plain(answer: Answer) -> str:
+def _plain(answer: ProofAnswer) -> str:
     return export.comparable(answer.to_openai())
 
 

@@ -46,6 +46,8 @@ PUBLIC = (
     "unrender.formats",
     "unrender.grammar",
     "unrender.bounds",
+    "unrender.matchers",
+    "unrender.printable",
     "unrender.verify",
     "unrender.lint",
     "unrender.explain",
@@ -327,7 +329,7 @@ def derived(path: Path) -> str:
 def proof(path: Path) -> str:
     """Return how many of the observable capabilities are proved, and which are refuted, as cells."""
     template = ChatTemplate.from_file(path)
-    findings = verify(template.template, analysis=template.analysis).findings
+    findings = verify(template).findings
     observable = [finding for finding in findings if finding.verdict is not Verdict.NOT_OBSERVABLE]
     proved = sum(finding.verdict is Verdict.PROVED for finding in observable)
     refuted = [finding.capability for finding in observable if finding.verdict is Verdict.REFUTED]

@@ -39,9 +39,9 @@ from griffe import Extension, Object
 
 import unrender.machine
 from unrender import ChatTemplate, Format
-from unrender.cli.playground import PYODIDE
+from unrender.cli.serving.playground import PYODIDE
 from unrender.dialects.remainder import Dialect
-from unrender.explain.picture import Piece, calls, pictures
+from unrender.explain import PicturePiece, call_picture, pictures
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -246,7 +246,7 @@ def gallery() -> str:
         ("Declared formats", "What no template shows, as data with a reason.", declared()),
         ("Vendors' templates", "What is derived from templates that models come with.", derived(vendors())),
     )
-    legend = row([Piece(text=role, role=role, field="") for role in _LEGEND])
+    legend = row([PicturePiece(text=role, role=role, field="") for role in _LEGEND])
     return _GALLERY + legend + "".join(f"## {title}\n\n{said}\n\n{''.join(shown)}" for title, said, shown in sections)
 
 
@@ -277,7 +277,7 @@ def declared() -> Iterator[str]:
     """Yield the pictures of the library's declared formats: all that they read, in rows."""
     for found in declared_formats():
         yield item(found.name, found.format, Capabilities(), found.why)
-        yield "".join(row(calls(syntax)) for syntax in found.format.tolerated)
+        yield "".join(row(call_picture(syntax)) for syntax in found.format.tolerated)
 
 
 def item(name: str, format_: Format, capabilities: Capabilities, said: str) -> str:
@@ -286,12 +286,12 @@ def item(name: str, format_: Format, capabilities: Capabilities, said: str) -> s
     return f"<p><strong>{escape(name)}</strong> {escape(said)}</p>\n\n{rows}"
 
 
-def row(pieces: Iterable[Piece]) -> str:
+def row(pieces: Iterable[PicturePiece]) -> str:
     """Return parts as a row of HTML; each says where it comes from."""
     return f'<div class="answer">{"".join(map(_part, pieces))}</div>\n\n'
 
 
-def _part(piece: Piece) -> str:
+def _part(piece: PicturePiece) -> str:
     slot = " slot" if piece.role != "marker" else ""
     shown = escape(piece.text.replace("\n", "↵"))
     return f'<span class="p-{piece.role}{slot}" title="{escape(piece.field)}">{shown}</span>'

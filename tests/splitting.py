@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from unrender.explain import joined_events
 from unrender.machine.events import Event
 from unrender.parser.streaming import Parser
-from unrender.testing.chunks import merged, pieces, random_pieces
+from unrender.testing.chunks import pieces, random_pieces
 
 __all__ = ["fed", "fed_only", "merged", "pieces", "splits"]
 
@@ -28,3 +29,8 @@ def fed(parser: Parser, chunks: Iterable[str]) -> list[Event]:
 def fed_only(parser: Parser, chunks: Iterable[str]) -> list[Event]:
     """Feed the chunks, the output not being at its end; returns all events, as they came."""
     return [event for chunk in chunks for event in parser.feed(chunk)]
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """Return the events with neighbouring pieces of the same text joined."""
+    return list(joined_events(list(events)))

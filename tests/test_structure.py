@@ -196,7 +196,7 @@ WRITERS = {"print", "echo", "secho", "Console", "stdout", "stderr", "__stdout__"
 
 def test_one_module_prints() -> None:
     """In the command line, only the module that escapes what it prints can reach a stream."""
-    others = [path for path in (SOURCE / "cli").glob("*.py") if path.name != "terminal.py"]
+    others = [path for path in (SOURCE / "cli").rglob("*.py") if path.name != "terminal.py"]
     names = {relative(path): names_in(path) & WRITERS for path in others}
 
     assert {path: writers for path, writers in names.items() if writers} == {}

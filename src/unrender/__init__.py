@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         TemplateWarning,
         UnrenderError,
     )
-    from unrender.export.response_template import Exported
+    from unrender.export.response_template import Exported, Target, read_response_template
     from unrender.format import Format
     from unrender.formats import declared_format
     from unrender.injection import Injection
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
     from unrender.parser.completions import ChoiceStream, Completion, Usage, deltas, finish_reason
     from unrender.parser.message import message_of
+    from unrender.parser.prompt_tail import prefill
     from unrender.parser.streaming import Parser, Span
     from unrender.rendering.loading import LoadedTemplates
     from unrender.rendering.media import Media
@@ -91,6 +92,7 @@ __all__ = [
     "SchemaWarning",
     "Span",
     "StateError",
+    "Target",
     "TemplateError",
     "TemplateWarning",
     "Tool",
@@ -110,6 +112,8 @@ __all__ = [
     "deltas",
     "finish_reason",
     "message_of",
+    "prefill",
+    "read_response_template",
 ]
 
 _MODULES = MappingProxyType(
@@ -117,7 +121,7 @@ _MODULES = MappingProxyType(
         "unrender.bounds": ("Bounds",),
         "unrender.chat_template": ("ChatTemplate",),
         "unrender.turn": ("Turn",),
-        "unrender.export.response_template": ("Exported",),
+        "unrender.export.response_template": ("Exported", "Target", "read_response_template"),
         "unrender.dialects.triggers": ("Trigger", "TriggerKind"),
         "unrender.errors": (
             "ExportError",
@@ -129,6 +133,7 @@ _MODULES = MappingProxyType(
             "MessageError",
             "SchemaWarning",
             "StateError",
+            "Target",
             "TemplateError",
             "TemplateWarning",
             "TemplateWarning",
@@ -138,6 +143,7 @@ _MODULES = MappingProxyType(
         "unrender.injection": ("Injection",),
         "unrender.formats": ("declared_format",),
         "unrender.masks": ("AssistantMask", "assistant_mask"),
+        "unrender.rendering.loading": ("LoadedTemplates",),
         "unrender.rendering.media": ("Media",),
         "unrender.messages.wire": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
         "unrender.machine.events": (
@@ -150,10 +156,10 @@ _MODULES = MappingProxyType(
             "ToolCallFinished",
             "ToolCallStarted",
         ),
+        "unrender.parser.prompt_tail": ("prefill",),
         "unrender.parser.completions": ("ChoiceStream", "Completion", "Usage", "deltas", "finish_reason"),
         "unrender.parser.message": ("message_of",),
         "unrender.parser.streaming": ("Parser", "Span"),
-        "unrender.rendering.loading": ("LoadedTemplates",),
         "unrender.machine.policy": ("CallRelease", "CallsInReasoning", "Policy", "UndeclaredReasoning", "UnknownTools"),
     }
 )

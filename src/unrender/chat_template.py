@@ -210,9 +210,9 @@ class ChatTemplate:
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
-        from unrender.prompt.variables import variables_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.prompt.variables import own_variables  # noqa: PLC0415 -- loaded when it is used
 
-        return variables_of(self._with_tools, self.capabilities)
+        return own_variables(self._with_tools, self.capabilities)
 
     def prepare(
         self,
@@ -311,17 +311,51 @@ class ChatTemplate:
         known_ids: Sequence[str] = (),
         special_tokens: Collection[str] | None = None,
     ) -> Parser:
-        """Return a parser for the answer to a prompt that was rendered elsewhere, e.g. inside an engine.
+        """Return a parser for the answer to a prompt that was rendered elsewhere: that of `turn`, with `Turn.parser`'s arguments.
 
-        `prompt` may be the prompt's tail: whether reasoning is already open is read off it. Where it goes on with the text
-        of an answer that is to be continued, give that text, from the header on, in `begun` as well: it is then part of the
-        message. As in `prepare`, nothing is a call without `tools`. `ids` and `special_tokens` are as for `Turn.parser`;
-        `known_ids` are the ids
-        of the calls that the conversation holds already, one for each. Raises `MessageError` as `prepare` does.
+        Where the prompt goes on with the text of an answer that is to be continued, give that text, from the header on, in
+        `begun`: it is then part of the message. Raises `MessageError` as `prepare` does.
+        """
+        turn = self.turn(
+            prompt,
+            tools=tools,
+            tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
+            response_format=response_format,
+            reasoning_format=reasoning_format,
+            known_ids=known_ids,
+        )
+        if begun is not None:
+            turn = replace(turn, begun=begun, continued=True)
+        return turn.parser(strict=strict, policy=policy, ids=ids, special_tokens=special_tokens)
+
+    def turn(
+        self,
+        prompt: str = "",
+        *,
+        tools: Sequence[Any] | None = None,
+        tool_choice: Any = None,
+        parallel_tool_calls: bool = True,
+        response_format: Any = None,
+        reasoning_format: ReasoningFormat = "auto",
+        continued: bool = False,
+        known_ids: Sequence[str] = (),
+    ) -> Turn:
+        """Return the turn that answers a prompt that was rendered elsewhere, e.g. inside an engine.
+
+        `prompt` may be the prompt's tail: whether reasoning is already open is read off it. Where it is `continued`, all that
+        follows the last header is an answer that the model goes on with, and part of the message. As in `prepare`, nothing
+        is a call without `tools`; two tools may have one name here. `known_ids` are the ids of the calls that the
+        conversation holds already, one for each. Raises `MessageError` as `prepare` does.
+
+        >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+        >>> ChatTemplate.from_string(source).turn("<user>Hello</><assistant>").parse("Hi!</>").content
+        'Hi!'
         """
         from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used
-        from unrender.parser.streaming import Parser  # noqa: PLC0415
+        from unrender.parser.prompt_tail import after_header, prefill  # noqa: PLC0415
         from unrender.prompt.preparation import ended, read_request, with_tokens_of  # noqa: PLC0415
+        from unrender.turn import Turn  # noqa: PLC0415
 
         _, request = read_request(
             tools,
@@ -332,18 +366,18 @@ class ChatTemplate:
             repeats=True,
         )
         format = ended(self.format, self._loaded.eos_token)
-        return Parser(
-            format if self._grammar is None else with_tokens_of(format, Identity(self._grammar)),
-            request,
-            grammar=self._grammar,
+        if self._grammar is not None:
+            format = with_tokens_of(format, Identity(self._grammar))
+        after = after_header(format, prompt) if continued else None
+        return Turn(
             prompt=prompt,
-            begun=begun,
-            continued=begun is not None,
-            strict=strict,
-            policy=policy,
-            ids=ids,
-            known_ids=known_ids,
-            special_tokens=special_tokens,
+            request=request,
+            format=format,
+            begun=prefill(format, prompt) if after is None else after,
+            continued=continued,
+            known_ids=tuple(known_ids),
+            grammar=self._grammar,
+            budget=self._bounds.grammar if self._bounds else None,
         )
 
     def response_template(self, *, target: Target | str = "transformers") -> Exported:

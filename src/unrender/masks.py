@@ -32,7 +32,7 @@ Plant = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class MaskSpan:
     """The text of one message that the model wrote: `text[start:end]` of the rendering."""
 
     message: int
@@ -46,7 +46,7 @@ class AssistantMask:
     """A rendered conversation, with the parts of its text that the model wrote, in order."""
 
     text: str
-    written: tuple[Written, ...]
+    written: tuple[MaskSpan, ...]
 
     def characters(self) -> list[bool]:
         """Return for each character of the text whether the model wrote it."""
@@ -98,14 +98,14 @@ def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Re
     return _Rendered(writer, format, shown), rendering.text
 
 
-def _written(rendered: _Rendered, full: str, index: int) -> Written:
+def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
     start, end = _start(rendered, full, index), _end(rendered, full, index)
     if start is None or end is None or start > end:
         raise MessageError(
             f"messages[{index}]: cannot tell where the rendering of this answer {'ends' if start is not None else 'begins'}; "
             "the template keeps no prefix, and shows no text of the message"
         )
-    return Written(message=index, start=start, end=end)
+    return MaskSpan(message=index, start=start, end=end)
 
 
 @dataclass(frozen=True, slots=True)

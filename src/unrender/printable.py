@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+__all__ = ["ascii_json", "printable_json", "printable_line", "printable_lines"]
+
 _UNSEEN = (
     "\x00-\x09\x0b-\x1f\x7f-\x9f"
     "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"

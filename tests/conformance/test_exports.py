@@ -13,7 +13,7 @@ from unrender.errors import ExportError
 from unrender.export.response_template import Target
 from unrender.format import Slot, ToolMode
 from unrender.verify.engines import installed
-from unrender.verify.export import check_export
+from unrender.verify.response_templates import verify_export
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
 TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
@@ -52,7 +52,7 @@ def test_transformers_read_our_message(path: Path) -> None:
     if not is_expressible(template):
         pytest.skip("refused, as the other test shows")
 
-    report = check_export(template.template, template.response_template(), analysis=template.analysis)
+    report = verify_export(template, template.response_template())
 
     assert [(finding.capability, finding.counterexample) for finding in report.refuted] == []
 

@@ -14,7 +14,7 @@ from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_pa
 
 from unrender.machine.events import Malformed
 from unrender.messages.wire import CallStatus
-from unrender.verify.engines import END, installed, lark_matcher
+from unrender.verify.engines import END_TOKEN, installed, lark_matcher
 
 NEEDED = ("torch", "transformers", "llguidance")
 LENGTH = 600
@@ -50,7 +50,13 @@ def generate(grammar: str) -> str:
     transformers = importlib.import_module("transformers")
     torch.manual_seed(3)
     config = transformers.GPT2Config(
-        vocab_size=END + 1, n_layer=1, n_head=2, n_embd=16, n_positions=LENGTH, bos_token_id=END, eos_token_id=END
+        vocab_size=END_TOKEN + 1,
+        n_layer=1,
+        n_head=2,
+        n_embd=16,
+        n_positions=LENGTH,
+        bos_token_id=END_TOKEN,
+        eos_token_id=END_TOKEN,
     )
     model = transformers.GPT2LMHeadModel(config).eval()
     matcher = lark_matcher(grammar)
@@ -58,10 +64,10 @@ def generate(grammar: str) -> str:
     while len(said) < LENGTH:
         with torch.no_grad():
             scores = model(torch.tensor([said])).logits[0, -1]
-        scores[[END, *CLOSING]] += EAGER_TO_END
+        scores[[END_TOKEN, *CLOSING]] += EAGER_TO_END
         allowed = torch.tensor(list(matcher.compute_logit_bias()), dtype=torch.bool)
         token = int(torch.multinomial(torch.softmax(scores.masked_fill(~allowed, -torch.inf), 0), 1))
-        if token == END:
+        if token == END_TOKEN:
             return bytes(said[1:]).decode()
         assert matcher.consume_token(token)
         said.append(token)

@@ -43,7 +43,7 @@ from unrender.messages.wire import CallStatus, Message
 from unrender.nodes import Grammar
 from unrender.parser.streaming import prefill
 from unrender.turn import Turn
-from unrender.verify.engines import END, Accepts, installed, lark_matcher
+from unrender.verify.engines import END_TOKEN, Accepts, installed, lark_matcher
 
 pytestmark = pytest.mark.engine
 
@@ -354,7 +354,7 @@ def walk(turn: Turn, seed: int) -> str:
 def draw_byte(matcher: Any, draw: random.Random) -> int:
     """Draw a byte that the mask allows, printable ones first."""
     mask = matcher.compute_logit_bias()
-    able = [token for token in range(END) if mask[token]]
+    able = [token for token in range(END_TOKEN) if mask[token]]
     return draw.choice([token for token in able if 32 <= token < 127] or able)
 
 

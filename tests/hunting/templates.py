@@ -221,7 +221,7 @@ def _sampled(turn: Turn) -> Callable[[], str]:
 
 def _refuted(template: ChatTemplate) -> str:
     """Return what is refuted though analysis has said nothing: that a mutant writes what nobody can read back, it says."""
-    report = verify(template.template, analysis=template.analysis, samples=2)
+    report = verify(template, samples=2)
     said = [text for text in template.analysis.diagnostics if text != NOT_RENDERED]
     silent = report.refuted and not said
     return f"silently refuted {report.refuted[0].capability}|{report.refuted[0]}"[:500] if silent else ""

@@ -12,9 +12,9 @@ from judge.laws import same, turn_of
 from judge.outcome import Outcome
 
 from unrender.errors import FormatError
+from unrender.explain import joined_events
 from unrender.format import Format
 from unrender.machine.ids import numbered_id
-from unrender.testing.chunks import merged
 
 SEEDS = 12
 FORMATS = 16
@@ -51,7 +51,7 @@ def test_every_beginning_of_an_answer_is_read_alike(name: str) -> None:
             turn.parser(ids=numbered_id),
         )
         found = [
-            Outcome(tuple(merged([*so_far, *one.finish(text=last)])), one.message, one.spans)
+            Outcome(joined_events([*so_far, *one.finish(text=last)]), one.message, one.spans)
             for one, so_far, last in ((fed, before, ""), (restored, before, ""), (given, [], text[:at]))
         ]
         for way, outcome in zip(("restored", "finish(text)"), found[1:], strict=True):

@@ -19,7 +19,6 @@ from unrender import (
     ToolChoice,
 )
 from unrender.machine.ids import numbered_id
-from unrender.verify.check import Analysed
 
 # Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.
 SOURCE = """
@@ -477,11 +476,3 @@ def test_a_function_is_a_tool():
     assert turn.prompt == template.prepare(messages, tools=[plain]).prompt
     assert [call.name for call in turn.parse(turn.sample(1)).tool_calls] in ([], ["now"])
     assert template.parser(tools=[now]).message.content == ""
-
-
-def test_what_takes_a_template_by_its_properties_finds_properties():
-    """Type checkers let a `ChatTemplate` into a protocol of properties only where it has plain ones."""
-    needed = {name for name, member in vars(Analysed).items() if isinstance(member, property)}
-
-    assert needed == {name for name in needed if isinstance(vars(ChatTemplate)[name], property)}
-    assert "format" in needed

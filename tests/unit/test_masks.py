@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate, MessageError, TemplateError, TemplateWarning
-from unrender.masks import AssistantMask, Written, assistant_mask
+from unrender.masks import AssistantMask, MaskSpan, assistant_mask
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 TOOL = {
@@ -49,7 +49,7 @@ def marks(source: str) -> AssistantMask:
     for piece in text.split("\ue000"):
         inside, closed, after = piece.partition("\ue001")
         if closed:
-            written.append(Written(message=2 * len(written) + 1, start=len(plain), end=len(plain) + len(inside)))
+            written.append(MaskSpan(message=2 * len(written) + 1, start=len(plain), end=len(plain) + len(inside)))
         plain += inside + after
     return AssistantMask(text=plain, written=tuple(written))
 
@@ -123,7 +123,7 @@ def test_calls_are_the_models():
 
 def test_tokens_follow_their_first_character():
     """A token counts where it begins; special tokens without characters never do."""
-    mask = AssistantMask(text="ab cd ef", written=(Written(message=1, start=3, end=6),))
+    mask = AssistantMask(text="ab cd ef", written=(MaskSpan(message=1, start=3, end=6),))
 
     assert mask.tokens([(0, 0), (0, 2), (2, 4), (3, 5), (5, 6), (6, 8)]) == [0, 0, 0, 1, 1, 0]
     assert mask.characters() == [False] * 3 + [True] * 3 + [False] * 2

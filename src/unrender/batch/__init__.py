@@ -1,5 +1,12 @@
 """Reads many recorded answers into columns, for the engines that people read tables with.
 
+In: batches of tables (`columns`), or files (`files`, `records`). Out: the same rows with the message that each answer means, or the
+losses of a server (`audit`, `page`). Open `reader` first: it reads a batch, row by row (`rows`). `job` reads files by it in several
+processes (`workers`), counts (`tally`), and writes one file (`sinks`, `lock`, `outputs`).
+
+Rules: no row raises, one that cannot be read is said to be so. Memory does not grow with the input. What an interrupted job has
+written is never lost and never doubled.
+
 Only Arrow and Parquet need a library, pyarrow; the extra is called `batch`.
 """
 

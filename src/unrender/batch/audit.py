@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from unrender import CallStatus, Message, ToolCall
 from unrender.batch.files import Piece, pieces, total_size
 from unrender.batch.job import Pace, Progress
 from unrender.batch.reader import Reader
@@ -21,7 +22,6 @@ from unrender.batch.rows import Reading, Status, unreadable
 from unrender.batch.tally import count, named
 from unrender.batch.workers import mapped
 from unrender.format import Format
-from unrender.messages.wire import CallStatus, Message, ToolCall
 
 _EXAMPLES = 3
 """Kept of each reason."""
@@ -176,6 +176,7 @@ def compared(meant: Message, recorded: Any, format: Format) -> list[Finding]:
         return [_finding(Loss.MESSAGE, meant.to_openai(), recorded)]
     content, reasoning = _text(message.get("content")), _text(_first(message, "reasoning_content", "reasoning"))
     left = [*_calls(meant, message, content, format), *_reasoning(meant.reasoning, reasoning, content)]
+    # A call that is left in the content is also why the content differs: one loss, said once.
     explained = any(finding.loss in (Loss.CALL_IN_CONTENT, Loss.REASONING_IN_CONTENT) for finding in left)
     return left if explained else [*left, *_content(meant.content, content, format)]
 
@@ -212,6 +213,7 @@ def _calls(meant: Message, message: Mapping[str, Any], content: str, format: For
     listed = message.get("tool_calls")
     recorded = [_function(call) for call in listed] if isinstance(listed, list) else []
     for call in _complete(meant):
+        # Two calls of `f`, one recorded: the first that was written is compared with it, the second is missing.
         at = next((at for at, (name, _) in enumerate(recorded) if name == call.name), None)
         if at is not None:
             yield from _arguments(call, recorded.pop(at)[1])

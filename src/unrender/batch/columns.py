@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from unrender.errors import MessageError
+from unrender import MessageError
 
 Values = Sequence[Any]
 

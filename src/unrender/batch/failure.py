@@ -1,6 +1,6 @@
 """Defines the error that ends a job over files: bad files, dead workers, another job's leftovers; never an answer."""
 
-from unrender.errors import UnrenderError
+from unrender import UnrenderError
 
 
 class BatchError(UnrenderError):

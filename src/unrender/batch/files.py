@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from unrender.batch.failure import BatchError
-from unrender.files import STANDARD
+from unrender.batch.outputs import STANDARD
 from unrender.limits import LONGEST_BATCH_LINE
 
 _ROWS = 500

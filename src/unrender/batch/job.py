@@ -14,13 +14,13 @@ from typing import Any
 
 from unrender.batch.failure import BatchError
 from unrender.batch.files import Piece, pieces, size_of, total_size
+from unrender.batch.outputs import STANDARD
 from unrender.batch.reader import Reader, struct_calls
 from unrender.batch.records import RawRow, kind_of, place_word, raw_rows
 from unrender.batch.rows import Status, unreadable
 from unrender.batch.sinks import COLUMNS, form_of, json_line, writing
 from unrender.batch.tally import Tally
 from unrender.batch.workers import mapped
-from unrender.files import STANDARD
 
 _QUOTED = 1_000
 """Characters of a bad row that the side file repeats."""

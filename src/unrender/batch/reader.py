@@ -15,15 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
+from unrender import CallStatus, ChatTemplate, Message, MessageError, Policy, UnrenderError
 from unrender.batch.columns import Batch, Kind, opened
 from unrender.batch.rows import Reading, Row, RowReader, unreadable
-from unrender.chat_template import ChatTemplate
-from unrender.errors import MessageError, UnrenderError
 from unrender.format import Format
-from unrender.machine.policy import Policy
-from unrender.messages.tools import read_offer
-from unrender.messages.wire import CallStatus, Message
-from unrender.prompt.preparation import ended
 
 Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.
@@ -74,7 +69,7 @@ class Reader:
         if nested not in _NESTED:
             raise MessageError(f"nested: expected one of {sorted(_NESTED)}, found {nested!r}")
         self._template, self._format = _loaded(source)
-        self._tools = None if tools is None else read_offer(tools, repeats=True).plain
+        self._tools = None if tools is None else _plain_tools(tools)
         self._columns = {
             "text": text,
             "prompt": prompt,
@@ -94,7 +89,7 @@ class Reader:
         """How answers are read: as given, or derived from the template."""
         if self._format is None:
             assert self._template is not None
-            self._format = ended(self._template.format, self._template.loaded.eos_token)
+            self._format = self._template.format.ended_by(self._template.loaded.eos_token)
         return self._format
 
     @property
@@ -171,6 +166,12 @@ class Reader:
         return {**self.__dict__, "_format": self.format, "_begun": self.begun, "_rows": None}
 
 
+def _plain_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return tools of any form in OpenAI's, which every worker can be sent."""
+    turn = ChatTemplate.from_string("", format=Format()).turn(tools=tools)
+    return [tool.to_openai() for tool in turn.request.tools or ()]
+
+
 def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
     if isinstance(source, Format):
         return None, source
@@ -186,6 +187,7 @@ def _row(values: dict[str, Any]) -> Row:
     if isinstance(prompt, list | tuple):
         messages, prompt = _conversation(prompt), None
     if _missing(text) and messages:
+        # Datasets keep the answer as the last message, e.g. `[{"role": "user", …}, {"role": "assistant", "content": "<think>…"}]`.
         *messages, last = messages
         text = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
     if not isinstance(text, str):

@@ -13,18 +13,9 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import Any
 
-from unrender.cache import Cache, content_key
-from unrender.chat_template import ChatTemplate
-from unrender.errors import MessageError
+from unrender import CallStatus, ChatTemplate, Malformed, Message, MessageError, Parser, Policy, Request, Turn, prefill
 from unrender.format import Format
 from unrender.limits import LONGEST_PROMPT_TAIL, MOST_WARNINGS
-from unrender.machine.events import Malformed
-from unrender.machine.ids import IdMaker, id_from, id_maker
-from unrender.machine.policy import Policy
-from unrender.messages.tools import read_offer
-from unrender.messages.wire import CallStatus, Message, Request, Tool
-from unrender.parser.prompt_tail import prefill
-from unrender.parser.streaming import Parser
 
 _PARSERS = 1_000
 """Parsers that are kept, each for other tools or another beginning."""
@@ -74,8 +65,8 @@ class Reading:
 class RowReader:
     """Reads rows. `tools` is None when they are not known: then any name is a tool's.
 
-    `begun` is what the generation prompt has written of an answer whose row does not show it. `variables` are the
-    template's, for rows with messages.
+    `format` reads the answers; `template` renders the prompts of rows with messages, with `variables` of its own. `begun` is
+    what the generation prompt has written of an answer whose row does not show it.
     """
 
     def __init__(
@@ -88,13 +79,13 @@ class RowReader:
         policy: Policy | None,
         variables: Mapping[str, Any],
     ) -> None:
-        self._format = format
+        self._reading = ChatTemplate.from_string("", format=format)
         self._template = template
         self._tools = tools
         self._begun = begun
         self._policy = policy
         self._variables = variables
-        self._parsers: Cache[Parser] = Cache(_PARSERS)
+        self._parsers: dict[Any, Parser] = {}
 
     def read(self, row: Row) -> Reading:
         """Return what the row means.
@@ -107,39 +98,35 @@ class RowReader:
         return _reading(parser.message, broken, row.finish_reason)
 
     def _parser(self, row: Row) -> Parser:
-        ids = _ids(self._format, row.text)
+        ids = None if self._reading.format.tools.id_parts is not None else _TextIds(row.text)
         if row.messages is not None:
-            return self._rendered(row, ids)
-        begun = self._begun if row.prompt is None else prefill(self._format, row.prompt[-LONGEST_PROMPT_TAIL:])
+            return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
+        # `…<bot><think>\n`: of a long prompt, the tail shows whether reasoning is open. Few rows differ in that.
+        begun = self._begun if row.prompt is None else prefill(self._reading.format, row.prompt[-LONGEST_PROMPT_TAIL:])
         key = (_tools_key(row.tools), begun, row.prompt is None)
         parser = self._parsers.get(key)
         if parser is None:
-            parser = self._new_parser(row, begun)
+            request = self._request(self._tools_of(row))
+            turn = Turn(prompt=row.prompt or "", request=request, format=self._reading.format, begun=begun)
+            parser = turn.parser(policy=self._policy)
             if key[0] is not None:
-                self._parsers.put(key, parser, 1)
+                if len(self._parsers) == _PARSERS:
+                    self._parsers.clear()
+                self._parsers[key] = parser
         return parser.copy(ids=ids)
 
-    def _new_parser(self, row: Row, begun: str) -> Parser:
-        request = Request(tools=_offered(self._asked(row)))
-        return Parser(self._format, request, prompt=row.prompt or "", begun=begun, policy=self._policy)
-
-    def _rendered(self, row: Row, ids: IdMaker) -> Parser:
+    def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
         if self._template is None:
             raise MessageError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
-        asked = self._asked(row)
-        assert row.messages is not None
-        turn = self._template.prepare(row.messages, tools=asked, **self._variables)
-        return Parser(
-            turn.format,
-            replace(turn.request, tools=_offered(asked)),
-            prompt=turn.prompt,
-            begun=turn.begun,
-            policy=self._policy,
-            ids=ids,
-            known_ids=turn.known_ids,
-        )
+        tools = self._tools_of(row)
+        turn = self._template.prepare(messages, tools=tools, **self._variables)
+        return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
 
-    def _asked(self, row: Row) -> Any:
+    def _request(self, tools: Any) -> Request:
+        """Return a request with these tools. Without any, `prepare` reads no calls; here any name is a tool's."""
+        return Request(tools=None) if tools is None else self._reading.turn(tools=tools).request
+
+    def _tools_of(self, row: Row) -> Any:
         if row.tools is None:
             return self._tools
         return _json_tools(row.tools) if isinstance(row.tools, str) else row.tools
@@ -171,11 +158,14 @@ def _told(event: Malformed) -> str:
     return f"character {event.position}: expected {event.expected}{met}"
 
 
-def _tools_key(tools: Any) -> str | bytes | None:
-    """Return what is equal for no tools that differ; None where there is no such key."""
+def _tools_key(tools: Any) -> str | None:
+    """Return what is equal for no tools that differ; None where there is no such key, as for functions."""
     if tools is None or isinstance(tools, str):
         return tools or ""
-    return content_key(tools) or None
+    try:
+        return json.dumps(tools)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _json_tools(text: str) -> Any:
@@ -185,25 +175,12 @@ def _json_tools(text: str) -> Any:
         raise MessageError(f"tools: expected JSON: {error}") from None
 
 
-def _offered(tools: Any) -> tuple[Tool, ...] | None:
-    return None if tools is None else read_offer(tools, repeats=True).tools
-
-
-def _ids(format: Format, text: str) -> IdMaker:
-    return id_maker(format.tools) if format.tools.id_parts is not None else _TextIds(text)
-
-
 class _TextIds:
     """Makes ids from an answer's text and a call's position: the same in every run, and others for another answer."""
 
-    __slots__ = ("_digest", "_text")
-
     def __init__(self, text: str) -> None:
         self._text = text
-        self._digest = b""
 
     def __call__(self, position: int, _name: str) -> str:
-        if not self._digest:
-            self._digest = blake2b(self._text.encode(errors="surrogatepass")).digest()
-        made = int.from_bytes(blake2b(self._digest, digest_size=8, salt=position.to_bytes(16, "big")).digest(), "big")
-        return id_from(made)
+        digest = blake2b(self._text.encode(errors="surrogatepass"), salt=position.to_bytes(16, "big"))
+        return digest.hexdigest()[:9]  # The strictest form that templates ask of an id: nine letters and digits.

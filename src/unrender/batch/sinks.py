@@ -25,8 +25,8 @@ from unrender.batch.columns import Kind, arrow_array, arrow_types
 from unrender.batch.failure import BatchError
 from unrender.batch.files import arrow, named
 from unrender.batch.lock import locked
+from unrender.batch.outputs import STANDARD, is_replaceable, is_same_file
 from unrender.batch.tally import Tally
-from unrender.files import STANDARD, is_replaceable, is_same_file
 
 _log = logging.getLogger("unrender.batch")
 _VERSION = 1
@@ -187,10 +187,12 @@ class Sink:
         self.paths: Paths = paths
         if force:
             _remove(paths.journal)
+        # What lies behind the lengths in the journal was written by a run that was killed before it could say so.
         found = Journal.read(paths.journal, job)
         self.journal: Journal = found or Journal(job, replaces=force)
         if paths.out.exists() and not self.journal.done and not self.journal.replaces:
             raise BatchError(f"{paths.out}: this file exists; {ANEW} to replace it")
+        # Killed between the renaming of OUT.part to OUT and the removal of the journal: nothing is left to write.
         renamed = self.journal.done and paths.out.exists() and not paths.part.exists()
         self._part = None if renamed else _opened(paths.part, self.journal.part)
         self._bad = _opened(paths.bad, self.journal.bad)

@@ -10,14 +10,10 @@ from typing import Any
 
 import click
 
-from unrender.cli.asked import Asked, request_options
-from unrender.cli.inputs import BadInput, json_of, json_option, read_text
+from unrender import Malformed, Message, Turn
+from unrender.cli.inputs import BadInput, InputPath, RequestOptions, json_of, json_option, read_text, request_options
 from unrender.cli.output import INDENT, event_line, print_heading, unfinished
-from unrender.cli.paths import InputPath
 from unrender.cli.terminal import NO_STYLE, print_block, print_document, print_json, remark
-from unrender.machine.events import Malformed
-from unrender.messages.wire import Message
-from unrender.turn import Turn
 
 _FIELDS = {
     "messages": "messages",
@@ -35,7 +31,7 @@ _UNSET: Mapping[str, Any] = {
     "parallel": True,
     "settings": {},
 }
-"""What is asked where no option was given."""
+"""The values of options that are not given."""
 
 
 @click.command(short_help="Show prompt, answer and message.")
@@ -48,7 +44,7 @@ _UNSET: Mapping[str, Any] = {
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt, exactly, and nothing else.")
 @json_option
 def chat_command(
-    conversation: str, *, asked: Asked, answer: str | None, seed: int, only_prompt: bool, as_json: bool
+    conversation: str, *, request: RequestOptions, answer: str | None, seed: int, only_prompt: bool, as_json: bool
 ) -> None:
     """Render a conversation, answer it as a model that is always right, and read the answer back.
 
@@ -56,7 +52,7 @@ def chat_command(
     server. The request's tools and choices are used where no option is given. The exit code is 1 when a part of the
     answer could not be read.
     """
-    turn = _with_body(asked, conversation).turn()
+    turn = _with_body(request, conversation).turn()
     if only_prompt:
         print_document(turn.prompt)
         return
@@ -71,16 +67,16 @@ def chat_command(
     sys.exit(bool(complaints))
 
 
-def _with_body(asked: Asked, path: str) -> Asked:
+def _with_body(request: RequestOptions, path: str) -> RequestOptions:
     """Add what a file says of a conversation to what the options say. Raises `BadInput`, naming the file."""
     body = json_of(path)
     if isinstance(body, list):
-        return replace(asked, messages=body)
+        return replace(request, messages=body)
     if not isinstance(body, dict) or "messages" not in body:
         raise BadInput(f"{path}: expected a list of messages, or an object with `messages`")
     said = {ours: body[theirs] for theirs, ours in _FIELDS.items() if body.get(theirs) is not None}
-    options = {name: value for name, unset in _UNSET.items() if (value := getattr(asked, name)) != unset}
-    return replace(asked, **said | options)
+    options = {name: value for name, unset in _UNSET.items() if (value := getattr(request, name)) != unset}
+    return replace(request, **said | options)
 
 
 def _read(turn: Turn, text: str) -> tuple[Message, list[str]]:

@@ -5,30 +5,30 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Never
 
 import click
 
-from unrender import __version__
-from unrender.cli.audit import audit_command
+from unrender import SchemaWarning, __version__
+from unrender.cli.batch.audit import audit_command
+from unrender.cli.batch.read import read_command
+from unrender.cli.batch.replay import replay_command
 from unrender.cli.chat import chat_command
-from unrender.cli.declared import declared_command
-from unrender.cli.diff import diff_command
 from unrender.cli.endings import UNUSABLE, ending
-from unrender.cli.engine_args import engine_args_command
 from unrender.cli.explain import explain_command
-from unrender.cli.export import export_command
-from unrender.cli.formats import format_command
+from unrender.cli.format.declared import declared_command
+from unrender.cli.format.diff import diff_command
+from unrender.cli.format.export import export_command
+from unrender.cli.format.show import show_command
 from unrender.cli.grammar import grammar_command
 from unrender.cli.inspect import inspect_command
 from unrender.cli.lint import lint_command
 from unrender.cli.parse import parse_command
-from unrender.cli.playground import playground_command
-from unrender.cli.read import read_command
-from unrender.cli.replay import replay_command
-from unrender.cli.serve import serve_command
+from unrender.cli.serving.engine_args import engine_args_command
+from unrender.cli.serving.playground import playground_command
+from unrender.cli.serving.serve import serve_command
 from unrender.cli.terminal import (
     ReaderGone,
     let_go,
@@ -40,10 +40,53 @@ from unrender.cli.terminal import (
     verbosely,
 )
 from unrender.cli.verify import verify_command
-from unrender.errors import SchemaWarning
+
+_MOVED: Mapping[str, Mapping[str, str]] = {
+    "unrender": {
+        "diff": "unrender format diff",
+        "declared": "unrender format declared",
+        "export": "unrender format export",
+        "read": "unrender batch read",
+        "audit": "unrender batch audit",
+        "replay": "unrender batch replay",
+    }
+}
+"""By group: commands of earlier releases, and what they are called now."""
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
+    """A group that lists its commands under headings, and says where a command of an earlier release is now."""
+
+    def __init__(self, *args: Any, sections: Mapping[str, Sequence[click.Command]], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._sections = {title: [command.name or "" for command in found] for title, found in sections.items()}
+        for command in (command for found in sections.values() for command in found):
+            self.add_command(command)
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """Return the names of the commands in the order of the help."""
+        return [name for names in self._sections.values() for name in names]
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, those of a section together."""
+        widest = max(map(len, self.commands))
+        for title, names in self._sections.items():
+            with formatter.section(title):
+                helps = [(name.ljust(widest), self.commands[name].get_short_help_str()) for name in names]
+                formatter.write_dl(helps)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command, as click does. Fails with the new name where an earlier release had another."""
+        if args[0] in _MOVED.get(self.name or "", {}):
+            ctx.fail(f"{args[0]!r} has become {_MOVED[self.name or ''][args[0]]!r}")
+        if self.name == "format" and args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}; what printed a template's format is 'unrender format show' now")
+        return super().resolve_command(ctx, args)
+
+
+class Commands(CommandGroup):
     """Commands that always end in a line and an exit code; no exception and no traceback leaves them."""
 
     def main(  # type: ignore[override]  # it never returns, in whichever mode
@@ -110,8 +153,53 @@ def _ended(error: Exception) -> int:
     return ended.code
 
 
+def _verbose(context: click.Context, _option: click.Parameter, verbose: bool) -> None:
+    if verbose:
+        context.with_resource(verbosely())
+
+
+def _plain(context: click.Context, _option: click.Parameter, plain: bool) -> None:
+    if plain:
+        context.with_resource(plainly())
+
+
+_COMMON = (
+    click.Option(
+        ["--plain"], is_flag=True, expose_value=False, callback=_plain, help="Print without colours and progress."
+    ),
+    click.Option(
+        ["-v", "--verbose"],
+        is_flag=True,
+        expose_value=False,
+        callback=_verbose,
+        help="Print each decision of the analysis on standard error.",
+    ),
+)
+"""Options of every command, which may also stand before it."""
+
+format_group = CommandGroup(
+    "format",
+    short_help="Show, compare, declare or export a format.",
+    help="Show, compare, declare or export a format: how a model writes its answers, as data.",
+    sections={"Commands": (show_command, diff_command, declared_command, export_command)},
+)
+batch_group = CommandGroup(
+    "batch",
+    short_help="Read recorded answers, and find what was lost.",
+    help="Read recorded answers: many of them from files, or one as its chunks came.",
+    sections={"Commands": (read_command, audit_command, replay_command)},
+)
+
+
 @click.group(
-    "unrender", cls=Commands, context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]}
+    "unrender",
+    cls=Commands,
+    sections={
+        "Templates": (inspect_command, verify_command, lint_command, format_group, grammar_command),
+        "Answers": (chat_command, parse_command, explain_command, batch_group),
+        "Serving": (serve_command, engine_args_command, playground_command),
+    },
+    context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )
 @click.version_option(version=__version__)
 def app() -> None:
@@ -124,45 +212,10 @@ def app() -> None:
     """
 
 
-def _verbose(context: click.Context, _option: click.Parameter, verbose: bool) -> None:
-    if verbose:
-        context.with_resource(verbosely())
+def _with_common(command: click.Command) -> None:
+    command.params += _COMMON
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_common(inner)
 
 
-def _plain(context: click.Context, _option: click.Parameter, plain: bool) -> None:
-    if plain:
-        context.with_resource(plainly())
-
-
-plain_option: click.Option = click.Option(
-    ["--plain"], is_flag=True, expose_value=False, callback=_plain, help="Print without colours and progress."
-)
-verbose_option: click.Option = click.Option(
-    ["-v", "--verbose"],
-    is_flag=True,
-    expose_value=False,
-    callback=_verbose,
-    help="Print each decision of the analysis on standard error.",
-)
-app.params += [plain_option, verbose_option]
-for command in (
-    inspect_command,
-    chat_command,
-    parse_command,
-    explain_command,
-    replay_command,
-    verify_command,
-    lint_command,
-    grammar_command,
-    export_command,
-    format_command,
-    diff_command,
-    declared_command,
-    read_command,
-    audit_command,
-    serve_command,
-    engine_args_command,
-    playground_command,
-):
-    command.params += [plain_option, verbose_option]
-    app.add_command(command)
+_with_common(app)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from unrender.errors import UnrenderError
+from unrender import UnrenderError
 
 UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
 _BREAK = re.compile(r"\s*\n\s*")

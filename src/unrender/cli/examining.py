@@ -9,22 +9,26 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import queue
 import signal
+import threading
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import click
 
-from unrender.cli.endings import ending
-from unrender.cli.inputs import BadInput
-from unrender.cli.terminal import LogHandler, Progress, progress, remark_warning
-from unrender.files import STANDARD
+from unrender.batch.outputs import STANDARD
+from unrender.cli.endings import UNUSABLE, ending
+from unrender.cli.inputs import BadInput, expanded
+from unrender.cli.output import print_table
+from unrender.cli.terminal import LogHandler, print_json, print_line, progress, remark_warning
 
 T = TypeVar("T")
 
@@ -57,11 +61,12 @@ class Outcome(Generic[T]):
     seconds: float = 0.0
 
 
-def examine(names: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int) -> list[Outcome[T]]:
-    """Return the outcome of `ask` for each name, and show the progress on a terminal.
+def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int) -> list[Outcome[T]]:
+    """Return the outcome of `ask` for each template, those of directories included, and show the progress on a terminal.
 
     `ask` and its results must be picklable. Raises `BadInput` for standard input that would have to be read elsewhere.
     """
+    names = [name for template in templates for name in expanded(template)]
     if len(names) == 1 and timeout is None:
         started = time.monotonic()
         with progress(1) as shown:
@@ -70,103 +75,101 @@ def examine(names: Sequence[str], ask: Callable[[str], T], *, timeout: float | N
         return [Outcome(name=names[0], result=result, seconds=time.monotonic() - started)]
     if STANDARD in names:
         raise BadInput("-: standard input is examined alone, and without --timeout; name a file instead")
-    with progress(len(names)) as shown:
-        crew = _Crew(ask, timeout=timeout or DEFAULT_SECONDS, jobs=min(jobs, len(names)))
-        try:
-            found = {outcome.name: outcome for outcome in crew.outcomes(names, shown)}
-        finally:
-            crew.dismiss()
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    found: dict[str, Outcome[T]] = {}
+    for name in dict.fromkeys(names):
+        waiting.put(name)
+    with progress(waiting.qsize()) as shown:
+
+        def done(outcome: Outcome[T]) -> None:
+            found[outcome.name] = outcome
+            shown.advance(outcome.name)
+
+        work = partial(_worked, waiting, ask, timeout or DEFAULT_SECONDS, done)
+        # Daemons: an interrupted command ends without waiting for them, and their processes end with it.
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(names)))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     return [found[name] for name in names]
 
 
-class _Crew:
-    """Processes that examine one template after the other."""
-
-    def __init__(self, ask: Callable[[str], Any], *, timeout: float, jobs: int) -> None:
-        self._ask, self._timeout = ask, timeout
-        self._workers = [_Worker(ask) for _ in range(jobs)]
-
-    def outcomes(self, names: Sequence[str], shown: Progress) -> Iterator[Outcome[Any]]:
-        """Yield outcomes as they come."""
-        waiting = deque(dict.fromkeys(names))
-        while waiting or any(worker.busy for worker in self._workers):
-            for worker in self._workers:
-                if waiting and not worker.busy:
-                    worker.take(waiting.popleft(), self._timeout)
-            for at, outcome in list(self._ready()):
-                if outcome.failure and not self._workers[at].alive:
-                    self._workers[at] = _Worker(self._ask)
-                shown.advance(outcome.name)
-                yield outcome
-
-    def dismiss(self) -> None:
-        """Stop all processes."""
-        for worker in self._workers:
-            worker.stop()
-
-    def _ready(self) -> Iterator[tuple[int, Outcome[Any]]]:
-        """Wait until something is done, or has taken too long; yield which worker's, and what it is."""
-        busy = {worker.connection: at for at, worker in enumerate(self._workers) if worker.busy}
-        first = min(self._workers[at].until for at in busy.values())
-        for connection in wait(list(busy), timeout=max(first - time.monotonic(), 0)):
-            assert isinstance(connection, Connection)
-            yield busy[connection], self._workers[busy.pop(connection)].outcome()
-        for at in busy.values():
-            if self._workers[at].until <= time.monotonic():
-                yield at, self._workers[at].give_up(self._timeout)
+def _worked(
+    waiting: queue.SimpleQueue[str], ask: Callable[[str], T], timeout: float, done: Callable[[Outcome[T]], None]
+) -> None:
+    """Examine names until none waits, in a process that is replaced when it has died, or was stopped."""
+    worker = _Worker(ask)
+    try:
+        with suppress(queue.Empty):
+            while True:
+                outcome = worker.outcome(waiting.get_nowait(), timeout)
+                done(outcome)
+                if not worker.alive:
+                    worker = _Worker(ask)
+    finally:
+        worker.stop()
 
 
-class _Worker:
-    """A process, and what it works on."""
+def print_outcomes(
+    outcomes: Sequence[Outcome[T]], counted: Sequence[str], last: str, cells: Callable[[T], Sequence[str]]
+) -> None:
+    """Print a line for each template: its name, what is counted, the seconds that it took, and the `last` cell."""
+    rows = []
+    for it in outcomes:
+        *counts, words = (
+            (*("" for _ in counted), f"not examined: {it.failure}") if it.result is None else cells(it.result)
+        )
+        rows.append([Path(it.name).name.removesuffix(".jinja"), *counts, f"{it.seconds:.1f}", words])
+    print_table(["template", *counted, "seconds", last], rows)
+    print_line()
 
-    def __init__(self, ask: Callable[[str], Any]) -> None:
+
+def print_data(outcomes: Sequence[Outcome[T]], data: Callable[[T], Any]) -> None:
+    """Print the outcomes as JSON, by template."""
+    print_json({it.name: {"error": it.failure} if it.result is None else data(it.result) for it in outcomes})
+
+
+def exit_code(outcomes: Sequence[Outcome[T]], fails: Callable[[T], bool]) -> int:
+    """Return the exit code: 2 when a template was not examined, 1 when a result fails, else 0."""
+    results = [it.result for it in outcomes if it.result is not None]
+    return UNUSABLE if len(results) < len(outcomes) else int(any(map(fails, results)))
+
+
+class _Worker(Generic[T]):
+    """A process that examines one template after the other."""
+
+    def __init__(self, ask: Callable[[str], T]) -> None:
         context = multiprocessing.get_context("spawn")  # A fork would copy locks that threads hold.
-        self.connection, theirs = context.Pipe()
+        self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, ask), daemon=True)
         self._process.start()
         theirs.close()
-        self._name: str | None = None
-        self._started = self.until = 0.0
-
-    @property
-    def busy(self) -> bool:
-        return self._name is not None
+        with suppress(EOFError):  # One that has died by now says so when it is asked.
+            self._connection.recv()  # To start takes seconds on a busy machine, and is no template's time.
 
     @property
     def alive(self) -> bool:
         return self._process.is_alive()
 
-    def take(self, name: str, timeout: float) -> None:
-        """Begin with a template."""
-        self._name, self._started = name, time.monotonic()
-        self.until = self._started + timeout
-        with suppress(OSError):  # Its process has ended; then the pipe ends as well, and `outcome` says so.
-            self.connection.send(name)
-
-    def outcome(self) -> Outcome[Any]:
-        """Return what came; a process that has ended has failed."""
+    def outcome(self, name: str, timeout: float) -> Outcome[T]:
+        """Return what comes of a template within so many seconds; the process is stopped when nothing does."""
+        started, result, failure = time.monotonic(), None, f"took longer than {timeout:g} s"
         try:
-            result, failure = self.connection.recv()
-        except EOFError:
+            self._connection.send(name)
+            if self._connection.poll(timeout):
+                result, failure = self._connection.recv()
+            else:
+                self.stop()
+        except (EOFError, OSError):
             self._process.join()
-            result, failure = None, f"its process ended with code {self._process.exitcode}"
-        return self._done(result, failure)
-
-    def give_up(self, timeout: float) -> Outcome[Any]:
-        """Stop the process."""
-        self.stop()
-        return self._done(None, f"took longer than {timeout:g} s")
+            failure = f"its process ended with code {self._process.exitcode}"
+        return Outcome(name=name, result=result, failure=failure, seconds=time.monotonic() - started)
 
     def stop(self) -> None:
         """End the process at once."""
         self._process.kill()
         self._process.join()
-        self.connection.close()
-
-    def _done(self, result: Any, failure: str) -> Outcome[Any]:
-        name, self._name = self._name, None
-        assert name is not None
-        return Outcome(name=name, result=result, failure=failure, seconds=time.monotonic() - self._started)
 
 
 def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
@@ -174,6 +177,7 @@ def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The command line is interrupted, and stops us.
     warnings.showwarning = remark_warning
     logging.getLogger().addHandler(LogHandler(logging.WARNING))
+    connection.send("ready")
     while True:
         try:
             name = connection.recv()

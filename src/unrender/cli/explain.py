@@ -10,12 +10,10 @@ from itertools import groupby, islice, pairwise
 
 import click
 
-from unrender.chat_template import ChatTemplate
-from unrender.cli.asked import Asked, asked_options
-from unrender.cli.describe import MARKER_STYLE, Row, answers
-from unrender.cli.inputs import json_option, read_text
+from unrender import ChatTemplate, Span
+from unrender.cli.format.description import MARKER_STYLE, Row, answers
+from unrender.cli.inputs import InputPath, RequestOptions, conversation_options, json_option, read_text
 from unrender.cli.output import INDENT, print_heading, print_rows
-from unrender.cli.paths import InputPath
 from unrender.cli.terminal import (
     BOLD,
     BOLD_CYAN,
@@ -32,9 +30,8 @@ from unrender.cli.terminal import (
 )
 from unrender.explain import Explanation, Line, explain, listing
 from unrender.format import ToolMode
+from unrender.grammar import Role
 from unrender.limits import LONGEST_STRETCH, MOST_STRETCHES
-from unrender.nodes import Role
-from unrender.parser.streaming import Span
 
 _STYLES = {"marker": MARKER_STYLE, "malformed": RED, "name": BOLD_CYAN, "argument": CYAN}
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
@@ -43,26 +40,26 @@ _STOPPED = "^ stopped"
 
 
 @click.command(short_help="Say why an output was read so.")
-@asked_options
+@conversation_options
 @click.argument("output", type=InputPath())
 @click.option(
     "--prompt", metavar="FILE", type=InputPath(), help="The prompt that the model was really given, or its tail."
 )
 @click.option("--program", is_flag=True, help="Print the parser's instructions instead, one on a line.")
 @json_option
-def explain_command(output: str, *, asked: Asked, prompt: str | None, program: bool, as_json: bool) -> None:
+def explain_command(output: str, *, request: RequestOptions, prompt: str | None, program: bool, as_json: bool) -> None:
     """Show how an output is read, where reading a call stopped, and what would help.
 
     OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The
     exit code is 1 when something could not be read, or looks wrong.
     """
     if program:
-        _print_program(listing(asked.turn().parser()), as_json=as_json)
+        _print_program(listing(request.turn().parser()), as_json=as_json)
         return
     text = read_text(output)
-    loaded = asked.load()
+    loaded = request.load()
     begun = None if prompt is None else read_text(prompt)
-    explanation = explain(loaded, text, messages=asked.conversation, prompt=begun, **asked.request)
+    explanation = explain(loaded, text, messages=request.conversation, prompt=begun, **request.arguments)
     if as_json:
         print_json(explanation.to_dict())
     else:
@@ -119,6 +116,7 @@ def _summary(explanation: Explanation) -> str:
 def _stretches(explanation: Explanation) -> Iterator[Row]:
     """Yield role and text of each stretch, and between them where reading stopped."""
     stops = {stop.position: stop for stop in explanation.stops}
+    # Neighbours with one label and no stop between them are one stretch: `<call name="` and `f` differ, two markers do not.
     for _, run in groupby(_pieces(explanation.spans, sorted(stops)), key=lambda piece: piece[:2]):
         pieces = list(run)
         (_, label, start, _), (*_, end) = pieces[0], pieces[-1]

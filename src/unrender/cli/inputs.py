@@ -1,25 +1,36 @@
-"""Reads arguments and options: templates, JSON files, and the settings that a template reads.
+"""Takes what a command line names: files, templates, JSON, and the options of a request.
 
-Rules: whatever is wrong with an input ends the command with code 2 and a sentence that names the input.
+Rules: whatever is wrong with an input ends the command with code 2 and a sentence that names the input. Every argument and option
+that names a file is an `InputPath` or an `OutputPath`: what is written must be none of what is read. `-` is standard input, which
+one argument can read, and standard output.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import click
 
-from unrender.chat_template import ChatTemplate
-from unrender.cli.paths import InputPath
+from unrender import ChatTemplate, Turn, UnrenderError
+from unrender.batch.outputs import STANDARD, is_same_file, standard_input, write_whole
 from unrender.cli.terminal import print_document
-from unrender.errors import UnrenderError
-from unrender.files import STANDARD, standard_input, write_whole
-from unrender.rendering.loading import load_pretrained
+
+QUESTION = [{"role": "user", "content": "Hello"}]
+"""The conversation that an answer is taken to continue when none is given."""
+_CHOICES = ("auto", "none", "required")
+_FORMATS = ("text", "json_object")
+_MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
+_TEMPLATE_FILES = (".jinja", ".json", ".gguf")
+"""What is read of a folder."""
+_READ, _WRITTEN = "unrender.read", "unrender.written"
+_NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"documents", "template_kwargs"}
+"""The arguments of `prepare` that have options of their own."""
 
 
 class BadInput(click.ClickException):
@@ -28,19 +39,9 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
-def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
-    """Return the content of a JSON file; None without a file. A usage error says what is wrong with it."""
-    if path is None:
-        return None
-    try:
-        return json_of(path)
-    except BadInput as error:
-        raise click.BadParameter(error.message) from error
-
-
 def json_of(path: str) -> Any:
     """Return the content of a JSON file, or of standard input for `-`. Raises `BadInput`, naming it, when it is not JSON."""
-    return parse_json(_read(path), path)
+    return parse_json(_bytes_of(path), path)
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
@@ -58,57 +59,24 @@ def read_text(path: str) -> str:
 
     Bytes that are not UTF-8 are shown as U+FFFD, since models write such.
     """
-    return _read(path).decode("utf-8", "replace")
+    return _bytes_of(path).decode("utf-8", "replace")
 
 
 def read_source(path: str) -> str:
     """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none, or it is not UTF-8."""
     try:
-        return _read(path).decode("utf-8-sig")
+        return _bytes_of(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: expected UTF-8 text, found byte {error.object[error.start]:#x}") from error
 
 
-def _read(path: str) -> bytes:
+def _bytes_of(path: str) -> bytes:
     try:
         return standard_input() if path == STANDARD else Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     except ValueError as error:  # a null character
         raise BadInput(f"{path}: {error}") from error
-
-
-def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
-    """Return `NAME=VALUE` settings as a mapping. A value that is valid JSON is read as JSON, any other as text."""
-    return dict(map(_setting, settings))
-
-
-template_argument = click.argument("template", type=InputPath())
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-
-QUESTION = [{"role": "user", "content": "Hello"}]
-"""The conversation that an answer is taken to continue when none is given."""
-
-
-def load(source: str, *, name: str | None = None) -> ChatTemplate:
-    """Return the template at a path (file, model directory, GGUF), under a hub id, or on standard input for `-`.
-
-    `name` chooses one of several templates. Raises `BadInput`, naming the source, when there is none.
-    """
-    try:
-        if source == STANDARD:
-            return ChatTemplate.from_string(read_source(source))
-        return ChatTemplate.from_pretrained(source) if name is None else _named(source, name)
-    except UnrenderError as error:
-        named = source in str(error)
-        raise BadInput(str(error) if named else f"{source}: {error}") from error
-
-
-def _named(source: str, name: str) -> ChatTemplate:
-    loaded = load_pretrained(source)
-    if name not in loaded.sources:
-        raise BadInput(f"{source}: expected one of the templates {sorted(loaded.sources)}, found {name!r}")
-    return ChatTemplate(replace(loaded, sources={name: loaded.sources[name]}))
 
 
 def write_text(path: str, text: str) -> None:
@@ -122,13 +90,25 @@ def write_text(path: str, text: str) -> None:
         raise BadInput(f"{path}: {error.strerror}") from error
 
 
-def check_printed(path: str | None, option: str, *, as_json: bool) -> None:
-    """Raise a usage error where two things would be printed on standard output."""
-    if path == STANDARD and as_json:
-        raise click.UsageError(f"{option} - and --json both print on standard output; name a file for one of them")
+def load(source: str, *, name: str | None = None) -> ChatTemplate:
+    """Return the template at a path (file, model directory, GGUF), under a hub id, or on standard input for `-`.
 
-
-_MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
+    `name` chooses one of several templates. Raises `BadInput`, naming the source, when there is none.
+    """
+    try:
+        if source == STANDARD:
+            return ChatTemplate.from_string(read_source(source))
+        template = ChatTemplate.from_pretrained(source)
+        if name is None:
+            return template
+        sources = template.loaded.sources
+        if name not in sources:
+            raise BadInput(f"{source}: expected one of the templates {sorted(sources)}, found {name!r}")
+        return ChatTemplate(replace(template.loaded, sources={name: sources[name]}))
+    except UnrenderError as error:
+        # Errors of a folder name the file inside it, those of a text name nothing.
+        named = source in str(error)
+        raise BadInput(str(error) if named else f"{source}: {error}") from error
 
 
 def expanded(template: str) -> Iterator[str]:
@@ -138,8 +118,69 @@ def expanded(template: str) -> Iterator[str]:
     yield from map(str, found) if found else (template,)
 
 
-_NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"documents", "template_kwargs"}
-"""What is asked with options of its own."""
+class InputPath(click.Path):
+    """A file or a folder that is read."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path. Fails when it is written as well, or is standard input a second time."""
+        path = super().convert(value, param, ctx)
+        if ctx is not None:
+            if path == STANDARD and STANDARD in ctx.meta.get(_READ, ()):
+                self.fail("standard input (-) can be read once only", param, ctx)
+            _keep_apart(ctx, _READ, str(path))
+        return path
+
+
+class OutputPath(click.Path):
+    """A file that is made anew."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path. Fails when it is read as well."""
+        path = super().convert(value, param, ctx)
+        if ctx is not None:
+            _keep_apart(ctx, _WRITTEN, str(path))
+        return path
+
+
+def claim_standard_input() -> None:
+    """Say that the command itself reads standard input. Raises a usage error when an argument has taken it."""
+    if STANDARD in click.get_current_context().meta.get(_READ, ()):
+        raise click.UsageError("this command reads standard input itself, so no argument can be -")
+
+
+def _keep_apart(context: click.Context, kind: str, path: str) -> None:
+    """Note a path. Click converts in the order of the command line, so each new path is compared with all before it."""
+    context.meta.setdefault(kind, []).append(path)
+    for output in context.meta.get(_WRITTEN, ()):
+        for source in context.meta.get(_READ, ()):
+            if any(is_same_file(output, found) for found in _files(source)):
+                raise click.UsageError(
+                    f"{output}: this file would be written, and {source} is read; name another output"
+                )
+
+
+def _files(source: str) -> Iterator[str]:
+    """Yield the files that are read: of a folder, those that can hold a template."""
+    path = Path(source)
+    if source == STANDARD or not path.is_dir():
+        yield source
+    else:
+        yield from (str(file) for file in path.iterdir() if file.suffix in _TEMPLATE_FILES)
+
+
+def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
+    """Return the content of an option's JSON file; None without a file. A usage error says what is wrong with it."""
+    if path is None:
+        return None
+    try:
+        return json_of(path)
+    except BadInput as error:
+        raise click.BadParameter(error.message) from error
+
+
+def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
+    """Return `NAME=VALUE` settings as a mapping. A value that is valid JSON is read as JSON, any other as text."""
+    return dict(map(_setting, settings))
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -152,3 +193,124 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
     except ValueError as error:
         raise click.BadParameter(f"{name}: {error}") from error
+
+
+def check_printed(path: str | None, option: str, *, as_json: bool) -> None:
+    """Raise a usage error where two things would be printed on standard output."""
+    if path == STANDARD and as_json:
+        raise click.UsageError(f"{option} - and --json both print on standard output; name a file for one of them")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestOptions:
+    """A template, and the request that options describe."""
+
+    source: str
+    """A path, or an id on the hub."""
+    template_name: str | None = None
+    messages: Any = None
+    tools: Any = None
+    tool_choice: Any = "auto"
+    response_format: Any = None
+    parallel: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> ChatTemplate:
+        """Return the template. Raises `BadInput`, naming what was looked for, when there is none."""
+        return load(self.source, name=self.template_name)
+
+    @property
+    def conversation(self) -> Sequence[Any]:
+        """The messages; a single question when none were given."""
+        return QUESTION if self.messages is None else self.messages
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `ChatTemplate.prepare` other than the messages."""
+        return {
+            "tools": self.tools,
+            "tool_choice": self.tool_choice,
+            "response_format": self.response_format,
+            "parallel_tool_calls": self.parallel,
+            **self.settings,
+        }
+
+    def turn(self) -> Turn:
+        """Return the turn of the answer. Raises what `ChatTemplate.prepare` raises."""
+        return self.load().prepare(self.conversation, **self.arguments)
+
+
+def _choice(_context: click.Context, _option: click.Parameter, choice: str) -> str | dict[str, Any]:
+    return choice if choice in _CHOICES else {"type": "function", "function": {"name": choice}}
+
+
+def _response_format(context: click.Context, option: click.Parameter, value: str | None) -> Any:
+    return {"type": value} if value in _FORMATS else read_json(context, option, value)
+
+
+Command = Callable[..., None]
+Decorator = Callable[[Command], Command]
+
+template_argument = click.argument("template", type=InputPath())
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+template_name_option = click.option(
+    "--template-name", metavar="NAME", help="Which template, where a model has several, e.g. tool_use."
+)
+set_option = click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=read_settings,
+    help="A variable of the template, e.g. enable_thinking=false.",
+)
+_MESSAGES = click.option(
+    "--messages",
+    metavar="FILE",
+    type=InputPath(),
+    callback=read_json,
+    help="A JSON file with the conversation so far.",
+)
+_REQUEST: tuple[Decorator, ...] = (
+    click.option(
+        "--tools", metavar="FILE", type=InputPath(), callback=read_json, help="A JSON file with OpenAI's `tools`."
+    ),
+    click.option(
+        "--tool-choice",
+        metavar="CHOICE",
+        default="auto",
+        show_default=True,
+        callback=_choice,
+        help="auto, none, required, or a tool's name.",
+    ),
+    click.option("--parallel/--no-parallel", default=True, help="Whether several calls may be written."),
+    click.option(
+        "--response-format",
+        metavar="FORMAT",
+        callback=_response_format,
+        help="json_object, or a JSON file with OpenAI's `response_format`.",
+    ),
+    set_option,
+    template_name_option,
+)
+_NAMES = ("template_name", "messages", "tools", "tool_choice", "response_format", "parallel", "settings")
+
+
+def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Command:
+    """Give a command the argument TEMPLATE and the options of a request; the command gets all of them as `request`."""
+
+    @functools.wraps(command)
+    def wrapped(template: str, **values: Any) -> None:
+        fields = {name: values.pop(name) for name in _NAMES if name in values}
+        command(request=RequestOptions(source=template, **fields), **values)
+
+    decorated: Command = wrapped
+    decorators: list[Decorator] = [*reversed((*more, *_REQUEST)), template_argument]
+    for decorator in decorators:
+        decorated = decorator(decorated)
+    return decorated
+
+
+def conversation_options(command: Command) -> Command:
+    """Give a command what `request_options` gives, and an option for messages."""
+    return request_options(command, more=(_MESSAGES,))

@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
+from unrender import ChatTemplate
 from unrender.analysis import Analysis, Evidence
-from unrender.chat_template import ChatTemplate
-from unrender.cli.asked import template_name_option
-from unrender.cli.describe import answers, capability_rows, help_rows, sections
-from unrender.cli.inputs import json_option, load, template_argument
+from unrender.cli.format.description import answers, capability_rows, help_rows, sections
+from unrender.cli.inputs import json_option, load, template_argument, template_name_option
 from unrender.cli.output import INDENT, print_heading, print_rows
 from unrender.cli.terminal import DIM, GREEN, NO_STYLE, RED, print_block, print_columns, print_json, print_line
 from unrender.cli.verify import finding_row

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import click
 
-from unrender.cli.endings import UNUSABLE
-from unrender.cli.examining import Outcome, examine, jobs_option, timeout_option
-from unrender.cli.inputs import expanded, json_option, load
+from unrender.cli.examining import (
+    Outcome,
+    examine,
+    exit_code,
+    jobs_option,
+    print_data,
+    print_outcomes,
+    timeout_option,
+)
+from unrender.cli.inputs import InputPath, json_option, load
 from unrender.cli.output import print_heading, print_rows, print_table
-from unrender.cli.paths import InputPath
 from unrender.cli.terminal import print_json, print_line
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 
@@ -62,21 +67,14 @@ def lint_command(
         return
     if not templates:
         raise click.UsageError("missing argument 'TEMPLATES...'")
-    names = [name for template in templates for name in expanded(template)]
-    outcomes = examine(names, partial(_findings, ignore=ignore), timeout=timeout, jobs=jobs)
-    findings = {outcome.name: outcome.result for outcome in outcomes if outcome.result is not None}
+    outcomes = examine(templates, partial(_findings, ignore=ignore), timeout=timeout, jobs=jobs)
     if as_json:
-        print_json(
-            {
-                it.name: {"error": it.failure} if it.result is None else list(map(Finding.to_dict, it.result))
-                for it in outcomes
-            }
-        )
-    elif len(names) == 1 and findings:
-        _show(*next(iter(findings.items())))
+        print_data(outcomes, lambda findings: list(map(Finding.to_dict, findings)))
+    elif len(outcomes) == 1 and outcomes[0].result is not None:
+        _show(outcomes[0].name, outcomes[0].result)
     else:
         _show_table(outcomes)
-    sys.exit(UNUSABLE if len(findings) < len(outcomes) else int(_fails(findings.values(), Severity(fail_on))))
+    sys.exit(exit_code(outcomes, partial(_fails, least=Severity(fail_on))))
 
 
 def _show_rules(*, as_json: bool) -> None:
@@ -90,10 +88,10 @@ def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:
     return lint(load(name), ignore=ignore)
 
 
-def _fails(found: Iterable[Sequence[Finding]], least: Severity) -> bool:
+def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
     """True when a finding is as severe as `least`, or more."""
     order = list(Severity)
-    return any(order.index(finding.severity) <= order.index(least) for findings in found for finding in findings)
+    return any(order.index(finding.severity) <= order.index(least) for finding in findings)
 
 
 def _show(name: str, findings: Sequence[Finding]) -> None:
@@ -125,21 +123,16 @@ def _message_line(message: OpenAIMessage) -> str:
 
 
 def _show_table(outcomes: Sequence[Outcome[tuple[Finding, ...]]]) -> None:
-    heads = [f"{severity}s" for severity in Severity]
-    print_table(["template", *heads, "seconds", "rules"], [_row(outcome) for outcome in outcomes])
+    print_outcomes(outcomes, [f"{severity}s" for severity in Severity], "rules", _cells)
     found = [finding for outcome in outcomes for finding in outcome.result or ()]
     failed = sum(outcome.result is None for outcome in outcomes)
-    print_line()
     print_line(f"{len(outcomes)} templates: {_summary(found)}" + (f"; {failed} not examined" if failed else ""))
     if found:
         print_heading("Rules", "how many templates break them")
         print_rows([(name, str(count)) for name, count in Counter(it.rule for it in found).most_common()])
 
 
-def _row(outcome: Outcome[tuple[Finding, ...]]) -> list[str]:
-    name, seconds = Path(outcome.name).name.removesuffix(".jinja"), f"{outcome.seconds:.1f}"
-    if outcome.result is None:
-        return [name, *("" for _ in Severity), seconds, f"not examined: {outcome.failure}"]
-    counts = Counter(finding.severity for finding in outcome.result)
-    rules = ", ".join(finding.rule for finding in outcome.result)
-    return [name, *(str(counts[severity]) for severity in Severity), seconds, rules or "nothing found"]
+def _cells(findings: Sequence[Finding]) -> list[str]:
+    counts = Counter(finding.severity for finding in findings)
+    rules = ", ".join(finding.rule for finding in findings)
+    return [*(str(counts[severity]) for severity in Severity), rules or "nothing found"]

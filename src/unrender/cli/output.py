@@ -7,10 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from unrender.cli.describe import Row
+from unrender import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    Message,
+    MessageFinished,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.cli.format.description import Row
 from unrender.cli.terminal import BOLD, DIM, NARROWEST, NO_STYLE, print_line, shortened, width
-from unrender.machine import events as ev
-from unrender.messages.wire import Message
 from unrender.printable import printable_line
 
 INDENT = "  "
@@ -66,26 +75,26 @@ def _cut(name: str) -> str:
     return name if len(name) <= _WIDEST else name[: _WIDEST - 1] + "…"
 
 
-def event_line(event: ev.Event) -> str:
+def event_line(event: Event) -> str:
     """Return an event as one line of text. The model's text is quoted."""
     match event:
-        case ev.ReasoningText(text):
+        case ReasoningText(text):
             return f"reasoning   {text!r}"
-        case ev.ContentText(text):
+        case ContentText(text):
             return f"content     {text!r}"
-        case ev.ToolCallStarted(index, id, name, known):
+        case ToolCallStarted(index, id, name, known):
             return f"call {index}      {_word(name)} id={_word(id)}" + ("" if known else " (unknown tool)")
-        case ev.ArgumentsText(index, text):
+        case ArgumentsText(index, text):
             return f"arguments {index} {text!r}"
-        case ev.ToolCallFinished(index, status):
+        case ToolCallFinished(index, status):
             return f"call {index}      {status}"
-        case ev.Malformed(text, position, expected):
+        case Malformed(text, position, expected):
             return f"malformed   {text!r} at character {position}: expected {expected}"
-        case ev.MessageFinished():
+        case MessageFinished():
             return "finished"
 
 
-def event_data(event: ev.Event) -> dict[str, Any]:
+def event_data(event: Event) -> dict[str, Any]:
     """Return an event as plain JSON data, with its kind under `event`."""
     return {"event": type(event).__name__, **asdict(event)}
 

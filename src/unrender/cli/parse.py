@@ -10,28 +10,25 @@ from typing import cast
 
 import click
 
-from unrender.cli.asked import Asked, asked_options
-from unrender.cli.inputs import BadInput, json_option
+from unrender import Event, Malformed, Parser
+from unrender.cli.inputs import BadInput, RequestOptions, claim_standard_input, conversation_options, json_option
 from unrender.cli.output import event_data, event_line, unfinished
-from unrender.cli.paths import claim_standard_input
 from unrender.cli.terminal import print_json, print_line, remark
 from unrender.limits import READ_AT_MOST
-from unrender.machine.events import Event, Malformed
-from unrender.parser.streaming import Parser
 
 
 @click.command(short_help="Turn output into a message.")
-@asked_options
+@conversation_options
 @click.option("--stream", is_flag=True, help="Print each event as soon as it is certain.")
 @json_option
-def parse_command(*, asked: Asked, stream: bool, as_json: bool) -> None:
+def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> None:
     """Read a model's output from standard input and print the message it means.
 
     With --stream, events are printed instead, one on a line, while the output comes in; with --json as well, each line
     is JSON. The exit code is 1 when a part of the output could not be read.
     """
     claim_standard_input()
-    parser = asked.turn().parser()
+    parser = request.turn().parser()
     if sys.stdin is None:
         raise BadInput("standard input is closed")
     output = chunks(cast(BufferedIOBase, sys.stdin.buffer))

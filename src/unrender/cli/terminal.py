@@ -18,7 +18,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
-from unrender.files import naming
+from unrender.batch.outputs import naming
 from unrender.limits import LONGEST_REMARK
 from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 

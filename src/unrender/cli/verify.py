@@ -10,16 +10,21 @@ from pathlib import Path
 
 import click
 
-from unrender.cli.describe import Row
-from unrender.cli.endings import UNUSABLE
-from unrender.cli.examining import Outcome, examine, jobs_option, timeout_option
-from unrender.cli.inputs import check_printed, expanded, json_option, load, write_text
-from unrender.cli.output import INDENT, print_heading, print_rows, print_table
-from unrender.cli.paths import InputPath, OutputPath
-from unrender.cli.terminal import GREEN, NO_STYLE, RED, print_block, print_json, print_line
-from unrender.files import STANDARD
+from unrender.batch.outputs import STANDARD
+from unrender.cli.examining import (
+    Outcome,
+    examine,
+    exit_code,
+    jobs_option,
+    print_data,
+    print_outcomes,
+    timeout_option,
+)
+from unrender.cli.format.description import Row
+from unrender.cli.inputs import InputPath, OutputPath, check_printed, json_option, load, write_text
+from unrender.cli.output import INDENT, print_heading, print_rows
+from unrender.cli.terminal import GREEN, NO_STYLE, RED, print_block, print_line
 from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
-from unrender.verify.report import HISTORY_WORDS
 
 _VERDICTS = (Verdict.PROVED, Verdict.NOT_OBSERVABLE, Verdict.REFUTED)
 _DIFF_STYLES = {"-": RED, "+": GREEN}
@@ -55,19 +60,20 @@ def verify_command(
     is refuted, and 2 when a template could not be examined; findings about the template's history do not change it.
     """
     check_printed(report, "--report", as_json=as_json)
-    names = [name for template in templates for name in expanded(template)]
-    outcomes = examine(names, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
-    reports = {outcome.name: outcome.result for outcome in outcomes if outcome.result}
+    outcomes = examine(templates, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
     if report is not None:
+        reports = {Path(it.name).name: it.result for it in outcomes if it.result}
         failures = {Path(it.name).name: it.failure for it in outcomes if it.failure}
-        write_text(report, markdown({Path(name).name: it for name, it in reports.items()}, failures=failures))
+        write_text(report, markdown(reports, failures=failures))
     if as_json:
-        print_json({it.name: it.result.to_dict() if it.result else {"error": it.failure} for it in outcomes})
-    elif len(names) == 1 and reports and report != STANDARD:
-        _show(names[0], reports[names[0]])
-    elif report != STANDARD:
+        print_data(outcomes, Report.to_dict)
+    elif report == STANDARD:
+        pass  # It is printed already.
+    elif len(outcomes) == 1 and outcomes[0].result:
+        _show(outcomes[0].name, outcomes[0].result)
+    else:
         _show_table(outcomes)
-    sys.exit(UNUSABLE if len(reports) < len(outcomes) else int(any(it.refuted for it in reports.values())))
+    sys.exit(exit_code(outcomes, lambda report: bool(report.refuted)))
 
 
 def finding_row(finding: CapabilityFinding) -> Row:
@@ -78,8 +84,8 @@ def finding_row(finding: CapabilityFinding) -> Row:
 
 def history_row(finding: CapabilityFinding) -> Row:
     """Return a kind of turn, and whether the next prompt repeats it unchanged."""
-    word = HISTORY_WORDS.get(finding.verdict, f"{finding.verdict}: {finding.reason}")
-    return finding.capability, word
+    reason = f": {finding.reason}" if finding.reason else ""
+    return finding.capability, finding.verdict.in_history + reason
 
 
 def _report(name: str, *, samples: int, seed: int) -> Report:
@@ -108,18 +114,14 @@ def _print_diff(example: Counterexample) -> None:
 
 
 def _show_table(outcomes: Sequence[Outcome[Report]]) -> None:
-    print_table(["template", *_VERDICTS, "seconds", ""], [_row(outcome) for outcome in outcomes])
+    print_outcomes(outcomes, _VERDICTS, "", _cells)
     refuted = sum(bool(outcome.result and outcome.result.refuted) for outcome in outcomes)
     failed = sum(outcome.result is None for outcome in outcomes)
-    print_line()
     words = f"{len(outcomes)} templates, {refuted} with something refuted"
     print_line(words + (f", {failed} not examined" if failed else ""))
 
 
-def _row(outcome: Outcome[Report]) -> list[str]:
-    name, seconds = Path(outcome.name).name.removesuffix(".jinja"), f"{outcome.seconds:.1f}"
-    if outcome.result is None:
-        return [name, *("" for _ in _VERDICTS), seconds, f"not examined: {outcome.failure}"]
-    counts = Counter(finding.verdict for finding in outcome.result.findings)
-    refuted = ", ".join(finding.capability for finding in outcome.result.refuted)
-    return [name, *(str(counts[verdict]) for verdict in _VERDICTS), seconds, refuted]
+def _cells(report: Report) -> list[str]:
+    counts = Counter(finding.verdict for finding in report.findings)
+    refuted = ", ".join(finding.capability for finding in report.refuted)
+    return [*(str(counts[verdict]) for verdict in _VERDICTS), refuted]

@@ -1,13 +1,19 @@
-"""Explains why an answer was read as it was (`Explanation`), and what recorded chunks gave (`Replay`).
+"""Explains a format in a picture, an answer as it was read, and what recorded chunks gave.
 
-Rules: everything here is found with the public parser, by reading the same output again with one thing changed: another
-call syntax, a tolerance less, markers taken away, no list of tools, other chunks. Nothing is guessed from a model's name.
+In: a `ChatTemplate` and a model's output. Out: an `Explanation`: each character's role, where reading stopped, and hints. Open
+`explanation` first: it reads the output as the library does, then again with one thing changed (`answer_reading`): another call
+syntax (`nearest`, `syntaxes`), a tolerance less, markers taken away, no list of tools. `hints` is the table of what usually goes
+wrong. `recording` feeds recorded chunks, `disassembly` lists a parser's program.
+
+Rules: everything is found with the public parser, on evidence in the output. Nothing is guessed from a model's name.
 """
 
+from unrender.explain.diagnosis import Explanation, Hint, Nearest, Stop
 from unrender.explain.disassembly import Line, listing
 from unrender.explain.explanation import explain
-from unrender.explain.recording import Difference, Replay, Step, replay
-from unrender.explain.report import Explanation, Hint, Nearest, Stop
+from unrender.explain.picture import PicturePiece, call_picture, field_texts, pictures
+from unrender.explain.recording import Difference, Replay, Step, joined_events, replay
+from unrender.format.difference import differences
 
 __all__ = [
     "Difference",
@@ -15,10 +21,16 @@ __all__ = [
     "Hint",
     "Line",
     "Nearest",
+    "PicturePiece",
     "Replay",
     "Step",
     "Stop",
+    "call_picture",
+    "differences",
     "explain",
+    "field_texts",
+    "joined_events",
     "listing",
+    "pictures",
     "replay",
 ]

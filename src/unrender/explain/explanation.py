@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
+from unrender.explain.answer_reading import AnswerReading
+from unrender.explain.diagnosis import Explanation, Hint, Stop
 from unrender.explain.hints import HINTS, Case
 from unrender.explain.nearest import find_nearest
-from unrender.explain.reading import Reading
-from unrender.explain.report import Explanation, Hint, Stop
-from unrender.explain.tolerances import find_tolerances
+from unrender.format import Format
 from unrender.machine.events import Malformed
 from unrender.parser.prompt_tail import prefill
 from unrender.parser.streaming import Span
@@ -42,9 +42,10 @@ def explain(
     """
     turn = template.prepare(_QUESTION if messages is None else messages, tools=tools, **template_kwargs)
     turn = turn if prompt is None else replace(turn, prompt=prompt, begun=prefill(turn.format, prompt))
-    reading = Reading.of(turn, output)
+    reading = AnswerReading.of(turn, output)
     nearest = find_nearest(reading)
     case = Case(reading=reading, nearest=nearest)
+    # `expected` is asked of a parser that may still be fed: one that has finished expects nothing.
     waiting = turn.parser()
     waiting.feed(output)
     return Explanation(
@@ -54,7 +55,7 @@ def explain(
         spans=tuple(_own(reading.spans)),
         events=reading.events,
         stops=tuple(_stop(malformed, output) for malformed in reading.malformed),
-        tolerances=find_tolerances(reading),
+        tolerances=_tolerances(reading),
         nearest=nearest.told if nearest else None,
         hints=tuple(_hints(case)),
         expected=waiting.expected(),
@@ -80,3 +81,33 @@ def _hints(case: Case) -> Iterator[Hint]:
     for name, find in HINTS.items():
         for text, fix in find(case):
             yield Hint(name=name, text=text, fix=fix)
+
+
+def _tolerances(reading: AnswerReading) -> tuple[str, ...]:
+    """Return a sentence for each tolerance that the output needed.
+
+    A tolerance is a deviation from the template's own way of writing that the format still reads.
+    """
+    return tuple(sentence for sentence, format in _without_one(reading.turn.format) if _differs(reading, format))
+
+
+def _differs(reading: AnswerReading, format: Format) -> bool:
+    other = AnswerReading.of(replace(reading.turn, format=format), reading.output)
+    return other.message != reading.message
+
+
+def _without_one(format: Format) -> Iterator[tuple[str, Format]]:
+    for syntax in format.tolerated:
+        others = tuple(other for other in format.tolerated if other != syntax)
+        yield (
+            f"a call in another syntax: {syntax.why or 'a variant of the template’s own'}",
+            replace(format, tolerated=others),
+        )
+    for spelling in format.spellings:
+        for other in spelling.others:
+            kept = replace(spelling, others=tuple(text for text in spelling.others if text != other))
+            spellings = tuple(kept if it is spelling else it for it in format.spellings)
+            yield f"{other!r} instead of {spelling.marker!r}", replace(format, spellings=spellings)
+    for marker in format.ignored:
+        rest = tuple(text for text in format.ignored if text != marker)
+        yield f"{marker!r} dropped, since it says nothing", replace(format, ignored=rest)

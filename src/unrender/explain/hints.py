@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from unrender.errors import FormatError
-from unrender.explain.nearest import Near, described, read_as, without_markers
-from unrender.explain.reading import Reading
+from unrender.explain.answer_reading import AnswerReading
+from unrender.explain.nearest import Near, call_text, read_as, without_markers
 from unrender.explain.schema import complaints
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.grammar.assemble import entry_literals
@@ -27,7 +27,7 @@ _NEAR = 0.5
 """How much alike two names are, of 1, for one to be meant by the other."""
 _QUOTED = 60
 """Characters that are shown of what follows an end."""
-Found = tuple[str, str]
+Advice = tuple[str, str]
 """What is seen, and what to do about it; neither ends in a full stop."""
 
 
@@ -35,7 +35,7 @@ Found = tuple[str, str]
 class Case:
     """The reading of an output that hints look at."""
 
-    reading: Reading
+    reading: AnswerReading
     nearest: Near | None
 
     @property
@@ -44,19 +44,20 @@ class Case:
         return self.reading.turn.request.tools or ()
 
 
-def _no_tools(case: Case) -> Iterator[Found]:
+def _no_tools(case: Case) -> Iterator[Advice]:
     """Nothing is a call where no tool is offered."""
     turn = case.reading.turn
     if turn.request.calls_allowed:
         return
+    # Without a list of tools any name is a tool's, so what looks like a call is read as one.
     anything = replace(turn.request, tools=None, tool_choice=ToolChoice.AUTO)
-    calls = Reading.of(replace(turn, request=anything), case.reading.output).whole_calls
+    calls = AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls
     if calls:
         text = f"no tools were offered, so {_listed(call.name for call in calls)} is not a call"
         yield text, "Give the tools of the request (--tools, or `tools=`)"
 
 
-def _no_call_syntax(case: Case) -> Iterator[Found]:
+def _no_call_syntax(case: Case) -> Iterator[Advice]:
     """A template that writes no calls gives a format that reads none."""
     format = case.reading.turn.format
     if format.tools.mode is ToolMode.NONE and _called(case):
@@ -64,14 +65,14 @@ def _no_call_syntax(case: Case) -> Iterator[Found]:
         yield text, "Check that the template is the model's newest, or give a format of your own (`format=`)"
 
 
-def _unknown_tool(case: Case) -> Iterator[Found]:
+def _unknown_tool(case: Case) -> Iterator[Advice]:
     """A call is read only when its name is a known tool's. Where reading did not stop, only a name that is nearly one counts."""
     if not case.tools:
         return
     turn = case.reading.turn
     anyone = replace(turn, request=replace(turn.request, tools=None))
     names = [tool.name for tool in case.tools]
-    message = Reading.of(anyone, case.reading.output).message
+    message = AnswerReading.of(anyone, case.reading.output).message
     for call in (*message.tool_calls, *message.dead_calls):
         if call.name in ("", *names):
             continue
@@ -84,7 +85,7 @@ def _suggestion(name: str, names: list[str]) -> str:
     return f"Did the model mean {near[0]!r}?" if near else f"Offered are {_listed(names)}"
 
 
-def _stripped(case: Case) -> Iterator[Found]:
+def _stripped(case: Case) -> Iterator[Advice]:
     """An engine that skips special tokens takes away the markers that calls are found by.
 
     That is said where the template's own syntax without them is what the output holds, and no other syntax reads more of it.
@@ -92,6 +93,7 @@ def _stripped(case: Case) -> Iterator[Found]:
     format, openers = case.reading.turn.format, _openers(case)
     if not openers or any(opener in case.reading.output for opener in openers) or not _called(case):
         return
+    # Of `<|tool_call|>[{"name": …}]`, an engine with skip_special_tokens=True delivers `[{"name": …}]`.
     tokens = [token for token in format.preserved_tokens if any(token in opener for opener in openers)]
     fix = f"Have the engine keep {_listed(tokens or openers)} (skip_special_tokens=False, or preserved tokens)"
     seen = [token for token in closing_tokens(format.tools) if len(token) > 2 and token in case.reading.unread]
@@ -110,7 +112,7 @@ def _mutilated(case: Case) -> str:
         if other is None or len(other.whole_calls) <= len(case.reading.whole_calls):
             continue
         if case.nearest is None or case.nearest.reading.rank <= other.rank:
-            return f"{how} reads {', '.join(map(described, other.whole_calls))}"
+            return f"{how} reads {', '.join(map(call_text, other.whole_calls))}"
     return ""
 
 
@@ -132,23 +134,24 @@ def _begun_as_its_own(case: Case) -> list[str]:
     return [name for name in _called(case) if re.search(rf"{re.escape(name)}\s*[{signs}]", case.reading.spoken)]
 
 
-def _in_reasoning(case: Case) -> Iterator[Found]:
+def _in_reasoning(case: Case) -> Iterator[Advice]:
     """A call that the model writes while it thinks is not made."""
     turn, format = case.reading.turn, case.reading.turn.format
     if not turn.request.calls_allowed or not case.reading.thought.strip():
         return
     try:
+        # The reasoning is read once more as if it were an answer: `<think>I call <call>f {}</call></think>` has a call in it.
         plain = replace(turn, format=replace(format, reasoning=Reasoning()), begun="")
     except FormatError:
         return
     made = [(call.name, call.arguments) for call in case.reading.whole_calls]
-    for call in Reading.of(plain, case.reading.thought.strip()).whole_calls:
+    for call in AnswerReading.of(plain, case.reading.thought.strip()).whole_calls:
         if (call.name, call.arguments) not in made:
-            text = f"{described(call)} is written inside the reasoning, where nothing is called"
+            text = f"{call_text(call)} is written inside the reasoning, where nothing is called"
             yield text, "It counts when the model has ended its reasoning, and writes it after that"
 
 
-def _after_end(case: Case) -> Iterator[Found]:
+def _after_end(case: Case) -> Iterator[Advice]:
     """An engine that does not stop at the end of the turn delivers what the model makes up after it."""
     reading, inside = case.reading, "".join(_inside(case.reading.turn.format))
     stops = [stop for stop in reading.turn.stop if stop not in inside]
@@ -159,6 +162,7 @@ def _after_end(case: Case) -> Iterator[Found]:
             continue
         at = max(span.start, 0) + written.index(stop)
         rest = reading.output[at + len(stop) :]
+        # In `<|channel|>final<|message|>Hi<|end|><|start|>assistant…` the end of a part is not the end of the answer.
         if any(
             header.strip() and rest.lstrip().startswith(header.strip()) for header in reading.turn.format.turn.headers
         ):
@@ -182,7 +186,7 @@ def _inside(format: Format) -> Iterator[str]:
     yield from (format.reasoning.end, format.content.end, turn.reasoning_to_content, turn.reasoning_to_tools)
 
 
-def _looks_called(case: Case) -> Iterator[Found]:
+def _looks_called(case: Case) -> Iterator[Advice]:
     """Something that looks like a call, and that no known syntax reads."""
     known = case.nearest or case.reading.malformed or case.reading.turn.format.tools.mode is ToolMode.NONE
     if not known and _called(case) and not any(_stripped(case)) and not any(_no_tools(case)):
@@ -190,14 +194,14 @@ def _looks_called(case: Case) -> Iterator[Found]:
         yield text, "Compare it with what the model should write"
 
 
-def _other_syntax(case: Case) -> Iterator[Found]:
+def _other_syntax(case: Case) -> Iterator[Advice]:
     """Another family's way to write calls."""
     if case.nearest and not any(_stripped(case)):
         text = f"a call is written in another syntax than the template's: {case.nearest.name}"
         yield text, "Check that template and model belong together, or tolerate this syntax in a format of your own"
 
 
-def _truncated(case: Case) -> Iterator[Found]:
+def _truncated(case: Case) -> Iterator[Advice]:
     """The output ends in the middle of something."""
     for call in case.reading.message.dead_calls:
         if call.status is CallStatus.TRUNCATED:
@@ -205,7 +209,7 @@ def _truncated(case: Case) -> Iterator[Found]:
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'
 
 
-def _open_reasoning(case: Case) -> Iterator[Found]:
+def _open_reasoning(case: Case) -> Iterator[Advice]:
     """Reasoning that nothing closes takes everything."""
     reading, end = case.reading, case.reading.turn.format.reasoning.end.strip()
     spans = [span for span in reading.spans if span.role is not Role.LAYOUT]
@@ -214,7 +218,7 @@ def _open_reasoning(case: Case) -> Iterator[Found]:
         yield text, "Allow more tokens, or check with --prompt whether the prompt had opened reasoning at all"
 
 
-def _lone_closer(case: Case) -> Iterator[Found]:
+def _lone_closer(case: Case) -> Iterator[Advice]:
     """A reasoning closer without an opener: the text before it was meant to be reasoning."""
     reading, markers = case.reading, case.reading.turn.format.reasoning
     end = markers.end.strip()
@@ -228,7 +232,7 @@ def _lone_closer(case: Case) -> Iterator[Found]:
         yield text, f"If the prompt ended in {markers.start.strip()!r}, give that prompt (--prompt, or `prompt=`)"
 
 
-def _typing(case: Case) -> Iterator[Found]:
+def _typing(case: Case) -> Iterator[Advice]:
     """Arguments that do not fit the tool's schema."""
     for call in case.reading.whole_calls:
         tool = case.reading.turn.request.tool(call.name)
@@ -236,7 +240,7 @@ def _typing(case: Case) -> Iterator[Found]:
             yield f"{call.name}: {complaint}", "The call was read as it stands; constrain generation to prevent this"
 
 
-def _unknown_field(case: Case) -> Iterator[Found]:
+def _unknown_field(case: Case) -> Iterator[Advice]:
     """A call's JSON object has fields that the format does not know."""
     tools = case.reading.turn.format
     envelopes = [syntax.envelope for syntax in (tools.tools, *tools.tolerated) if syntax.envelope]
@@ -253,7 +257,7 @@ def _unknown_field(case: Case) -> Iterator[Found]:
         yield text, f"Arguments belong under {' or '.join(sorted(names))}; constrain generation to prevent this"
 
 
-HINTS: Mapping[str, Callable[[Case], Iterator[Found]]] = MappingProxyType(
+HINTS: Mapping[str, Callable[[Case], Iterator[Advice]]] = MappingProxyType(
     {
         "no-tools-offered": _no_tools,
         "call-in-reasoning": _in_reasoning,

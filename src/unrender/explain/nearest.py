@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from unrender.errors import FormatError
-from unrender.explain.reading import Reading
-from unrender.explain.report import Nearest
+from unrender.explain.answer_reading import AnswerReading
+from unrender.explain.diagnosis import Nearest
 from unrender.explain.syntaxes import COMMON
 from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
 from unrender.formats import declared_formats
@@ -26,15 +26,15 @@ class Near:
 
     name: str
     why: str
-    reading: Reading
+    reading: AnswerReading
 
     @property
     def told(self) -> Nearest:
         """What an explanation says of it."""
-        return Nearest(name=self.name, why=self.why, calls=tuple(map(described, self.reading.whole_calls)))
+        return Nearest(name=self.name, why=self.why, calls=tuple(map(call_text, self.reading.whole_calls)))
 
 
-def find_nearest(reading: Reading) -> Near | None:
+def find_nearest(reading: AnswerReading) -> Near | None:
     """Return the syntax that reads more calls than the template's own.
 
     None when there is no such syntax, or when the template's own left no text unread.
@@ -44,6 +44,7 @@ def find_nearest(reading: Reading) -> Near | None:
     nearest: Near | None = None
     for candidate in _candidates():
         other = read_as(reading, candidate.syntax)
+        # A syntax without markers, such as `name(key=value)`, also reads `the file (see below)`: it counts only with arguments.
         if other is None or (not entry_literals(candidate.syntax) and not _has_arguments(other)):
             continue
         best = nearest.reading if nearest else reading
@@ -52,18 +53,18 @@ def find_nearest(reading: Reading) -> Near | None:
     return nearest
 
 
-def _has_arguments(reading: Reading) -> bool:
+def _has_arguments(reading: AnswerReading) -> bool:
     """Return whether a call has arguments; prose has names with empty parentheses, too."""
     return any(call.arguments != "{}" for call in reading.whole_calls)
 
 
-def read_as(reading: Reading, syntax: CallSyntax) -> Reading | None:
+def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
     """Read the same output with only this call syntax; None when the format cannot have it."""
     try:
         format = replace(reading.turn.format, tools=syntax, tolerated=())
     except FormatError:
         return None
-    return Reading.of(replace(reading.turn, format=format), reading.output)
+    return AnswerReading.of(replace(reading.turn, format=format), reading.output)
 
 
 def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
@@ -77,6 +78,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
     openers = (tools.section_start, tools.call_start)
     if any(text.strip() for text in openers):
         yield "without its openers", replace(tools, section_start="", call_start="")
+        # What is left of `<tool_call>` may be `tool_call>`.
         beheaded = [text.strip()[1:] for text in openers]
         yield (
             "with the first character of its opener missing",
@@ -84,7 +86,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
         )
 
 
-def described(call: ToolCall) -> str:
+def call_text(call: ToolCall) -> str:
     """Return a call as a person would write it."""
     return f"{call.name}({call.arguments})"
 

@@ -13,7 +13,7 @@ _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class PicturePiece:
     """One part of an answer: a marker as it is written, or a slot for the model's own words."""
 
     text: str
@@ -22,7 +22,7 @@ class Piece:
     """The field of the format, e.g. `tools.call_start`; by it the evidence is found."""
 
 
-def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[Piece, ...]]:
+def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[PicturePiece, ...]]:
     """Return the parts of whole answers.
 
     There is one answer with content and a call; if the template does not write both together, there is one with each.
@@ -30,7 +30,7 @@ def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[Piece, .
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
     thought = list(_reasoning(format_)) if reasons else []
-    said, called = list(_content(format_.content)), list(calls(format_.tools))
+    said, called = list(_content(format_.content)), list(call_picture(format_.tools))
     to_content = _marker(turn.reasoning_to_content if reasons else "", "turn.reasoning_to_content")
     opener = (
         ("turn.reasoning_to_tools", turn.reasoning_to_tools)
@@ -49,7 +49,7 @@ def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[Piece, .
     return [(*thought, *way, *_marker(turn.end, "turn.end")) for way in ways]
 
 
-def markers(format_: Format) -> list[tuple[str, str]]:
+def field_texts(format_: Format) -> list[tuple[str, str]]:
     """Return the path and the value, as text, of every field that differs from its default."""
     return list(_markers(format_, ""))
 
@@ -71,24 +71,24 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _marker(text: str, path: str) -> Iterator[Piece]:
+def _marker(text: str, path: str) -> Iterator[PicturePiece]:
     if text:
-        yield Piece(text=text, role="marker", field=path)
+        yield PicturePiece(text=text, role="marker", field=path)
 
 
-def _reasoning(format_: Format) -> Iterator[Piece]:
+def _reasoning(format_: Format) -> Iterator[PicturePiece]:
     yield from _marker(format_.reasoning.start, "reasoning.start")
-    yield Piece(text="reasoning", role="reasoning", field="reasoning")
+    yield PicturePiece(text="reasoning", role="reasoning", field="reasoning")
     yield from _marker(format_.reasoning.end, "reasoning.end")
 
 
-def _content(content: Content) -> Iterator[Piece]:
+def _content(content: Content) -> Iterator[PicturePiece]:
     yield from _marker(content.start, "content.start")
-    yield Piece(text="content", role="content", field="content")
+    yield PicturePiece(text="content", role="content", field="content")
     yield from _marker(content.end, "content.end")
 
 
-def calls(tools: CallSyntax) -> Iterator[Piece]:
+def call_picture(tools: CallSyntax) -> Iterator[PicturePiece]:
     """Yield the parts of a run with one call."""
     yield from _marker(tools.section_start, "tools.section_start")
     yield from _marker(tools.call_start, "tools.call_start")
@@ -98,9 +98,9 @@ def calls(tools: CallSyntax) -> Iterator[Piece]:
     yield from _marker(tools.section_end, "tools.section_end")
 
 
-def _arguments(arguments: Arguments) -> Iterator[Piece]:
+def _arguments(arguments: Arguments) -> Iterator[PicturePiece]:
     if not arguments.entry:
-        yield Piece(text="arguments", role="argument", field="tools.arguments")
+        yield PicturePiece(text="arguments", role="argument", field="tools.arguments")
         return
     yield from _marker(arguments.start, "tools.arguments.start")
     for part in arguments.entry:
@@ -108,8 +108,8 @@ def _arguments(arguments: Arguments) -> Iterator[Piece]:
     yield from _marker(arguments.end, "tools.arguments.end")
 
 
-def _part(part: Part, path: str) -> Iterator[Piece]:
+def _part(part: Part, path: str) -> Iterator[PicturePiece]:
     if isinstance(part, Slot):
-        yield Piece(text=part.value, role=_ROLES.get(part, "argument"), field=path)
+        yield PicturePiece(text=part.value, role=_ROLES.get(part, "argument"), field=path)
     else:
         yield from _marker(part, path)

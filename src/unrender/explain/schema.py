@@ -55,6 +55,8 @@ class _Checker:
         if fitting:
             yield from self.parts(fitting[0], value, path)
             return
+        # `{"days": "7"}` against an integer or null: no option is an object, so the value itself is complained of. Where exactly
+        # one option is an object as the value is, its parts say better what is wrong.
         near = [option for option in options if _is_kind(option, value, self.definitions)]
         if len(near) == 1 and isinstance(near[0], Object | shapes.Array):
             yield from self.parts(near[0], value, path)

@@ -18,7 +18,7 @@ from unrender.format import Format
 from unrender.formats.declared import Declared, Signs, read_declared, read_declared_file, read_text_of
 from unrender.formats.locations import folders
 
-__all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared_file"]
+__all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared", "read_declared_file"]
 
 Text = tuple[Path, str]
 """A file, and what was in it when it was read."""

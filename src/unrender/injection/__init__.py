@@ -4,6 +4,7 @@
 words; `history` writes the calls and results of earlier turns.
 """
 
+from unrender.injection.instructions import call_form
 from unrender.injection.plan import DEFAULT_FORMAT, Injection, Plan, plan_tools
 
-__all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "plan_tools"]
+__all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "call_form", "plan_tools"]

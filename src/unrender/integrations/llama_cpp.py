@@ -24,15 +24,20 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
+from unrender import (
+    ChatTemplate,
+    Event,
+    GrammarError,
+    MessageError,
+    SchemaWarning,
+    TemplateError,
+    ToolChoice,
+    Trigger,
+    TriggerKind,
+    Turn,
+    deltas,
+)
 from unrender.cache import kept
-from unrender.chat_template import ChatTemplate
-from unrender.dialects.triggers import Trigger, TriggerKind
-from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
-from unrender.machine.events import Event
-from unrender.messages.wire import ToolChoice
-from unrender.parser.completions import deltas
-from unrender.turn import Turn
-from unrender.values.finder import Finder
 
 _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",
@@ -173,15 +178,15 @@ class _Answer:
 
     def texts(self) -> Iterator[str]:
         """Generate, and yield the text up to a stop text; what might become one is held back."""
-        finder, held = Finder(self.stop), ""
+        held = ""
         for piece in self._pieces():
             held += piece
-            at, stop = finder.find(held, 0)
-            if stop:
+            if found := [held.index(stop) for stop in self.stop if stop in held]:
                 self.ended = True
-                yield held[:at]
+                yield held[: min(found)]
                 return
-            cut = finder.undecided_from(held, 0)
+            # `Hi<|e` is said as `Hi`: the rest may be the beginning of `<|end|>`.
+            cut = len(held) - _begun_stop(held, self.stop)
             yield held[:cut]
             held = held[cut:]
         yield held
@@ -216,6 +221,12 @@ class _Answer:
         bos = _text_of(self.llama, self.llama.token_bos())
         written = bool(bos) and self.turn.prompt.startswith(bos)
         return self.llama.tokenize(self.turn.prompt.encode(), add_bos=not written, special=True)
+
+
+def _begun_stop(text: str, stops: Sequence[str]) -> int:
+    """Return how many characters at the end of a text may be the beginning of a stop, as `<|e` of `<|end|>`."""
+    lengths = (n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
+    return max(lengths, default=0)
 
 
 class _Calls:

@@ -22,12 +22,9 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from unrender.chat_template import ChatTemplate
-from unrender.errors import ExportError
+from unrender import ChatTemplate, ExportError
 from unrender.format import Format, ToolMode
-from unrender.messages.tools import read_offer
-from unrender.messages.wire import Request
-from unrender.parser.streaming import Parser
+from unrender.integrations.rendered import lenient_turn
 
 _PACKAGE = "mlx_lm.tool_parsers"
 
@@ -41,7 +38,7 @@ def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
     """
     start, end = _markers(template.format)
     module = ModuleType(f"{_PACKAGE}.{name}", f"Calls as a chat template writes them: {start} … {end}")
-    vars(module).update(tool_call_start=start, tool_call_end=end, parse_tool_call=_parser(template.format, start, end))
+    vars(module).update(tool_call_start=start, tool_call_end=end, parse_tool_call=_parser(template, start, end))
     sys.modules[module.__name__] = module
     return module
 
@@ -58,14 +55,10 @@ def _markers(format: Format) -> tuple[str, str]:
     return start.strip(), end.strip()
 
 
-def _parser(format: Format, start: str, end: str) -> Any:
+def _parser(template: ChatTemplate, start: str, end: str) -> Any:
     def parse_tool_call(text: str, tools: Sequence[Any] | None = None) -> list[dict[str, Any]]:
         """Return the calls between the markers. Raises `ValueError` when there is none."""
-        offered = None if tools is None else read_offer(list(tools), repeats=True).tools
-        parser = Parser(format, Request(tools=offered), begun="")
-        parser.feed(start + text + end)
-        parser.finish()
-        calls = parser.message.tool_calls
+        calls = lenient_turn(template, "", tools).parse(start + text + end).tool_calls
         if not calls:
             raise ValueError(f"expected a call, found {text!r:.80}")
         return [{"name": call.name, "arguments": json.loads(call.arguments), "id": call.id} for call in calls]

@@ -16,22 +16,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from unrender import (
+    ChatTemplate,
+    Event,
+    GrammarError,
+    Parser,
+    Request,
+    SchemaWarning,
+    TemplateError,
+    ToolChoice,
+    Turn,
+    deltas,
+    prefill,
+)
 from unrender.cache import kept
-from unrender.chat_template import ChatTemplate
-from unrender.errors import GrammarError, SchemaWarning, TemplateError
-from unrender.files import named_path
 from unrender.format import Reasoning
+from unrender.grammar import Role
 from unrender.integrations.tokens import Decoder, TokenParser, special_ids_of
 from unrender.integrations.transformers import chat_template
 from unrender.limits import TAIL_TOKENS
-from unrender.machine.events import Event
-from unrender.messages.wire import Request, ToolChoice
-from unrender.nodes import Role
-from unrender.parser.completions import deltas
-from unrender.parser.prompt_tail import after_header, prefill
-from unrender.parser.streaming import Parser
-from unrender.prompt.preparation import ended, read_request
-from unrender.turn import Turn
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """The environment variable that names a template's file, for engines that were given one, or models that have none."""
@@ -46,7 +49,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
     """
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
-        return ChatTemplate.from_file(named_path(path) or path, bos_token=bos, eos_token=eos)
+        return ChatTemplate.from_file(os.path.expanduser(path), bos_token=bos, eos_token=eos)  # noqa: PTH111 - keeps a `~` that is nobody's home
     if not getattr(tokenizer, "chat_template", None):
         raise TemplateError(
             f"expected a tokenizer with a Jinja chat template, found {type(tokenizer).__name__} without one; "
@@ -79,23 +82,25 @@ def rendered_turn(
     `continued`, all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
     `MessageError` as `ChatTemplate.prepare` does.
     """
-    _, request = read_request(
-        tools,
-        tool_choice,
+    turn = template.turn(
+        prompt,
+        tools=tools,
+        tool_choice=tool_choice,
         parallel_tool_calls=parallel_tool_calls,
         response_format=response_format,
         reasoning_format="auto" if reasoning else "none",
-        repeats=True,
-    )
-    format = ended(template.format, template.loaded.eos_token)
-    begun = after_header(format, prompt) if continued else None
-    return Turn(
-        prompt=prompt,
-        request=request,
-        format=format,
-        begun=prefill(format, prompt) if begun is None else begun,
+        continued=continued,
         known_ids=("",) * known_calls,
     )
+    return replace(turn, continued=False)  # What is begun was sent to the client before; only what is new is said.
+
+
+def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | None) -> Turn:
+    """Return the turn that answers a rendered `prompt`, for libraries that may not know the tools: then any name is a tool's."""
+    if tools is not None:
+        return template.turn(prompt, tools=list(tools))
+    turn = template.turn(prompt)
+    return replace(turn, request=replace(turn.request, tools=None))
 
 
 def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = TAIL_TOKENS) -> str:
@@ -144,6 +149,8 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
     skipped = replace(turn, begun=format.turn.prefill_no_thinking)
     if not format.turn.prefill_no_thinking.strip():
         skipped = replace(turn, format=replace(format, reasoning=Reasoning()), begun="")
+    # A model may also skip its reasoning: then the grammar holds from the first token, after what the template writes for no
+    # reasoning, e.g. `<think>\n\n</think>`. The engine takes either way.
     ways = [skipped]
     if markers.end.strip():
         ways.insert(0, replace(turn, begun=f"{markers.start}x{markers.end.rstrip()}"))
@@ -263,6 +270,7 @@ class ReasoningGate:
         first = len(ids) - new
         if self._start is None or first < self._start:
             self._start, self._begun = first, bool(self._prefill(ids[:first]).strip())
+        # The closer may have begun in tokens before the newest, e.g. `</`, `think`, `>`; each has at least one byte.
         late = ids[max(self._start, first - len(self._closer.encode())) :]
         if self._closer in tail_text(self._tokenizer, late, len(late)):
             return True

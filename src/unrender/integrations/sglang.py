@@ -15,12 +15,19 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from unrender.errors import GrammarError, MessageError
+from unrender import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    GrammarError,
+    MessageError,
+    ToolCallFinished,
+    ToolCallStarted,
+    Turn,
+)
 from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import closing_tag, constraint_of, engine_template, opened, rendered_turn, said
 from unrender.limits import TAIL_CHARACTERS
-from unrender.machine.events import ArgumentsText, ContentText, Event, ToolCallFinished, ToolCallStarted
-from unrender.turn import Turn
 
 NAME = "unrender"
 _TEMPLATES = "sglang.srt.parser.response_template"

@@ -18,10 +18,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
+from unrender import Event, Message, Parser
 from unrender.limits import MAX_HELD
-from unrender.machine.events import Event
-from unrender.messages.wire import Message
-from unrender.parser.streaming import Parser
 
 _HALF = "\ufffd"
 """What decoders write for half a character."""

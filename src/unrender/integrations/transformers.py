@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from unrender import ChatTemplate, Event, GrammarError, LoadedTemplates, Message, Parser, TemplateError, Turn
-from unrender.dialects.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
+from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 
 _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
 """How output has to be decoded: markers are special tokens, and every space counts."""

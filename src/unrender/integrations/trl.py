@@ -19,15 +19,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from unrender.chat_template import ChatTemplate
-from unrender.errors import ExportError
-from unrender.format import Format
+from unrender import ChatTemplate, ExportError, Message, assistant_mask
+from unrender.integrations.rendered import lenient_turn
 from unrender.integrations.transformers import chat_template
-from unrender.masks import assistant_mask
-from unrender.messages.tools import read_offer
-from unrender.messages.wire import Message, Request
-from unrender.parser.streaming import Parser
-from unrender.prompt.preparation import ended
 
 _Tokenizer = TypeVar("_Tokenizer")
 _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
@@ -44,7 +38,7 @@ def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tok
     """
     found: Any = tokenizer
     read = template or chat_template(found)
-    found.parse_response = _Responses(found, ended(read.format, read.loaded.eos_token))
+    found.parse_response = _Responses(found, read)
     found.response_template = _exported(read)
     return tokenizer
 
@@ -79,27 +73,23 @@ def _exported(template: ChatTemplate) -> dict[str, Any]:
 class _Responses:
     """`parse_response` of one tokenizer."""
 
-    def __init__(self, tokenizer: Any, format: Format) -> None:
+    def __init__(self, tokenizer: Any, template: ChatTemplate) -> None:
         self._tokenizer = tokenizer
-        self._format = format
+        self._template = template
 
     def __call__(
         self, response: Any, schema: object = None, *, prefix: Any = None, tools: Sequence[Any] | None = None
     ) -> Any:
         """Return the message that a response means, or the messages of a batch. `schema` is not needed."""
         del schema
-        offered = None if tools is None else read_offer(list(tools), repeats=True).tools
         texts, prefixes = self._texts(response), self._texts("" if prefix is None else prefix)
         if isinstance(texts, str):
-            return self._read(texts, prefixes if isinstance(prefixes, str) else prefixes[0], Request(tools=offered))
+            return self._read(texts, prefixes if isinstance(prefixes, str) else prefixes[0], tools)
         before = [prefixes] * len(texts) if isinstance(prefixes, str) else prefixes
-        return [self._read(text, prompt, Request(tools=offered)) for text, prompt in zip(texts, before, strict=True)]
+        return [self._read(text, prompt, tools) for text, prompt in zip(texts, before, strict=True)]
 
-    def _read(self, text: str, prompt: str, request: Request) -> dict[str, Any]:
-        parser = Parser(self._format, request, prompt=prompt)
-        parser.feed(text)
-        parser.finish()
-        return _as_trained(parser.message)
+    def _read(self, text: str, prompt: str, tools: Sequence[Any] | None) -> dict[str, Any]:
+        return _as_trained(lenient_turn(self._template, prompt, tools).parse(text))
 
     def _texts(self, given: Any) -> str | list[str]:
         """Return a text, or the texts of a batch, of what may be ids, and may be an array."""

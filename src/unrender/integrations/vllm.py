@@ -18,8 +18,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from unrender.chat_template import ChatTemplate
-from unrender.errors import GrammarError, MessageError
+from unrender import ChatTemplate, GrammarError, MessageError, Parser, Turn
 from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import (
     ReasoningGate,
@@ -33,8 +32,6 @@ from unrender.integrations.rendered import (
     said,
     tail_text,
 )
-from unrender.parser.streaming import Parser
-from unrender.turn import Turn
 
 NAME = "unrender"
 _TEMPLATES = "vllm.parser.response_template"

@@ -1,4 +1,4 @@
-"""Defines ordinary conversations in OpenAI's form, with words that can be found again in a rendering.
+"""Defines ordinary conversations in OpenAI's form, how a template renders them, and the symptom of a mistake.
 
 Rules: a word like ZEBRA occurs in one place of a conversation; where it is in a rendering, there that place was written.
 """
@@ -16,8 +16,10 @@ from unrender.format import Format
 from unrender.rendering.template import Rendering, Template
 
 OpenAIMessage = Mapping[str, Any]
-Conversation = Sequence[OpenAIMessage]
+Messages = Sequence[OpenAIMessage]
 
+_AROUND = 60
+"""Characters of a rendering that are shown on each side of a place."""
 QUESTION, AGAIN = "Tell me about ZEBRAS.", "And about YAKS?"
 ANSWER, THOUGHT, RULES, RESULT = "They are STRIPED.", "The user likes ANIMALS.", "Be BRIEF.", "GRASSLAND"
 CITY = "NAIROBI"
@@ -67,7 +69,7 @@ def with_objects(message: OpenAIMessage) -> OpenAIMessage:
     return {**message, "tool_calls": calls}
 
 
-def result(index: int = 0) -> OpenAIMessage:
+def tool_result(index: int = 0) -> OpenAIMessage:
     """Return the result of the call at `index`."""
     name = (FIRST, SECOND)[index]
     return {"role": "tool", "tool_call_id": f"call{index:05}", "name": name, "content": RESULT}
@@ -81,15 +83,15 @@ class Subject:
     format: Format
     capabilities: Capabilities
 
-    def raw(self, messages: Conversation, tools: Sequence[Any] = (), **context: Any) -> Rendering:
+    def raw(self, messages: Messages, tools: Sequence[Any] = (), **context: Any) -> Rendering:
         """Render a prompt from unchanged messages, as servers pass them on."""
         return self._render(messages, tools, add_generation_prompt=True, **context)
 
-    def prompt(self, messages: Conversation, tools: Sequence[Any] = (), **context: Any) -> Rendering:
+    def prompt(self, messages: Messages, tools: Sequence[Any] = (), **context: Any) -> Rendering:
         """Render a prompt from messages in the shape that the template wants."""
         return self._render(self._shaped(messages), tools, add_generation_prompt=True, **context)
 
-    def history(self, messages: Conversation, tools: Sequence[Any] = (), **context: Any) -> Rendering:
+    def history(self, messages: Messages, tools: Sequence[Any] = (), **context: Any) -> Rendering:
         """Render messages in the shape that the template wants, without a generation prompt."""
         return self._render(self._shaped(messages), tools, add_generation_prompt=False, **context)
 
@@ -118,9 +120,31 @@ class Subject:
         """The variables that switch thinking on."""
         return dict(self.capabilities.thinking_on)
 
-    def _shaped(self, messages: Conversation) -> list[dict[str, Any]]:
+    def _shaped(self, messages: Messages) -> list[dict[str, Any]]:
         return shape_messages(messages, self.capabilities)
 
-    def _render(self, messages: Conversation, tools: Sequence[Any], **context: Any) -> Rendering:
+    def _render(self, messages: Messages, tools: Sequence[Any], **context: Any) -> Rendering:
         variables = shape_context(tools, self.capabilities) | context
         return self.template.render(messages, **variables)
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What shows one mistake."""
+
+    text: str
+    messages: Messages
+    excerpt: str = ""
+    """The place in the rendering that shows it."""
+
+
+def excerpt(text: str, word: str) -> str:
+    """Return the last place of a word in a rendering, with the text around it."""
+    at = text.rfind(word)
+    return around(text, max(at, 0), at + len(word))
+
+
+def around(text: str, start: int, end: int) -> str:
+    """Return `text[start:end]` with some of the text around it."""
+    left, right = max(start - _AROUND, 0), min(end + _AROUND, len(text))
+    return ("…" if left else "") + text[left:right] + ("…" if right < len(text) else "")

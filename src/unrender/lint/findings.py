@@ -11,8 +11,7 @@ from typing import Any
 from unrender.chat_template import ChatTemplate
 from unrender.freezing import thawed
 from unrender.lint import losses, prompts, refusals
-from unrender.lint.conversations import OpenAIMessage, Subject
-from unrender.lint.shown import Shown
+from unrender.lint.conversations import OpenAIMessage, Subject, Symptom
 
 
 class Severity(StrEnum):
@@ -36,7 +35,7 @@ class Rule:
     harm: str
     """What goes wrong for users."""
     fix: str
-    check: Callable[[Subject], Iterator[Shown]]
+    check: Callable[[Subject], Iterator[Symptom]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +89,7 @@ def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Findi
     return tuple(_finding(rule, shown) for rule in asked if (shown := next(rule.check(subject), None)))
 
 
-def _finding(rule: Rule, shown: Shown) -> Finding:
+def _finding(rule: Rule, shown: Symptom) -> Finding:
     return Finding(
         rule=rule.name,
         severity=rule.severity,

@@ -15,15 +15,16 @@ from unrender.lint.conversations import (
     THOUGHT,
     TOOLS,
     USER,
-    Conversation,
+    Messages,
     Subject,
+    Symptom,
+    around,
     calling,
-    result,
+    tool_result,
 )
-from unrender.lint.shown import Shown, around
 
 
-def generation_prompt_missing(subject: Subject) -> Iterator[Shown]:
+def generation_prompt_missing(subject: Subject) -> Iterator[Symptom]:
     """Yield a question if no prompt asks for the answer to it.
 
     Only templates whose history has a header before all answers are judged.
@@ -35,12 +36,13 @@ def generation_prompt_missing(subject: Subject) -> Iterator[Shown]:
     kinds += [calling(FIRST)] if subject.writes_calls else []
     kinds += [{**ASSISTANT, "reasoning_content": THOUGHT}] if subject.writes_reasoning else []
     answers = [subject.history([USER, kind]).text.removeprefix(asked) for kind in kinds]
+    # `<bot>It rains.`, `<bot><call>…`, `<bot><think>…`: what all answers begin with is the header that nothing asks for.
     header = common_prefix([*answers, answers[0].partition(ANSWER)[0]])
     if ANSWER in answers[0] and header.strip():
-        yield Shown(f"`add_generation_prompt` does nothing; {header.strip()!r} is never asked for", [USER])
+        yield Symptom(f"`add_generation_prompt` does nothing; {header.strip()!r} is never asked for", [USER])
 
 
-def generation_prompt_always(subject: Subject) -> Iterator[Shown]:
+def generation_prompt_always(subject: Subject) -> Iterator[Symptom]:
     """Yield a finished conversation if the prompt asks for another answer all the same."""
     messages = [USER, ASSISTANT]
     text = subject.history(messages).text
@@ -48,10 +50,10 @@ def generation_prompt_always(subject: Subject) -> Iterator[Shown]:
     header = next((header for header in subject.format.turn.headers if len(header.strip()) > 1 and header in tail), "")
     if ANSWER in text and header and tail.endswith(header):
         sentence = "the prompt for the next answer is written although `add_generation_prompt` is false"
-        yield Shown(sentence, messages, around(text, len(text) - len(header), len(text)))
+        yield Symptom(sentence, messages, around(text, len(text) - len(header), len(text)))
 
 
-def not_prefix_stable(subject: Subject) -> Iterator[Shown]:
+def not_prefix_stable(subject: Subject) -> Iterator[Symptom]:
     """Yield conversations whose next prompt does not begin with the text that the model has seen.
 
     That text is the last prompt, or the last prompt with the answer as it was written.
@@ -60,12 +62,12 @@ def not_prefix_stable(subject: Subject) -> Iterator[Shown]:
     if subject.takes_tools:
         yield from _unstable(subject, [USER, ASSISTANT], NEXT_USER, TOOLS, "the next question, with tools")
     if subject.writes_calls:
-        yield from _unstable(subject, [USER, calling(FIRST)], result(), TOOLS, "a tool's result")
+        yield from _unstable(subject, [USER, calling(FIRST)], tool_result(), TOOLS, "a tool's result")
 
 
 def _unstable(
-    subject: Subject, answered: Conversation, following: Any, tools: Sequence[Any], what: str
-) -> Iterator[Shown]:
+    subject: Subject, answered: Messages, following: Any, tools: Sequence[Any], what: str
+) -> Iterator[Symptom]:
     messages = [*answered, following]
     asked, written, later = (
         subject.prompt(answered[:-1], tools),
@@ -74,9 +76,10 @@ def _unstable(
     )
     if any(rendering.error for rendering in (asked, written, later)):
         return
+    # The prompt may be kept while the answer is not, e.g. because its reasoning is gone in the next prompt.
     for before, whose in ((asked.text, "prompt"), (written.text.rstrip(), "answer")):
         if not later.text.startswith(before):
             same = len(os.path.commonprefix([before, later.text]))
             sentence = f"{what} changes the {whose} before it: {before[same : same + 40]!r} is not kept"
-            yield Shown(sentence, messages, around(later.text, same, same))
+            yield Symptom(sentence, messages, around(later.text, same, same))
             return

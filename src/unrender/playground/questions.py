@@ -13,13 +13,9 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
-from unrender.chat_template import ChatTemplate
-from unrender.errors import UnrenderError
-from unrender.explain import explain
-from unrender.explain.picture import markers, pictures
-from unrender.format.difference import differences
-from unrender.masks import assistant_mask
-from unrender.playground.asked import (
+from unrender import ChatTemplate, Turn, UnrenderError, assistant_mask
+from unrender.explain import differences, explain, field_texts, pictures
+from unrender.playground.fields import (
     BadQuestion,
     choices,
     conversation,
@@ -30,7 +26,6 @@ from unrender.playground.asked import (
     turn_of,
 )
 from unrender.playground.reading import film, recorded
-from unrender.turn import Turn
 from unrender.verify import verify
 
 _DIALECTS: Mapping[str, Callable[[Turn], str | dict[str, Any]]] = {
@@ -70,7 +65,7 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": template.format.to_dict(),
         "pictures": [list(map(asdict, row)) for row in pictures(template.format, analysis.capabilities)],
-        "markers": markers(template.format),
+        "markers": field_texts(template.format),
         "evidence": [
             {"name": found.comparison, **asdict(found), "split": asdict(found.split)} for found in analysis.evidence
         ],

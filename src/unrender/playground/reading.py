@@ -10,11 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from unrender import Event, Turn, deltas
 from unrender.limits import MOST_FILM_STEPS
-from unrender.machine.events import Event
-from unrender.machine.ids import numbered_id
-from unrender.parser.completions import deltas
-from unrender.turn import Turn
 
 
 def film(turn: Turn, text: str, chunk: int) -> dict[str, Any]:
@@ -22,6 +19,7 @@ def film(turn: Turn, text: str, chunk: int) -> dict[str, Any]:
 
     No text raises an error.
     """
+    # A film has at most so many steps: 50,000 characters one by one are fed ten at a time.
     size = max(chunk, 1, -(-len(text) // MOST_FILM_STEPS))
     return _film(turn, [text[at : at + size] for at in range(0, len(text), size)]) | {"chunk": size}
 
@@ -36,7 +34,7 @@ def recorded(turn: Turn, chunks: Sequence[str]) -> dict[str, Any]:
 
 
 def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
-    parser, steps, fed = turn.parser(ids=numbered_id), [], 0
+    parser, steps, fed = turn.parser(ids=_call_id), [], 0
     for chunk in chunks:
         events = parser.feed(chunk)
         fed += len(chunk)
@@ -51,6 +49,11 @@ def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
         "dead_calls": [f"{call.name}: {call.status}" for call in message.dead_calls],
         "finish_reason": message.finish_reason(),
     }
+
+
+def _call_id(position: int, _name: str) -> str:
+    """Return an id that is the same each time the page asks."""
+    return f"call{position:05}"
 
 
 def _said(events: Sequence[Event]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from unrender.chat_template import ChatTemplate
+from unrender import ChatTemplate
 from unrender.limits import LONGEST_BODY
 from unrender.playground.questions import answer
 

@@ -15,8 +15,7 @@ from importlib import metadata
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
-from unrender.errors import UnrenderError
-from unrender.files import write_whole
+from unrender import UnrenderError
 
 _NEEDED = ("jinja2", "markupsafe")
 _POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{origin}; style-src 'self'; connect-src 'self'{origin}; worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
@@ -52,7 +51,7 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
 
 def _written(folder: Path, contents: dict[str, bytes]) -> Iterator[Path]:
     for name, data in contents.items():
-        write_whole(folder / name, data)
+        (folder / name).write_bytes(data)
         yield folder / name
 
 

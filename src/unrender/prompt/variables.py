@@ -45,7 +45,7 @@ class Variable:
 
 
 @kept(4_000)
-def variables_of(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
+def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
     """Return the variables that a template reads, by name, without those that every rendering has."""
     names = sorted(template.variables - _GIVEN - _FUNCTIONS - {capabilities.tools_variable})
     kept = (_prompt(template, capabilities), None)  # A value that the template refuses changes nothing.

@@ -1,6 +1,10 @@
 """A test kit for those who rely on a template: the pytest fixture `chat`, and its parts.
 
 The fixture is there as soon as the package is installed with the extra `testing`; it needs no import.
+In: a template, a request, an output, and what it must mean. Out: an `AssertionError` that shows what it means instead. Open `chat`
+first; `expectation` compares messages, `chunks` cuts outputs, `plugin` is what pytest loads.
+
+Rules: an expectation is checked at every split, leniently and strictly, and against the grammars of the engines that are there.
 Names are imported when they are first used, so that pytest, which loads the plugin in every run, starts as fast as before.
 """
 

@@ -10,16 +10,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unrender.chat_template import ChatTemplate
-from unrender.errors import MalformedOutput
-from unrender.machine.events import Event
-from unrender.messages.wire import Message
-from unrender.parser.streaming import Parser
+from unrender import ChatTemplate, Event, MalformedOutput, Message, Parser, Turn
+from unrender.explain import joined_events
 from unrender.printable import printable_lines
-from unrender.testing.chunks import merged, splits
+from unrender.testing.chunks import splits
 from unrender.testing.expectation import Expectation, ExpectedCall
-from unrender.testing.grammars import refusals
-from unrender.turn import Turn
+from unrender.verify import refusals
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 """The conversation when none is given."""
@@ -158,7 +154,7 @@ class Case:
     ) -> str:
         lines = [finding, "", f"template  {self._template!r}"]
         lines += [f"parser    {mode}", f"split     {_described(chunks)}"] if mode else []
-        lines += ["", "events so far", *(f"  {event!r}" for event in merged(events))] if events else []
+        lines += ["", "events so far", *(f"  {event!r}" for event in joined_events(events))] if events else []
         return printable_lines("\n".join([*lines, "", *advice]))
 
 

@@ -1,4 +1,4 @@
-"""Cuts an output into chunks as an engine might, and joins events that chunking has cut.
+"""Cuts an output into chunks as an engine might.
 
 Rules: nothing else in this package slices an output. Every way of cutting gives back the whole text when joined, and is
 the same for the same text.
@@ -7,10 +7,9 @@ the same for the same text.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from unrender.limits import MOST_PAIRS
-from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText
 
 _RANDOM_SIZES = (3, 12, 60)
 
@@ -50,20 +49,3 @@ def random_pieces(text: str, largest: int, seed: int = 0) -> list[str]:
         cut.append(text[at : at + chance.randint(1, largest)])
         at += len(cut[-1])
     return cut
-
-
-def merged(events: Iterable[Event]) -> list[Event]:
-    """Join neighbouring pieces of the same text, so that events of different chunkings become equal."""
-    joined: list[Event] = []
-    for event in events:
-        last = joined[-1] if joined else None
-        match last, event:
-            case (ContentText(a), ContentText(b)):
-                joined[-1] = ContentText(a + b)
-            case (ReasoningText(a), ReasoningText(b)):
-                joined[-1] = ReasoningText(a + b)
-            case (ArgumentsText(i, a), ArgumentsText(j, b)) if i == j:
-                joined[-1] = ArgumentsText(i, a + b)
-            case _:
-                joined.append(event)
-    return joined

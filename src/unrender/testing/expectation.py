@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unrender.messages.wire import CallStatus, Message, ToolCall
+from unrender import CallStatus, Message, ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,28 @@
 """Proves a format: parses back what the template writes, and compares.
 
+In: a `ChatTemplate`, or a format by itself, or a response template. Out: a `Report` with a verdict on each capability, and the
+smallest counterexample of each that is refuted. Open `check` first; `axes` makes random answers, `renditions` finds in a rendering
+what the model would have written, `judge` parses that and compares, `turns` and `grammars` check what surrounds it.
+
 Rules: nothing is assumed of a template. A capability that the template renders is proved or refuted; one that it does not
-render is not observable, and the report says so.
+render is not observable, and the report says so. Only what a rendering shows is expected back.
 """
 
 from unrender.verify.check import verify, verify_format
-from unrender.verify.difference import diff
-from unrender.verify.document import markdown
-from unrender.verify.report import CapabilityFinding, Counterexample, Report, Verdict
+from unrender.verify.document import diff, markdown
+from unrender.verify.grammars import refusals
+from unrender.verify.response_templates import verify_export
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict
 
-__all__ = ["CapabilityFinding", "Counterexample", "Report", "Verdict", "diff", "markdown", "verify", "verify_format"]
+__all__ = [
+    "CapabilityFinding",
+    "Counterexample",
+    "Report",
+    "Verdict",
+    "diff",
+    "markdown",
+    "refusals",
+    "verify",
+    "verify_export",
+    "verify_format",
+]

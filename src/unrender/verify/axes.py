@@ -28,17 +28,8 @@ _WORDS = [
     "naïve",
 ]
 _MARKS = [
-    "a < b && c > d",
-    "{x}",
-    "[y]",
-    '"quoted"',
-    "it's",
-    "back\\slash",
-    "50 %",
-    "a, b; c:",
-    "tab\there",
-    "(z)",
-    "=>",
+    *("a < b && c > d", "{x}", "[y]", '"quoted"', "it's", "back\\slash"),
+    *("50 %", "a, b; c:", "tab\there", "(z)", "=>"),
 ]
 _LOOKALIKES = ["7318", "02134", "-1.5", "true", "false", "null", "None", "1e5", "{}", "[]", "True"]
 
@@ -53,8 +44,8 @@ _PROPERTIES: dict[str, Any] = {
     "settings": {"type": "object", "description": "A mapping.", "additionalProperties": {}},
     "items": {"type": "array", "description": "A list.", "items": {}},
 }
-NAMES = ("get_weather", "find_place", "send_report")
-TOOLS: tuple[dict[str, Any], ...] = tuple(
+TOOL_NAMES = ("get_weather", "find_place", "send_report")
+PROOF_TOOLS: tuple[dict[str, Any], ...] = tuple(
     {
         "type": "function",
         "function": {
@@ -63,12 +54,12 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
             "parameters": {"type": "object", "properties": _PROPERTIES, "required": []},
         },
     }
-    for name in NAMES
+    for name in TOOL_NAMES
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ProofAnswer:
     """What the model shall have said in a random answer."""
 
     content: str = ""
@@ -83,7 +74,7 @@ class Answer:
         if self.calls:
             message["tool_calls"] = [
                 {
-                    "id": call_id(i),
+                    "id": proof_id(i),
                     "type": "function",
                     "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
                 }
@@ -92,12 +83,12 @@ class Answer:
         return message
 
 
-def call_id(index: int) -> str:
+def proof_id(index: int) -> str:
     """Return the id of the call at `index`."""
     return f"proof{index:04d}"
 
 
-Axis = Callable[[Random], Answer]
+Axis = Callable[[Random], ProofAnswer]
 
 
 def prose(random: Random) -> str:
@@ -107,7 +98,7 @@ def prose(random: Random) -> str:
 
 
 def _call(random: Random, **arguments: Any) -> tuple[str, dict[str, Any]]:
-    return random.choice(NAMES), arguments
+    return random.choice(TOOL_NAMES), arguments
 
 
 def _value(random: Random, depth: int = 0) -> Any:
@@ -119,10 +110,10 @@ def _value(random: Random, depth: int = 0) -> Any:
     return inner if random.random() < 0.5 else dict(zip(["a", "b c", "d-e"], inner, strict=False))
 
 
-def _two_or_three(random: Random) -> Answer:
+def _two_or_three(random: Random) -> ProofAnswer:
     first = _call(random, text=prose(random))
     others = [_call(random, note=prose(random), count=random.randint(0, 9)) for _ in range(random.randint(1, 2))]
-    return Answer(calls=(first, *others))
+    return ProofAnswer(calls=(first, *others))
 
 
 def _mapping(random: Random) -> dict[str, Any]:
@@ -134,24 +125,24 @@ def _list(random: Random) -> list[Any]:
 
 
 AXES: Mapping[str, Axis] = {
-    "content": lambda r: Answer(content=prose(r)),
-    "reasoning": lambda r: Answer(reasoning=prose(r), content=prose(r)),
-    "tool calls": lambda r: Answer(calls=(_call(r, text=prose(r)),)),
-    "content and tool calls": lambda r: Answer(content=prose(r), calls=(_call(r, text=prose(r)),)),
-    "reasoning and tool calls": lambda r: Answer(reasoning=prose(r), calls=(_call(r, note=prose(r)),)),
-    "reasoning, content and tool calls": lambda r: Answer(
+    "content": lambda r: ProofAnswer(content=prose(r)),
+    "reasoning": lambda r: ProofAnswer(reasoning=prose(r), content=prose(r)),
+    "tool calls": lambda r: ProofAnswer(calls=(_call(r, text=prose(r)),)),
+    "content and tool calls": lambda r: ProofAnswer(content=prose(r), calls=(_call(r, text=prose(r)),)),
+    "reasoning and tool calls": lambda r: ProofAnswer(reasoning=prose(r), calls=(_call(r, note=prose(r)),)),
+    "reasoning, content and tool calls": lambda r: ProofAnswer(
         reasoning=prose(r), content=prose(r), calls=(_call(r, text=prose(r)),)
     ),
     "parallel tool calls": _two_or_three,
-    "identical tool calls": lambda r: Answer(calls=(_call(r, text=prose(r)),) * 2),
-    "no arguments": lambda r: Answer(calls=(_call(r),)),
-    "strings": lambda r: Answer(calls=(_call(r, text=prose(r), note=r.choice(_MARKS)),)),
-    "strings that look like other types": lambda r: Answer(calls=(_call(r, text=r.choice(_LOOKALIKES)),)),
-    "numbers": lambda r: Answer(
+    "identical tool calls": lambda r: ProofAnswer(calls=(_call(r, text=prose(r)),) * 2),
+    "no arguments": lambda r: ProofAnswer(calls=(_call(r),)),
+    "strings": lambda r: ProofAnswer(calls=(_call(r, text=prose(r), note=r.choice(_MARKS)),)),
+    "strings that look like other types": lambda r: ProofAnswer(calls=(_call(r, text=r.choice(_LOOKALIKES)),)),
+    "numbers": lambda r: ProofAnswer(
         calls=(_call(r, count=r.randint(-(10**12), 10**12), ratio=r.choice([0.5, -2.25, 3.0])),)
     ),
-    "booleans": lambda r: Answer(calls=(_call(r, flag=r.random() < 0.5, count=1),)),
-    "null": lambda r: Answer(calls=(_call(r, nothing=None, text=prose(r)),)),
-    "objects": lambda r: Answer(calls=(_call(r, settings=_mapping(r)),)),
-    "arrays": lambda r: Answer(calls=(_call(r, items=_list(r)),)),
+    "booleans": lambda r: ProofAnswer(calls=(_call(r, flag=r.random() < 0.5, count=1),)),
+    "null": lambda r: ProofAnswer(calls=(_call(r, nothing=None, text=prose(r)),)),
+    "objects": lambda r: ProofAnswer(calls=(_call(r, settings=_mapping(r)),)),
+    "arrays": lambda r: ProofAnswer(calls=(_call(r, items=_list(r)),)),
 }

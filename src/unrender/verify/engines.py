@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 Accepts = Callable[[str], bool]
-END = 256
+END_TOKEN = 256
 """The token that ends the output, after one token for each byte."""
 
 
@@ -60,7 +60,7 @@ def tag_reader(tag: Mapping[str, Any]) -> Accepts:
 
 def _xgrammar_reader(grammar: Any) -> Accepts:
     xgrammar = importlib.import_module("xgrammar")
-    vocabulary = xgrammar.TokenizerInfo(list(_BYTES), stop_token_ids=[END])
+    vocabulary = xgrammar.TokenizerInfo(list(_BYTES), stop_token_ids=[END_TOKEN])
     compiled = xgrammar.GrammarCompiler(vocabulary).compile_grammar(grammar)
 
     def accepts(text: str) -> bool:
@@ -76,9 +76,9 @@ _BYTES = (*(bytes([byte]) for byte in range(256)), b"<end>")
 class _ByteTokenizer:
     """What llguidance asks of a tokenizer."""
 
-    eos_token_id = END
+    eos_token_id = END_TOKEN
     bos_token_id = None
-    special_token_ids = (END,)
+    special_token_ids = (END_TOKEN,)
     tokens = _BYTES
 
     def __call__(self, text: str | bytes) -> list[int]:
@@ -88,4 +88,4 @@ class _ByteTokenizer:
 @cache
 def _tokenizer() -> Any:
     llguidance = importlib.import_module("llguidance")
-    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_ByteTokenizer()), eos_token=END)
+    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_ByteTokenizer()), eos_token=END_TOKEN)

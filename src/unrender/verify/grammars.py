@@ -5,70 +5,80 @@ Rules: an engine that is not installed makes its dialect not observable; nothing
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from unrender.dialects.remainder import Answer as Emitted
 from unrender.errors import GrammarError, SchemaWarning
+from unrender.format import Format
 from unrender.machine.events import Malformed
+from unrender.messages.wire import Message
 from unrender.parser.prompt_tail import prefill
-from unrender.parser.streaming import Parser
-from unrender.verify.axes import NAMES, Answer
+from unrender.turn import Turn
+from unrender.values.encode import encode_answer
+from unrender.verify.axes import TOOL_NAMES, ProofAnswer
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 from unrender.verify.judge import REQUEST, claims, finding, with_and_without_end
-from unrender.verify.report import CapabilityFinding, Counterexample
-from unrender.verify.shown import Subject, show_after_prompt
+from unrender.verify.renditions import Candidate, show_after_prompt
+from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 _SAMPLES = 4
 _ANSWERS = (
-    Answer(content="Rain is likely."),
-    Answer(content="Rain is likely.", reasoning="Look at the sky."),
-    Answer(calls=((NAMES[0], {"text": "Rome", "count": 3}),)),
-    Answer(reasoning="Look it up.", calls=((NAMES[1], {"flag": True}),)),
+    ProofAnswer(content="Rain is likely."),
+    ProofAnswer(content="Rain is likely.", reasoning="Look at the sky."),
+    ProofAnswer(calls=((TOOL_NAMES[0], {"text": "Rome", "count": 3}),)),
+    ProofAnswer(reasoning="Look it up.", calls=((TOOL_NAMES[1], {"flag": True}),)),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
     engine: str
-    write: Callable[[Emitted], object]
+    write: Callable[[Turn], Any]
     read: Callable[..., Accepts]
 
 
+_GRAMMAR = "grammar in "
 _DIALECTS: Mapping[str, _Dialect] = MappingProxyType(
     {
-        "grammar in Lark": _Dialect("llguidance", Emitted.lark, lark_reader),
-        "grammar in GBNF": _Dialect("xgrammar", Emitted.gbnf, gbnf_reader),
-        "structural tag": _Dialect("xgrammar", Emitted.structural_tag, tag_reader),
+        f"{_GRAMMAR}Lark": _Dialect("llguidance", Turn.lark, lark_reader),
+        f"{_GRAMMAR}GBNF": _Dialect("xgrammar", Turn.gbnf, gbnf_reader),
+        "structural tag": _Dialect("xgrammar", Turn.structural_tag, tag_reader),
     }
 )
 
 
-def check_grammars(subject: Subject, seed: int) -> Iterator[CapabilityFinding]:
+def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFinding]:
     """Yield whether generated answers are read, then for each dialect whether its engine accepts the right texts."""
-    begun = prefill(subject.format, subject.prompt or "")
-    emitted = Emitted(format=subject.format, request=REQUEST, begun=begun, handmade=subject.grammar)
+    prompt = candidate.prompt or ""
+    begun = prefill(candidate.format, prompt)
+    turn = Turn(prompt=prompt, request=REQUEST, format=candidate.format, begun=begun, grammar=candidate.grammar)
     try:
-        samples = [emitted.sample(seed + i) for i in range(_SAMPLES)]
+        samples = [turn.sample(seed + i) for i in range(_SAMPLES)]
     except GrammarError as error:
         yield from (finding(name, [], reason=str(error)) for name in ("generated answers", *_DIALECTS))
         return
-    yield finding("generated answers", [_misread(subject, text) for text in samples])
+    yield finding("generated answers", [_misread(turn, text) for text in samples])
+    # The engine must also take what the template writes, not only what our own sampler writes by the same grammar.
     shown = [
-        found.text for answer in _ANSWERS if claims(subject, answer) and (found := show_after_prompt(subject, answer))
+        found.text
+        for answer in _ANSWERS
+        if claims(candidate, answer) and (found := show_after_prompt(candidate, answer))
     ]
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):
-            yield _accepted(subject, name, dialect, emitted, [*samples, *shown])
+            yield _accepted(turn, name, dialect, [*samples, *shown])
         else:
             yield finding(name, [], reason=f"{dialect.engine} is not installed, which reads it")
 
 
-def _misread(subject: Subject, text: str) -> Counterexample | None:
+def _misread(turn: Turn, text: str) -> Counterexample | None:
     """Read a generated answer: it must be read without a complaint, and its calls must be whole."""
-    parser = Parser(subject.format, REQUEST, grammar=subject.grammar, prompt=subject.prompt or "")
+    parser = turn.parser()
     events = [*parser.feed(text), *parser.finish()]
     malformed = next((event for event in events if isinstance(event, Malformed)), None)
     if malformed is None and not parser.message.dead_calls:
@@ -77,18 +87,53 @@ def _misread(subject: Subject, text: str) -> Counterexample | None:
     return Counterexample(answer=text, expected="an answer that is read", found=found, chunking="whole")
 
 
-def _accepted(
-    subject: Subject, name: str, dialect: _Dialect, emitted: Emitted, texts: Sequence[str]
-) -> CapabilityFinding:
+def _accepted(turn: Turn, name: str, dialect: _Dialect, texts: Sequence[str]) -> CapabilityFinding:
     try:
-        with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-            accepts = dialect.read(dialect.write(emitted))
+        accepts = _reader(turn, dialect)
     except (GrammarError, ValueError) as error:
         return finding(name, [], reason=f"there is no such grammar: {error}")
-    return finding(name, [_refused(subject, accepts, text) for text in texts])
+    return finding(name, [_refused(turn.format, accepts, text) for text in texts])
 
 
-def _refused(subject: Subject, accepts: Accepts, text: str) -> Counterexample | None:
-    if any(accepts(form) for form in with_and_without_end(subject.format, text)):
+def _reader(turn: Turn, dialect: _Dialect) -> Accepts:
+    with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+        return dialect.read(dialect.write(turn))
+
+
+def _refused(format: Format, accepts: Accepts, text: str) -> Counterexample | None:
+    if any(accepts(form) for form in with_and_without_end(format, text)):
         return None
     return Counterexample(answer=text, expected="accepted", found="refused by the grammar", chunking="whole")
+
+
+def refusals(turn: Turn, output: str, message: Message) -> list[str]:
+    """Return the dialects whose grammar allows neither `output` nor `message` as the format writes it.
+
+    A difference only in layout, such as an extra line break, does not count as refused. An engine that is not
+    installed, and a turn that has no grammar, refuse nothing.
+    """
+    candidates = [_without_stop(turn, output), *_rewritten(turn, message)]
+    return [name.removeprefix(_GRAMMAR) for name, accepts in _readers(turn) if not any(map(accepts, candidates))]
+
+
+def _readers(turn: Turn) -> Iterator[tuple[str, Accepts]]:
+    for name, dialect in _DIALECTS.items():
+        if installed(dialect.engine):
+            with suppress(GrammarError):
+                yield name, _reader(turn, dialect)
+
+
+def _without_stop(turn: Turn, output: str) -> str:
+    """Return the output without the end of turn, at which an engine stops and of which grammars know nothing."""
+    ended = output.rstrip()
+    return next((ended.removesuffix(end) for end in turn.stop if ended.endswith(end)), output)
+
+
+def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
+    """Yield the message as the format writes it, after what the prompt has written; a grammar made by hand writes none."""
+    if turn.grammar is not None or message.dead_calls:
+        return
+    calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
+    text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
+    if text.startswith(turn.begun):
+        yield text.removeprefix(turn.begun)

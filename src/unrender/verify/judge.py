@@ -12,37 +12,37 @@ from unrender.format import Format
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request, read_tools
 from unrender.parser.streaming import Parser
-from unrender.verify.axes import TOOLS, Answer
-from unrender.verify.report import CapabilityFinding, Counterexample, Verdict
-from unrender.verify.shown import Shown, Subject, show
+from unrender.verify.axes import PROOF_TOOLS, ProofAnswer
+from unrender.verify.renditions import Candidate, Rendition, show
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
 
-REQUEST = Request(tools=read_tools(TOOLS))
+REQUEST = Request(tools=read_tools(PROOF_TOOLS))
 """All tools that answers call."""
-NOT_RENDERED = "the template does not render it"
+NOT_WRITTEN = "the template does not render it"
 NOT_CLAIMED = "the format does not claim to read it"
 
 
-def judge_capability(subject: Subject, capability: str, answers: Sequence[Answer], random: Random) -> CapabilityFinding:
+def judge_capability(
+    candidate: Candidate, capability: str, answers: Sequence[ProofAnswer], random: Random
+) -> CapabilityFinding:
     """Return the verdict on a capability from answers that use it."""
-    shown = [found for answer in answers if (found := show(subject, answer))]
-    claimed = [found for found in shown if claims(subject, found.expected)]
-    reason = NOT_CLAIMED if shown else NOT_RENDERED
-    return finding(capability, [refute(subject, found, random) for found in claimed], reason=reason)
+    shown = [found for answer in answers if (found := show(candidate, answer))]
+    claimed = [found for found in shown if claims(candidate, found.expected)]
+    reason = NOT_CLAIMED if shown else NOT_WRITTEN
+    return finding(capability, [refute(candidate, found, random) for found in claimed], reason=reason)
 
 
-def claims(subject: Subject, answer: Answer) -> bool:
+def claims(candidate: Candidate, answer: ProofAnswer) -> bool:
     """Return whether the format claims to read such an answer.
 
     It does not claim capabilities that analysis gave up with a diagnostic.
     """
-    if not subject.gave_up:
+    if not candidate.gave_up:
         return True
-    return claims_to_read(subject.format, reasoning=bool(answer.reasoning), calls=len(answer.calls))
+    return claims_to_read(candidate.format, reasoning=bool(answer.reasoning), calls=len(answer.calls))
 
 
-def finding(
-    capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_RENDERED
-) -> CapabilityFinding:
+def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
     """Return the finding for what was tried: None stands for an answer that held.
 
     With nothing tried, the capability is not observable for the `reason` given.
@@ -59,29 +59,31 @@ def finding(
     )
 
 
-def refute(subject: Subject, shown: Shown, random: Random) -> Counterexample | None:
+def refute(candidate: Candidate, shown: Rendition, random: Random) -> Counterexample | None:
     """Return a counterexample if some chunking of the answer is not read as it must be; otherwise None."""
-    for text in with_and_without_end(subject.format, shown.text):
+    for text in with_and_without_end(candidate.format, shown.text):
         for chunking, chunks in _chunkings(text, random):
-            message = parse(subject, shown.prompt, chunks)
-            if not _same(message, shown.expected) and not _written_alike(subject, message, shown):
+            message = parse(candidate, shown.prompt, chunks)
+            if not _same(message, shown.expected) and not _written_alike(candidate, message, shown):
                 return Counterexample(
-                    answer=text, expected=_describe(shown.expected), found=described(message), chunking=chunking
+                    answer=text, expected=_describe(shown.expected), found=message_json(message), chunking=chunking
                 )
     return None
 
 
-def _written_alike(subject: Subject, message: Message, shown: Shown) -> bool:
+def _written_alike(candidate: Candidate, message: Message, shown: Rendition) -> bool:
     """True when the template writes what was parsed exactly as it wrote what was meant: no reader could tell.
 
     A call that is read as text is also written as it was; that does not excuse it.
     """
+    # `<call>f {}</call>` that was read as content is written back as the same text, and yet the call is lost.
     missed = len(message.tool_calls) != len(shown.expected.calls)
     if missed and message.content.strip() != shown.expected.content.strip():
         return False
     if message.dead_calls:
         return False
-    again = subject.render(message.to_openai())
+    # `7` and `"7"` are both written `7` by a format without a schema's types: the same text, so no reader could tell.
+    again = candidate.render(message.to_openai())
     return again is not None and again == shown.whole
 
 
@@ -92,6 +94,7 @@ def with_and_without_end(format: Format, text: str) -> Iterator[str]:
     while (shorter := _without_end(format, bare)) is not None:
         bare = shorter
     if bare != text:
+        # `It rains.<end><user>` is read as `It rains.` is: an engine may stop before the end of turn, at it, or behind it.
         yield bare
 
 
@@ -110,16 +113,16 @@ def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
     yield f"at {cuts}", [text[a:b] for a, b in pairwise(cuts)]
 
 
-def parse(subject: Subject, prompt: str, chunks: Sequence[str]) -> Message:
+def parse(candidate: Candidate, prompt: str, chunks: Sequence[str]) -> Message:
     """Return the message that chunks mean after a prompt."""
-    parser = Parser(subject.format, REQUEST, grammar=subject.grammar, prompt=prompt, ids=numbered_id)
+    parser = Parser(candidate.format, REQUEST, grammar=candidate.grammar, prompt=prompt, ids=numbered_id)
     for chunk in chunks:
         parser.feed(chunk)
     parser.finish()
     return parser.message
 
 
-def _same(message: Message, expected: Answer) -> bool:
+def _same(message: Message, expected: ProofAnswer) -> bool:
     if message.content != expected.content or not message.reasoning.endswith(expected.reasoning):
         return False
     if bool(message.reasoning) != bool(expected.reasoning) or len(message.tool_calls) != len(expected.calls):
@@ -131,11 +134,11 @@ def _same(message: Message, expected: Answer) -> bool:
     )
 
 
-def _describe(answer: Answer) -> str:
+def _describe(answer: ProofAnswer) -> str:
     return json.dumps(answer.to_openai(), ensure_ascii=False)
 
 
-def described(message: Message) -> str:
+def message_json(message: Message) -> str:
     """Return a message as JSON, with what is known of its dead calls."""
     dead = [f"{call.name}: {call.status}" for call in message.dead_calls]
     return json.dumps({**message.to_openai(), **({"dead_calls": dead} if dead else {})}, ensure_ascii=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -46,3 +47,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     Path("tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
     runner = CliRunner(env={"COLUMNS": "80"})
     return lambda *arguments, text="": runner.invoke(app, arguments, input=text)
+
+
+@pytest.fixture
+def commands() -> dict[str, click.Command]:
+    """Return every command by its words, those in groups included, e.g. `format show`."""
+    return dict(_leaves(app, ""))
+
+
+def _leaves(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _leaves(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command

@@ -98,8 +98,8 @@ def test_unknown_comparison_is_bad_input(run):
 
 
 def test_format_prints_what_from_json_reads(run):
-    """`unrender format` prints the Format's own JSON."""
-    assert Format.from_json(run("format", "chat_template.jinja").stdout).reasoning.end == "</think>"
+    """`unrender format show` prints the Format's own JSON."""
+    assert Format.from_json(run("format", "show", "chat_template.jinja").stdout).reasoning.end == "</think>"
 
 
 @pytest.mark.parametrize("command", ["inspect", "format", "grammar", "parse", "verify"])

@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from unrender.cli.commands import app
-from unrender.cli.paths import InputPath, OutputPath
+from unrender.cli.inputs import InputPath, OutputPath
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 T = "chat_template.jinja"
@@ -30,11 +29,11 @@ def files(run):
     Path("config.json").write_text('{"kept": 1}', encoding="utf-8")
 
 
-def test_every_file_that_is_named_is_known_as_read_or_written():
+def test_every_file_that_is_named_is_known_as_read_or_written(commands):
     """No command takes a path that its other paths are not compared with."""
     plain = {
         (command, param.name)
-        for command, found in app.commands.items()
+        for command, found in commands.items()
         for param in found.params
         if isinstance(param.type, click.Path) and not isinstance(param.type, InputPath | OutputPath)
     }
@@ -43,18 +42,16 @@ def test_every_file_that_is_named_is_known_as_read_or_written():
 
 
 WRITING = {
-    "read": ("read", T, "rows.jsonl", "--tools", "tools.json", "--jobs", "1", "--force", "-o"),
-    "audit": ("audit", T, "rows.jsonl", "--tools", "tools.json", "--jobs", "1", "--html"),
+    "batch read": ("batch", "read", T, "rows.jsonl", "--tools", "tools.json", "--jobs", "1", "--force", "-o"),
+    "batch audit": ("batch", "audit", T, "rows.jsonl", "--tools", "tools.json", "--jobs", "1", "--html"),
     "verify": ("verify", T, "--samples", "1", "--report"),
 }
 
 
-def test_every_output_is_tried():
+def test_every_output_is_tried(commands):
     """The table above has each command with an output."""
     writing = {
-        name
-        for name, found in app.commands.items()
-        if any(isinstance(param.type, OutputPath) for param in found.params)
+        name for name, found in commands.items() if any(isinstance(param.type, OutputPath) for param in found.params)
     }
 
     assert writing == set(WRITING)
@@ -104,7 +101,7 @@ def test_a_minus_prints_what_would_be_written(run, command):
     assert not Path("-").exists()
 
 
-@pytest.mark.parametrize("command", ["audit", "verify"])
+@pytest.mark.parametrize("command", ["batch audit", "verify"])
 def test_two_things_are_not_printed_as_one(run, command):
     """A page and JSON are not mixed on standard output."""
     result = run(*WRITING[command], "-", "--json")
@@ -113,8 +110,8 @@ def test_two_things_are_not_printed_as_one(run, command):
 
 
 READING = {
-    ("format", "-"): T,
-    ("diff", "-", T): T,
+    ("format", "show", "-"): T,
+    ("format", "diff", "-", T): T,
     ("lint", "-", "--json"): T,
     ("grammar", T, "--dialect", "gbnf", "--tools", "-"): "tools.json",
     ("chat", T, "-", "--prompt"): "messages.json",
@@ -122,11 +119,11 @@ READING = {
     ("grammar", T, "--dialect", "gbnf", "--messages", "-"): "messages.json",
     ("explain", T, "-"): "output.txt",
     ("explain", T, "output.txt", "--prompt", "-"): "output.txt",
-    ("replay", T, "-"): "messages.json",
-    ("read", T, "-", "-o", "-", "--jobs", "1"): "rows.jsonl",
-    ("read", T, "rows.jsonl", "-o", "-", "--jobs", "1", "--tools", "-"): "tools.json",
-    ("audit", T, "-", "--jobs", "1"): "rows.jsonl",
-    ("export", T, "--write", "-"): "config.json",
+    ("batch", "replay", T, "-"): "messages.json",
+    ("batch", "read", T, "-", "-o", "-", "--jobs", "1"): "rows.jsonl",
+    ("batch", "read", T, "rows.jsonl", "-o", "-", "--jobs", "1", "--tools", "-"): "tools.json",
+    ("batch", "audit", T, "-", "--jobs", "1"): "rows.jsonl",
+    ("format", "export", T, "--write", "-"): "config.json",
 }
 
 
@@ -134,14 +131,17 @@ READING = {
 def test_a_minus_reads_standard_input(run, words):
     """`-` is standard input, and says the same as the file."""
     source = READING[words]
-    if source == "messages.json" and words[0] == "replay":
+    if source == "messages.json" and "replay" in words:
         Path(source).write_text('["Yes."]', encoding="utf-8")
     text = Path(source).read_text(encoding="utf-8")
     named = [source if word == "-" and at and words[at - 1] != "-o" else word for at, word in enumerate(words)]
 
     piped = run(*words, text=text)
-    if words[0] == "export":
-        assert json.loads(piped.stdout) == {"kept": 1, "response_template": json.loads(run("export", T).stdout)}
+    if "export" in words:
+        assert json.loads(piped.stdout) == {
+            "kept": 1,
+            "response_template": json.loads(run("format", "export", T).stdout),
+        }
         return
     from_file = run(*named)
     assert piped.exit_code == from_file.exit_code
@@ -151,7 +151,7 @@ def test_a_minus_reads_standard_input(run, words):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("diff", "-", "-"), "standard input (-) can be read once only"),
+        (("format", "diff", "-", "-"), "standard input (-) can be read once only"),
         (("explain", "-", "-"), "standard input (-) can be read once only"),
         (("parse", "-"), "reads standard input itself"),
         (("verify", "-", T), "-: standard input is examined alone"),
@@ -176,11 +176,14 @@ TAKING = (
     ("grammar", T, "--dialect", "gbnf", "--messages"),
     ("grammar", T, "--dialect", "gbnf", "--response-format"),
     ("chat", T),
-    ("diff", T),
-    ("replay", T),
-    ("declared",),
-    ("export", T, "--write"),
-    ("export", T, "--declared"),
+    ("format", "diff", T),
+    ("batch", "replay", T),
+    (
+        "format",
+        "declared",
+    ),
+    ("format", "export", T, "--write"),
+    ("format", "export", T, "--declared"),
 )
 
 
@@ -201,7 +204,7 @@ def test_every_error_names_the_file(run, words, kind):
 
     result = run(*words, "broken.json")
 
-    if words[0] == "replay" and kind in ("latin", "empty"):
+    if "replay" in words and kind in ("latin", "empty"):
         assert result.exit_code == 0  # A model's text may be anything, and nothing at all.
         return
     assert result.exit_code in (1, 2)
@@ -213,7 +216,7 @@ def test_a_damaged_format_is_named(run):
     """A file that says it is a format, and is none, is named with what is wrong in it."""
     Path("format.json").write_text('{"version": 1, "reasoning": 3}', encoding="utf-8")
 
-    result = run("diff", T, "format.json")
+    result = run("format", "diff", T, "format.json")
 
     assert (result.exit_code, "format.json: " in result.stderr and "reasoning" in result.stderr) == (2, True)
 
@@ -234,22 +237,25 @@ def started(*words: str, more: str = "", **given) -> subprocess.CompletedProcess
 
 SAYING = (
     ("--help",),
-    ("read", "--help"),
+    ("batch", "read", "--help"),
     ("--version",),
     ("inspect", T),
-    ("format", T),
+    ("format", "show", T),
     ("lint", "--rules"),
     ("lint", T, T, "--json"),
     ("verify", T, "--samples", "1"),
     ("grammar", T, "--dialect", "gbnf"),
-    ("export", T),
-    ("declared",),
+    ("format", "export", T),
+    (
+        "format",
+        "declared",
+    ),
     ("engine-args", T, "--engine", "vllm"),
     ("explain", T, "output.txt"),
     ("chat", T, "messages.json"),
-    ("read", T, "rows.jsonl", "-o", "-", "--jobs", "1"),
-    ("audit", T, "rows.jsonl", "--jobs", "1"),
-    ("format", "none"),
+    ("batch", "read", T, "rows.jsonl", "-o", "-", "--jobs", "1"),
+    ("batch", "audit", T, "rows.jsonl", "--jobs", "1"),
+    ("format", "show", "none"),
 )
 
 
@@ -272,38 +278,38 @@ def test_a_reader_that_has_enough_ends_a_command_well(words):
 @pytest.mark.slow
 def test_streams_that_are_closed_or_full():
     """A closed output takes nothing, a full one is named, and a closed input is an input that is missing."""
-    assert started("format", T, more=">&-").returncode == 0
-    assert started("format", "none", more="2>&-").returncode == 2
-    full = started("format", T, more=">/dev/full")
+    assert started("format", "show", T, more=">&-").returncode == 0
+    assert started("format", "show", "none", more="2>&-").returncode == 2
+    full = started("format", "show", T, more=">/dev/full")
     assert (full.returncode, full.stderr) == (2, b"Error: standard output: No space left on device\n")
-    for words in (("parse", T), ("format", "-"), ("read", T, "-", "-o", "out.jsonl", "--jobs", "1")):
+    for words in (("parse", T), ("format", "show", "-"), ("batch", "read", T, "-", "-o", "out.jsonl", "--jobs", "1")):
         closed = started(*words, more="<&-")
         assert closed.returncode == 2
         assert b"standard input is closed" in closed.stderr
 
 
-def test_every_json_option_prints_json(run):
+def test_every_json_option_prints_json(run, commands):
     """With `--json`, what each command prints is one JSON value, or one on each line of a stream."""
     asked = {
         "inspect": (T,),
         "chat": (T, "messages.json"),
         "parse": (T, "--stream"),
         "explain": (T, "output.txt", "--program"),
-        "replay": (T, "chunks.json"),
+        "batch replay": (T, "chunks.json"),
         "verify": (T, "--samples", "1"),
         "lint": ("--rules",),
-        "export": (T,),
-        "diff": (T, T),
-        "declared": ("none.json",),
-        "read": (T, "rows.jsonl", "-o", "out.jsonl", "--jobs", "1"),
-        "audit": (T, "rows.jsonl", "--jobs", "1"),
+        "format export": (T,),
+        "format diff": (T, T),
+        "format declared": ("none.json",),
+        "batch read": (T, "rows.jsonl", "-o", "out.jsonl", "--jobs", "1"),
+        "batch audit": (T, "rows.jsonl", "--jobs", "1"),
         "engine-args": (T, "--engine", "vllm"),
     }
     Path("chunks.json").write_text('["Yes."]', encoding="utf-8")
-    able = {name for name, found in app.commands.items() if any("--json" in param.opts for param in found.params)}
+    able = {name for name, found in commands.items() if any("--json" in param.opts for param in found.params)}
 
     assert able == set(asked)
     for command, words in asked.items():
-        printed = run(command, *words, "--json", text="Yes.<|end|>").stdout
+        printed = run(*command.split(), *words, "--json", text="Yes.<|end|>").stdout
         for value in printed.splitlines() if command == "parse" else [printed]:
             json.loads(value)

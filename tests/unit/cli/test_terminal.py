@@ -15,6 +15,7 @@ import pytest
 
 import unrender
 from unrender import ChatTemplate
+from unrender.cli.commands import app
 
 SOURCES = str(Path(unrender.__file__).parents[1])
 HOSTILE = "\x1b]0;pwned\x07\x9b35m\u202eevil\u2066\u200b\u2028[bold red]x[/red]\rFAKE\x1b[35m\ud800"
@@ -155,9 +156,9 @@ COMMANDS = [
     (("explain", M, "output.txt", *T), ""),
     (("explain", M, "output.txt", *T, "--json"), ""),
     (("explain", M, "-"), HOSTILE),
-    (("replay", M, "chunks.json", *T), ""),
-    (("replay", M, "chunks.json", *T, "--json"), ""),
-    (("replay", M, "-"), json.dumps([[HOSTILE]])),
+    (("batch", "replay", M, "chunks.json", *T), ""),
+    (("batch", "replay", M, "chunks.json", *T, "--json"), ""),
+    (("batch", "replay", M, "-"), json.dumps([[HOSTILE]])),
     (("lint", R), ""),
     (("lint", R, "--json"), ""),
     (("lint", "many"), ""),
@@ -169,19 +170,21 @@ COMMANDS = [
     (("grammar", M, "--dialect", "structural-tag", *H), ""),
     (("grammar", M, "--dialect", "gbnf", "--tools", "schema.json"), ""),
     (("grammar", M, "--dialect", "gbnf", *T, "--tool-choice", NOWHERE), ""),
-    (("format", M), ""),
-    (("export", M), ""),
-    (("diff", M, R), ""),
-    (("diff", M, R, "--json"), ""),
+    (("format", "show", M), ""),
+    (("format", "export", M), ""),
+    (("format", "diff", M, R), ""),
+    (("format", "diff", M, R, "--json"), ""),
     ((NOWHERE,), ""),
     (("parse", M, "--set", NOWHERE), ""),
-    (("format", M, NOWHERE), ""),
-    (("format", f"--{NOWHERE}"), ""),
-    *(((command, NOWHERE), "") for command in ("inspect", "parse", "lint", "verify", "format", "export")),
+    (("format", "show", M, NOWHERE), ""),
+    (("format", "show", f"--{NOWHERE}"), ""),
+    (("format", NOWHERE), ""),
+    *(((command, NOWHERE), "") for command in ("inspect", "parse", "lint", "verify")),
+    *((("format", command, NOWHERE), "") for command in ("show", "export")),
     (("grammar", NOWHERE, "--dialect", "gbnf"), ""),
     (("explain", M, NOWHERE), ""),
-    (("replay", M, NOWHERE), ""),
-    (("diff", M, NOWHERE), ""),
+    (("batch", "replay", M, NOWHERE), ""),
+    (("format", "diff", M, NOWHERE), ""),
     (("verify", M, "--report", NOWHERE + "/x"), ""),
     (("parse", M, "--tools", NOWHERE), ""),
 ]
@@ -224,14 +227,15 @@ LONG = "x" * 5000
 @pytest.mark.parametrize(
     "arguments",
     [
-        *((command, LONG) for command in ("inspect", "parse", "lint", "verify", "format", "export")),
+        *((command, LONG) for command in ("inspect", "parse", "lint", "verify")),
+        *(("format", command, LONG) for command in ("show", "export")),
         ("grammar", LONG, "--dialect", "gbnf"),
-        ("diff", LONG, M),
-        ("diff", M, LONG),
+        ("format", "diff", LONG, M),
+        ("format", "diff", M, LONG),
         ("explain", M, LONG),
-        ("replay", M, LONG),
-        ("replay", M, "deep.json"),
-        ("replay", M, "digits.json"),
+        ("batch", "replay", M, LONG),
+        ("batch", "replay", M, "deep.json"),
+        ("batch", "replay", M, "digits.json"),
         ("parse", M, "--tools", LONG),
         ("parse", M, "--tools", "deep.json"),
         ("parse", M, "--tools", "digits.json"),
@@ -240,9 +244,9 @@ LONG = "x" * 5000
         ("parse", M, "--set", f"x={'9' * 5000}"),
         ("parse", M, "--tools", "binary.json"),
         ("parse", M, "--tools", "many"),
-        ("export", M, "--declared", "deep.json"),
-        ("diff", "deep.json", M),
-        ("diff", "digits.json", M),
+        ("format", "export", M, "--declared", "deep.json"),
+        ("format", "diff", "deep.json", M),
+        ("format", "diff", "digits.json", M),
         ("inspect", "deep.json"),
         ("verify", M, "--report", LONG),
     ],
@@ -267,9 +271,9 @@ def test_unusable_input_is_one_line(run, arguments):
 
 def test_defect_is_one_line(run, monkeypatch):
     """An exception that nobody expected is a line with its name and exit code 3, not a traceback."""
-    monkeypatch.setattr("unrender.cli.formats.load", lambda _, name: {}["\x1b[31m"])
+    monkeypatch.setattr("unrender.cli.format.show.load", lambda _, name: {}["\x1b[31m"])
 
-    result = run("format", "chat_template.jinja")
+    result = run("format", "show", "chat_template.jinja")
 
     assert result.exit_code == 3
     assert result.stderr.startswith("Error: KeyError: '\\x1b[31m'; this is a defect of unrender")
@@ -292,7 +296,7 @@ def test_reader_that_leaves_early_is_no_error(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [("inspect", M), ("format", M), ("parse", M, "--stream", "--json")])
+@pytest.mark.parametrize("arguments", [("inspect", M), ("format", "show", M), ("parse", M, "--stream", "--json")])
 def test_encoding_that_lacks_characters_is_no_error(folder, arguments):
     """Where the output's encoding lacks characters, they are written as their numbers, and JSON stays JSON."""
     env = {**os.environ, "PYTHONPATH": SOURCES, "PYTHONIOENCODING": "ascii"}
@@ -315,6 +319,30 @@ def test_version_and_help_are_at_hand(run):
     assert run("parse", "-h").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "now"),
+    [
+        *(((old, "x"), f"unrender format {old}") for old in ("diff", "declared", "export")),
+        *(((old, "x"), f"unrender batch {old}") for old in ("read", "audit", "replay")),
+        (("format", "chat_template.jinja"), "unrender format show"),
+    ],
+)
+def test_a_command_that_moved_says_where(run, words, now):
+    """The name of an earlier release ends in exit code 2 and the name that it has now."""
+    result = run(*words)
+
+    assert (result.exit_code, f"'{now}'" in result.stderr.splitlines()[-1]) == (2, True)
+
+
+def test_help_has_at_most_twelve_commands_in_sections(run):
+    """The top of the help fits a reader's head."""
+    text = run("--help").stdout
+
+    assert len(app.commands) <= 12
+    assert re.findall(r"^(\w+):$", text, re.MULTILINE)[-3:] == ["Templates", "Answers", "Serving"]
+    assert all(f"\n  {name} " in text for name in app.commands)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell):
@@ -327,15 +355,13 @@ def test_shells_are_told_how_to_complete(shell):
         check=False,
     )
     words = {
-        "COMP_WORDS": "unrender ex",
-        "COMP_CWORD": "1" if shell != "fish" else "ex",
+        "COMP_WORDS": "unrender format ex",
+        "COMP_CWORD": "2" if shell != "fish" else "ex",
         "_UNRENDER_COMPLETE": f"{shell}_complete",
     }
     offered = subprocess.run([sys.executable, "-m", "unrender"], env=env | words, capture_output=True, check=False)
 
     assert b"_UNRENDER_COMPLETE" in script.stdout or b"bash" in script.stderr.lower()
-    assert b"explain" in offered.stdout
-    files = words | {"COMP_WORDS": "unrender inspect ", "COMP_CWORD": "2" if shell != "fish" else ""}
     assert b"export" in offered.stdout
 
     files = words | {"COMP_WORDS": "unrender inspect ", "COMP_CWORD": "2" if shell != "fish" else ""}
@@ -347,11 +373,11 @@ def test_decisions_are_told_when_asked_for(run):
     """With --verbose, before or after the command, each decision is a line on standard error; else there is none."""
     source = Path("chat_template.jinja").read_text(encoding="utf-8")
     Path("new.jinja").write_text("{# not analysed before in this process #}" + source, encoding="utf-8")
-    told = run("format", "new.jinja", "--verbose")
+    told = run("format", "show", "new.jinja", "--verbose")
 
     assert "debug unrender.analysis: R1 reasoning: " in told.stderr
     assert "debug unrender.template: templates ['default'] read from 'new.jinja'" in told.stderr
-    assert run("format", "chat_template.jinja").stderr == ""
+    assert run("format", "show", "chat_template.jinja").stderr == ""
 
 
 def test_what_others_log_is_escaped(run, monkeypatch):
@@ -364,9 +390,9 @@ def test_what_others_log_is_escaped(run, monkeypatch):
             logging.getLogger("others").exception("odd: %s", "\x1b[31m\nred")
         return ChatTemplate.from_string("")
 
-    monkeypatch.setattr("unrender.cli.formats.load", load)
+    monkeypatch.setattr("unrender.cli.format.show.load", load)
 
-    assert run("format", "x").stderr == "error others: odd: \\x1b[31m\\nred\n"
+    assert run("format", "show", "x").stderr == "error others: odd: \\x1b[31m\\nred\n"
 
 
 def test_error_of_a_hub_is_one_line(run, monkeypatch):

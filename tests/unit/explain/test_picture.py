@@ -8,7 +8,7 @@ import pytest
 from vendor import vendor_templates
 
 from unrender import ChatTemplate
-from unrender.explain.picture import markers, pictures
+from unrender.explain import field_texts, pictures
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.rendering.capabilities import Capabilities
 
@@ -35,7 +35,7 @@ def test_an_answer_is_its_markers_and_slots_in_order():
 
 def test_fields_are_listed_by_their_paths():
     """Only what differs from the default is listed."""
-    assert markers(Format(turn=TurnTexts(end="<end>"))) == [("turn.end", "<end>")]
+    assert field_texts(Format(turn=TurnTexts(end="<end>"))) == [("turn.end", "<end>")]
 
 
 @pytest.mark.parametrize("path", PATHS[::6], ids=lambda path: path.stem)

@@ -9,8 +9,7 @@ from functools import cache
 from lint_examples import SOUND
 
 from unrender import ChatTemplate
-from unrender.lint.conversations import Subject
-from unrender.lint.shown import Shown
+from unrender.lint.conversations import Subject, Symptom
 from unrender.rendering.template import Template
 
 
@@ -30,6 +29,6 @@ def changed(*changes: tuple[str, str]) -> Subject:
     return replace(sound(), template=Template(source))
 
 
-def seen(rule: Callable[[Subject], Iterator[Shown]], subject: Subject) -> list[str]:
+def seen(rule: Callable[[Subject], Iterator[Symptom]], subject: Subject) -> list[str]:
     """Return the sentences that a rule says of a subject."""
     return [shown.text for shown in rule(subject)]

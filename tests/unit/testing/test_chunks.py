@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from unrender import ArgumentsText, ContentText, ReasoningText
 from unrender.limits import MOST_PAIRS
 from unrender.testing import splits
-from unrender.testing.chunks import merged, pairs, pieces, random_pieces
+from unrender.testing.chunks import pairs, pieces, random_pieces
 
 
 @pytest.mark.parametrize("text", ["", "a", "ab", "one two three", "é😀\n" * 40])
@@ -43,15 +42,3 @@ def test_random_pieces_are_the_same_each_time():
 def test_pieces_have_one_size():
     """All pieces are of the size asked for, the last one may be shorter."""
     assert pieces("abcde", 2) == ["ab", "cd", "e"]
-
-
-def test_merged_joins_only_what_belongs_together():
-    """Neighbouring pieces of the same text become one event; other events stay apart."""
-    events = [
-        ReasoningText("a"), ReasoningText("b"), ContentText("c"), ContentText("d"),
-        ArgumentsText(0, "{"), ArgumentsText(0, "}"), ArgumentsText(1, "{}"),
-    ]  # fmt: skip
-
-    assert merged(events) == [
-        ReasoningText("ab"), ContentText("cd"), ArgumentsText(0, "{}"), ArgumentsText(1, "{}"),
-    ]  # fmt: skip

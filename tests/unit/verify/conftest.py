@@ -8,7 +8,7 @@ from typing import Any
 
 from unrender import ChatTemplate
 from unrender.rendering.template import Template
-from unrender.verify.shown import Subject
+from unrender.verify.renditions import Candidate
 
 SOURCE = """\
 {%- for message in messages %}
@@ -25,13 +25,13 @@ SOURCE = """\
 
 
 @cache
-def sound() -> Subject:
+def sound() -> Candidate:
     """Return the template with its format."""
     known = ChatTemplate.from_string(SOURCE)
-    return Subject(template=known.template, format=known.format, capabilities=known.capabilities)
+    return Candidate(template=known.template, format=known.format, capabilities=known.capabilities)
 
 
-def changed(old: str, new: str, **fields: Any) -> Subject:
+def changed(old: str, new: str, **fields: Any) -> Candidate:
     """Return a template that writes something else than its format says."""
     assert old in SOURCE
     return replace(sound(), template=Template(SOURCE.replace(old, new)), **fields)

@@ -13,7 +13,7 @@ from unrender.format import CallSyntax
 from unrender.verify import check
 from unrender.verify.axes import AXES
 from unrender.verify.check import verify, verify_format
-from unrender.verify.report import Verdict
+from unrender.verify.verdicts import Verdict
 
 IDS = ('<call name="', '<call id="\' ~ call.id ~ \'" name="')
 AFTER_AXES = [
@@ -69,7 +69,7 @@ def test_so_many_answers_are_made_for_each_axis(axis):
 @pytest.fixture
 def no_grammars(monkeypatch):
     """Ask of no grammar, which takes longest."""
-    monkeypatch.setattr(check, "check_grammars", lambda subject, seed: iter(()))
+    monkeypatch.setattr(check, "check_grammars", lambda candidate, seed: iter(()))
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ def test_ids_that_are_not_written_are_not_observable():
 def test_ids_that_are_not_read_refute(no_grammars):
     """A format that reads no calls reads no ids."""
     template = known(SOURCE.replace(*IDS))
-    analysis = replace(template.analysis, format=replace(template.format, tools=CallSyntax(), tolerated=()))
-    finding = found(verify(template.template, analysis=analysis, samples=0), "call ids")
+    wrong = ChatTemplate(template.loaded, format=replace(template.format, tools=CallSyntax(), tolerated=()))
+    finding = found(verify(wrong, samples=0), "call ids")
 
     assert finding.verdict is Verdict.REFUTED
     assert finding.counterexample.expected == "proof0000"

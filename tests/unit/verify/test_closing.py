@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from unrender import ChatTemplate
-from unrender.verify.axes import Answer
-from unrender.verify.export import show_closing
-from unrender.verify.shown import Shown, Subject
+from unrender.verify.axes import ProofAnswer
+from unrender.verify.renditions import Candidate, Rendition
+from unrender.verify.response_templates import show_closing
 
 TEMPLATE = """
 {%- for message in messages -%}
@@ -19,15 +19,15 @@ TEMPLATE = """
 """
 
 
-def shown(empty: str, answer: Answer) -> Shown | None:
+def shown(empty: str, answer: ProofAnswer) -> Rendition | None:
     template = ChatTemplate.from_string(TEMPLATE.replace("EMPTY", repr(empty)))
-    subject = Subject(template=template.template, format=template.format, capabilities=template.capabilities)
-    return show_closing(subject, answer)
+    candidate = Candidate(template=template.template, format=template.format, capabilities=template.capabilities)
+    return show_closing(candidate, answer)
 
 
 def test_what_the_prompt_opened_is_closed() -> None:
     """The answer closes the reasoning before it says anything, with the joint."""
-    closing = shown("", Answer(content="It rains."))
+    closing = shown("", ProofAnswer(content="It rains."))
 
     assert closing
     assert closing.prompt.endswith("<|assistant|><think>\n")
@@ -36,7 +36,7 @@ def test_what_the_prompt_opened_is_closed() -> None:
 
 def test_reasoning_that_is_open_is_not_opened_again() -> None:
     """What the history writes for no reasoning has no place after the prompt."""
-    closing = shown("<think></think>", Answer(content="It rains."))
+    closing = shown("<think></think>", ProofAnswer(content="It rains."))
 
     assert closing
     assert closing.text == "\n</think>\nIt rains.<|end|>"
@@ -44,7 +44,7 @@ def test_reasoning_that_is_open_is_not_opened_again() -> None:
 
 def test_a_closer_that_is_written_is_enough() -> None:
     """A history that writes the closer alone goes on where the prompt ends."""
-    closing = shown("</think>\n", Answer(content="It rains."))
+    closing = shown("</think>\n", ProofAnswer(content="It rains."))
 
     assert closing
     assert closing.text == "</think>\nIt rains.<|end|>"
@@ -52,4 +52,4 @@ def test_a_closer_that_is_written_is_enough() -> None:
 
 def test_reasoning_closes_itself() -> None:
     """An answer that has reasoning goes on from the prompt as it is."""
-    assert shown("", Answer(content="It rains.", reasoning="Let me look.")) is None
+    assert shown("", ProofAnswer(content="It rains.", reasoning="Let me look.")) is None

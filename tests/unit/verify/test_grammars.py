@@ -10,7 +10,7 @@ from unit.verify.conftest import sound
 from unrender.errors import GrammarError
 from unrender.verify import grammars as module
 from unrender.verify.grammars import check_grammars
-from unrender.verify.report import Verdict
+from unrender.verify.verdicts import Verdict
 
 
 def judged(monkeypatch, read, engine="json"):
@@ -107,7 +107,7 @@ def test_a_request_that_has_no_grammar_is_not_observable(monkeypatch):
     def sample(*_):
         raise GrammarError("no answer is short enough")
 
-    monkeypatch.setattr("unrender.dialects.remainder.Answer.sample", sample)
+    monkeypatch.setattr("unrender.turn.Turn.sample", sample)
 
     assert [str(found) for found in check_grammars(sound(), 0)] == [
         "generated answers: not observable: no answer is short enough",
@@ -126,7 +126,7 @@ def test_a_request_that_has_no_grammar_is_not_observable(monkeypatch):
 )
 def test_a_generated_answer_that_is_not_read_refutes(monkeypatch, written, found):
     """A grammar that generates what the parser refuses, or takes for cut off, is not the format's."""
-    monkeypatch.setattr("unrender.dialects.remainder.Answer.sample", lambda *_: written)
+    monkeypatch.setattr("unrender.turn.Turn.sample", lambda *_: written)
     generated = next(check_grammars(sound(), 0))
 
     assert generated.verdict is Verdict.REFUTED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate
+from unrender import ChatTemplate, FormatWarning
 from unrender.format import CallSyntax
 from unrender.verify import Counterexample, Verdict, diff, markdown, verify
 from unrender.verify.engines import installed
@@ -51,8 +51,7 @@ def template_named(name):
 
 
 def verified(template, **changes):
-    analysis = replace(template.analysis, format=replace(template.format, **changes))
-    return verify(template.template, analysis=analysis, samples=3)
+    return verify(ChatTemplate(template.loaded, format=replace(template.format, **changes)), samples=3)
 
 
 def verdicts(findings):
@@ -106,7 +105,7 @@ def test_an_answer_that_is_written_to_be_continued_is_shown_in_history():
     )
     template = ChatTemplate.from_string(source)
 
-    report = verify(template.template, analysis=template.analysis, samples=3)
+    report = verify(template, samples=3)
 
     assert template.format.reasoning.start == "<think>"
     assert verdicts(report.findings)["content"] is Verdict.PROVED
@@ -165,7 +164,7 @@ def test_quotes_and_markers_inside_strings_are_text(name):
         nothing = replace(
             template.format, tools=replace(syntax, call_start="<other>", call_end="</other>"), tolerated=()
         )
-        found = verify(template.template, analysis=replace(template.analysis, format=nothing), samples=1).findings
+        found = verify(ChatTemplate(template.loaded, format=nothing), samples=1).findings
         assert verdicts(found)["quotes and markers in strings"] is Verdict.REFUTED
 
 
@@ -224,13 +223,13 @@ def test_history_extends_prompts_or_not(name, kind, verdict):
 @pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ x.y.z }}"])
 def test_nothing_is_refuted_of_what_writes_nothing(source):
     """A template that writes nothing has no capability to observe, and that is all."""
-    assert not verify(ChatTemplate.from_string(source).template, samples=1).refuted
+    assert not verify(ChatTemplate.from_string(source), samples=1).refuted
 
 
 @pytest.mark.slow
 def test_same_seed_same_report():
     """The same seed makes the same answers, and so the same report."""
-    template = template_named("tagged-raw").template
+    template = template_named("tagged-raw")
 
     assert verify(template, samples=2, seed=5) == verify(template, samples=2, seed=5)
 
@@ -239,7 +238,7 @@ def test_progress_names_every_capability():
     """Progress hears the name of each finding, in order."""
     names: list[str] = []
 
-    report = verify(template_named("plain").template, samples=1, progress=names.append)
+    report = verify(template_named("plain"), samples=1, progress=names.append)
 
     assert names == [finding.capability for finding in report.findings]
 
@@ -286,7 +285,7 @@ def test_a_chat_template_brings_its_format_along():
     template = template_named("json-tags")
     wrong = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja", format=replace(template.format, tools=CallSyntax()))
 
-    assert verify(template, samples=1) == verify(template.template, samples=1)
+    assert verify(template, samples=1).proved
     assert "tool calls" in {finding.capability for finding in verify(wrong, samples=1).refuted}
 
 
@@ -296,7 +295,8 @@ def test_calls_whose_arguments_the_rendering_does_not_depend_on_prove_and_refute
     silent = UNENDED.replace(next(line for line in UNENDED.splitlines() if "'<call>'" in line), written)
     assert silent != UNENDED
 
-    report = verify(ChatTemplate.from_string(silent).template, samples=2)
+    with pytest.warns(FormatWarning, match="calls are read"):
+        report = verify(ChatTemplate.from_string(silent), samples=2)
 
     found = verdicts(report.findings)
     assert found["reasoning and tool calls"] is Verdict.NOT_OBSERVABLE
@@ -345,7 +345,7 @@ CONTENT_ALONE_AFTER_THE_HEADER = """\
 )
 def test_what_does_not_follow_the_prompt_refutes_no_grammar(source):
     """Where the history opens an answer otherwise than the prompt, what cannot be after the prompt is not asked of grammars."""
-    report = verify(ChatTemplate.from_string(source).template, samples=2)
+    report = verify(ChatTemplate.from_string(source), samples=2)
 
     assert report.refuted == ()
     assert verdicts(report.findings)["generated answers"] is Verdict.PROVED
@@ -375,4 +375,4 @@ NEVER_ASKS = """\
 @pytest.mark.parametrize("source", [ASKS_WITH_MORE, NEVER_ASKS])
 def test_an_answer_is_cut_out_where_headers_look_like_ends(source):
     """A prefill that opens no reasoning leaves the answer whole, and so does an end of turn before which nothing asks."""
-    assert verify(ChatTemplate.from_string(source).template, samples=2).refuted == ()
+    assert verify(ChatTemplate.from_string(source), samples=2).refuted == ()

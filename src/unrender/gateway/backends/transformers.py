@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from unrender import Usage
-from unrender.dialects.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
 from unrender.gateway.failure import invalid
+from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 
 _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 """The values that change nothing: a model's own defaults are not OpenAI's."""

@@ -453,7 +453,7 @@ function keep() {
   compare();
 }
 
-/** Take a format to compare with, as `unrender format` writes it. */
+/** Take a format to compare with, as `unrender format show` writes it. */
 async function keepFormat(file) {
   try {
     kept = { format: JSON.parse(await file.text()) };

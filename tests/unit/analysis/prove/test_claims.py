@@ -16,7 +16,7 @@ from unrender.analysis.prove.readback import SAID, TOLD
 from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, ToolMode
 from unrender.rendering.template import Template
 from unrender.verify import verify
-from unrender.verify.report import Verdict
+from unrender.verify.verdicts import Verdict
 
 GLUED = """
 {%- if tools %}<|tools|>{{ tools | tojson }}<|end|>{% endif -%}

@@ -1,0 +1,1 @@
+"""`unrender batch`: reads recorded answers, of files or of one stream."""

@@ -1,0 +1,119 @@
+"""`unrender batch replay`: shows what each recorded chunk gave, and whether other chunks would have given the same."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from unrender.cli.inputs import (
+    BadInput,
+    InputPath,
+    RequestOptions,
+    conversation_options,
+    json_option,
+    parse_json,
+    read_text,
+)
+from unrender.cli.output import INDENT, event_data, event_line, print_heading
+from unrender.cli.terminal import BOLD, DIM, print_json, print_line
+from unrender.explain import Difference, Replay, Step, replay
+
+_STREAM_FIELDS = ("", "data", "event", "id", "retry")
+"""What lines of an event stream begin with; an empty name is a comment."""
+_DONE = "[DONE]"
+"""How OpenAI's streams end."""
+
+
+@click.command(short_help="Show what came out when.")
+@conversation_options
+@click.argument("chunks", type=InputPath())
+@json_option
+def replay_command(chunks: str, *, request: RequestOptions, as_json: bool) -> None:
+    """Feed recorded chunks to the parser, event by event, and try all other chunkings.
+
+    CHUNKS is a JSON list, a file with a JSON value on each line, or a recorded event stream (`data:` lines); - is standard input. A
+    chunk is a string, an object with `text` or `content`, or a streamed completion of an OpenAI server. The exit code is 1 when
+    another chunking gives another result.
+    """
+    result = replay(request.turn().parser, read_chunks(chunks))
+    if as_json:
+        print_json(_data(result))
+    else:
+        _show(result)
+    sys.exit(bool(result.differences))
+
+
+def read_chunks(path: str) -> list[str]:
+    """Return the chunks in a file. Raises `BadInput`, naming the chunk, when one has no text."""
+    text = read_text(path)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        lines = ((number, _said(line)) for number, line in enumerate(text.split("\n"), 1))
+        found = [parse_json(line, f"{path}, line {number}") for number, line in lines if line]
+    chunks = found if isinstance(found, list) else [found]
+    return [_text(chunk, f"{path}: chunk {number}") for number, chunk in enumerate(chunks, 1)]
+
+
+def _said(line: str) -> str:
+    """Return what a line says: all of it, or the data of a line of an event stream, whose other lines say nothing of the answer."""
+    field, _, value = line.strip().partition(":")
+    if field not in _STREAM_FIELDS:
+        return line.strip()
+    return "" if field != "data" or value.strip() == _DONE else value.strip()
+
+
+def _text(chunk: Any, where: str) -> str:
+    if isinstance(chunk, dict) and isinstance(choices := chunk.get("choices"), list):
+        choice = choices[0] if choices else {}
+        chunk = choice.get("delta", choice) if isinstance(choice, dict) else choice
+    if isinstance(chunk, dict):
+        chunk = chunk.get("text", chunk.get("content")) or ""
+    if not isinstance(chunk, str):
+        raise BadInput(f"{where}: expected a string, or an object with `text` or `content`, found {chunk!r:.60}")
+    return chunk
+
+
+def _show(result: Replay) -> None:
+    for step in result.steps:
+        _show_step(step)
+    print_heading("Other chunkings", f"{result.tried} tried, {len(result.differences) or 'none'} differ")
+    for difference in result.differences[:3]:
+        _show_difference(difference, result)
+
+
+def _show_step(step: Step) -> None:
+    held = f"  ({step.held} characters held back)" if step.held else ""
+    print_line(("end of output" if step.chunk is None else repr(step.chunk), BOLD), (held, DIM))
+    for event in step.events:
+        print_line(f"{INDENT}{event_line(event)}")
+
+
+def _show_difference(difference: Difference, result: Replay) -> None:
+    print_heading(difference.chunking)
+    recorded, other = (set(map(event_line, events)) for events in (result.events, difference.events))
+    for sign, lines in (("-", recorded - other), ("+", other - recorded)):
+        for line in sorted(lines):
+            print_line(f"{INDENT}{sign} {line}")
+
+
+def _data(result: Replay) -> dict[str, Any]:
+    return {
+        "steps": [
+            {"chunk": step.chunk, "events": list(map(event_data, step.events)), "held": step.held}
+            for step in result.steps
+        ],
+        "message": result.message.to_openai(),
+        "tried": result.tried,
+        "differences": list(_differences(result)),
+    }
+
+
+def _differences(result: Replay) -> Iterator[dict[str, Any]]:
+    for difference in result.differences:
+        events = list(map(event_data, difference.events))
+        yield {"chunking": difference.chunking, "message": difference.message.to_openai(), "events": events}

@@ -1,0 +1,278 @@
+"""Renders an answer as a model would have written it, with the prompt before it.
+
+Rules: what the model writes is what the rendering of the whole adds after the generation prompt, or after the header where
+the prompt writes more than the history keeps. What an answer is shown to mean is only what the rendering shows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from unrender.analysis import Capabilities, shape_context, shape_messages
+from unrender.analysis.find.split import common_suffix
+from unrender.chat_template import ChatTemplate
+from unrender.format import Format, ReasoningMode
+from unrender.grammar import Grammar
+from unrender.parser.prompt_tail import prefill
+from unrender.rendering.template import Template
+from unrender.verify.axes import PROOF_TOOLS, ProofAnswer
+
+_QUESTION = "What about zebra crossings?"
+_NEXT_QUESTION = "And what about unicorns?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A template under test, and what is known of it."""
+
+    template: Template
+    format: Format
+    capabilities: Capabilities
+    thinking: bool | None = None
+    """Whether prompts switch thinking on or off; None leaves that to the template."""
+    gave_up: bool = False
+    """The analysis gave up claims that did not hold: what the format does not claim is then no part of what is checked."""
+    question: str = _QUESTION
+    """What the user asks, or a tool returns."""
+    before: tuple[Mapping[str, Any], ...] = ()
+    """The conversation before that; where a call ends it, the question is its result."""
+    grammar: Grammar | None = None
+    """A grammar made by hand that reads answers instead of the format."""
+
+    @classmethod
+    def of(cls, template: ChatTemplate) -> Self:
+        """Return a template with its format, or with the format or the grammar that it was given."""
+        return cls(
+            template=template.template,
+            format=template.format.ended_by(template.template.eos_token),
+            capabilities=template.capabilities,
+            grammar=template.grammar,
+            gave_up=bool(template.analysis.given_up),
+        )
+
+    @property
+    def prompt(self) -> str | None:
+        """The prompt that asks a question, or None when the template refuses."""
+        return self._render([], prompts=True)
+
+    def render(self, *answers: Mapping[str, Any]) -> str | None:
+        """Return the conversation of the question, an answer in OpenAI's form, and further messages.
+
+        None when the template refuses.
+        """
+        return self._render([dict(answer) for answer in answers], prompts=False)
+
+    def prompt_after(self, *messages: Mapping[str, Any]) -> str | None:
+        """Return the prompt after the question and further messages; None when the template refuses."""
+        return self._render([dict(message) for message in messages], prompts=True)
+
+    def _asked(self) -> Mapping[str, Any]:
+        calls = self.before[-1].get("tool_calls") if self.before else None
+        if calls:
+            return {"role": "tool", "tool_call_id": calls[-1]["id"], "content": self.question}
+        return {"role": "user", "content": self.question}
+
+    def _render(self, answers: list[dict[str, Any]], *, prompts: bool) -> str | None:
+        messages = [*self.before, self._asked(), *answers]
+        context = shape_context(PROOF_TOOLS, self.capabilities, thinking=self.thinking)
+        shaped = shape_messages(messages, self.capabilities)
+        rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)
+        return None if rendering.error else rendering.text
+
+
+@dataclass(frozen=True, slots=True)
+class Rendition:
+    """An answer as a rendering shows it: its text, the prompt before it, and its meaning."""
+
+    prompt: str
+    begun: str
+    """What is before `text` in the rendering."""
+    text: str
+    expected: ProofAnswer
+    whole: str = ""
+    """All of the rendering after the question, with what follows `text` in it."""
+
+
+def show(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
+    """Render an answer; None when the rendering does not show all its parts."""
+    prompt, full = candidate.prompt, candidate.render(answer.to_openai())
+    if prompt is None or full is None or candidate.question not in full:
+        return None
+    # A template that writes `<call>f so</call>` whatever the arguments are shows no arguments: nothing of them can come back.
+    if not _shows_arguments(candidate, answer, full):
+        return None
+    # Prompt `<bot><think>`, last answer `<bot><think>It rains.`: as the last message, an answer without reasoning looks like
+    # reasoning. With a further question behind it the template writes it as history, where it is told apart.
+    if not answer.reasoning and _goes_on(candidate.format, prompt, full):
+        full = _in_history(candidate, answer)
+    if full is None:
+        return None
+    begun = _begun(candidate, prompt, full)
+    if begun is None:
+        return None
+    text = full[len(begun) :].removesuffix(_asking(candidate, prompt))
+    # Prompt `… Be brief.<bot>`, history `…<bot>It rains.<end>Be brief.`: what the prompt says and the history lacks may come
+    # after every answer instead. Two other answers show what is always there.
+    if not full.startswith(prompt.removesuffix(prefill(candidate.format, prompt))):
+        text = _without_epilogue(candidate, text)
+    expected = _visible(answer, text, candidate.format)
+    if expected is None:
+        return None
+    # Reasoning without an opening marker is reasoning because the prompt has begun it.
+    unmarked = expected.reasoning and candidate.format.reasoning.mode is ReasoningMode.DELIMITER
+    return Rendition(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected, whole=full)
+
+
+def _shows_arguments(candidate: Candidate, answer: ProofAnswer, full: str) -> bool:
+    """Return whether the rendering `full` of an answer would be another one if the arguments of its calls were others."""
+    calls = tuple((name, {key: _another(value) for key, value in given.items()}) for name, given in answer.calls)
+    return calls == answer.calls or candidate.render(replace(answer, calls=calls).to_openai()) != full
+
+
+def _another(value: Any) -> Any:
+    """Return another value of the same type, or a text instead of null."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case list():
+            return [*value, "other"]
+        case dict():
+            return {**value, "other": True}
+        case _:
+            return f"{value or ''} other"
+
+
+def _goes_on(format: Format, prompt: str, full: str) -> bool:
+    """Return whether the last answer is written as one that goes on: after reasoning that the prompt opens and nothing closes."""
+    end = format.reasoning.end.strip()
+    opened = _leaves_open(format, prefill(format, prompt))
+    return opened and full.startswith(prompt) and end not in full[len(prompt) :]
+
+
+def _leaves_open(format: Format, begun: str) -> bool:
+    """Return whether what a prompt has begun is reasoning that goes on: its marker, or words where it has none."""
+    markers = format.reasoning
+    opened = bool(begun.strip()) if markers.mode is ReasoningMode.DELIMITER else markers.start.strip() in begun
+    return markers.mode is not ReasoningMode.NONE and opened and not markers.closed_in(begun)
+
+
+def _in_history(candidate: Candidate, answer: ProofAnswer) -> str | None:
+    """Render the answer with another question after it, up to the end of its turn; None when that does not show."""
+    asked = {"role": "user", "content": _NEXT_QUESTION}
+    full, end = candidate.render(answer.to_openai(), asked), candidate.format.turn.end
+    before = (full or "").rpartition(_NEXT_QUESTION)[0]
+    return before[: before.rindex(end) + len(end)] if end.strip() and end in before else None
+
+
+def show_after_prompt(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
+    """Render an answer as the model would continue the real prompt.
+
+    None when the rendering does not show how the answer goes on after that prompt.
+    """
+    shown, prompt = show(candidate, answer), candidate.prompt
+    if shown is None or prompt is None:
+        return None
+    text = (
+        _going_on(candidate.format, shown, prefill(candidate.format, prompt)) if shown.begun != prompt else shown.text
+    )
+    return replace(shown, prompt=prompt, text=text) if text else None
+
+
+def _going_on(format: Format, shown: Rendition, begun: str) -> str:
+    """Cut from the answer what the prompt has written of it; empty when the answer does not follow from that."""
+    markers, reasoning = format.reasoning, shown.expected.reasoning
+    if not begun.strip():
+        return shown.text
+    # Begun `<think>\n`, answer `<think>\nHm.</think>It rains.`: the model writes the rest.
+    if shown.text.startswith(begun):
+        return shown.text[len(begun) :]
+    if _begins_content(format, begun):
+        return ""  # This answer begins with something else.
+    # Begun `<think>`, answer `<think>\nHm.</think>`: white space differs, so the text is cut where the reasoning begins.
+    if _leaves_open(format, begun):
+        return shown.text[shown.text.index(reasoning) :] if reasoning else ""
+    if markers.end and not markers.closed_in(begun):
+        return shown.text
+    if reasoning:
+        return ""
+    # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
+    text = shown.text.lstrip().removeprefix(markers.empty).removeprefix(markers.end)
+    return text.lstrip() if begun[-1:].isspace() else text
+
+
+def _begins_content(format: Format, begun: str) -> bool:
+    """Return whether what a prompt has begun is content: it ends with the marker that opens it, or is a part of that."""
+    start, written = format.content.start.strip(), begun.strip()
+    return bool(start) and (written.endswith(start) or start.startswith(written))
+
+
+def _begun(candidate: Candidate, prompt: str, full: str) -> str | None:
+    """Return the part of `full` that the model did not write."""
+    if full.startswith(prompt):
+        return prompt
+    header = prompt.removesuffix(prefill(candidate.format, prompt))
+    found = header if full.startswith(header) else _up_to_header(candidate, full)
+    return found and _past_headers(candidate.format, full, len(found))
+
+
+def _past_headers(format: Format, full: str, at: int) -> str:
+    """Return `full` up to `at` and any headers that follow there: the end of one part of a header may look like another part."""
+    while header := next((text for text in format.turn.headers if text and full.startswith(text, at)), ""):
+        at += len(header)
+    return full[:at]
+
+
+def _up_to_header(candidate: Candidate, full: str) -> str | None:
+    """Find the answer by its header alone, where a prompt says more between question and answer than the history does."""
+    asked = full.rfind(candidate.question) + len(candidate.question)
+    headers = (header for header in candidate.format.turn.headers if header in full[asked:])
+    found = (full.index(header, asked) + len(header) for header in headers)
+    at = min(found, default=-1)
+    return full[:at] if at >= 0 else None
+
+
+def _asking(candidate: Candidate, prompt: str) -> str:
+    """Return what asks for an answer in the prompt: some templates ask for the next one after each that they write."""
+    if candidate.render() == prompt:
+        return ""  # Nothing asks: what the prompt ends with ends the question.
+    header = prompt.removesuffix(prefill(candidate.format, prompt))
+    headers = candidate.format.turn.headers
+    return next((prompt[len(header) - len(text) :] for text in headers if header.endswith(text)), "")
+
+
+def _without_epilogue(candidate: Candidate, text: str) -> str:
+    """Cut off what the template writes after every answer, whatever it says; whole markers only."""
+    # Two others, since an answer may end as one of them does.
+    others = [
+        candidate.render({"role": "assistant", "content": content}) or "" for content in ("Quite so.", "Not at all!")
+    ]
+    epilogue, closer = common_suffix(others), candidate.format.content.end
+    epilogue = epilogue.rpartition(closer)[2] if closer.strip() else epilogue  # What closes content is the answer's.
+    return text[: len(text) - len(epilogue if text.endswith(epilogue) else common_suffix([text, epilogue]))]
+
+
+def _visible(answer: ProofAnswer, text: str, format: Format) -> ProofAnswer | None:
+    content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
+    named = all(word in text for name, arguments in answer.calls for word in (name, *_written_keys(arguments, format)))
+    if not named or (answer.content and not content) or (answer.reasoning and not reasoning):
+        return None
+    return ProofAnswer(content=content, reasoning=reasoning, calls=tuple(_written_calls(answer, format)))
+
+
+def _as_written(text: str, rendering: str) -> str:
+    """Return `text` as the rendering shows it; some templates trim it. Empty when it is not shown."""
+    return next((form for form in (text, text.strip()) if form and form in rendering), "")
+
+
+def _written_calls(answer: ProofAnswer, format: Format) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, arguments in answer.calls:
+        yield name, {key: arguments[key] for key in _written_keys(arguments, format)}
+
+
+def _written_keys(arguments: Mapping[str, Any], format: Format) -> list[str]:
+    omits_null = format.tools.arguments.codec.omits_null
+    return [key for key, value in arguments.items() if not (omits_null and value is None)]

@@ -1,0 +1,171 @@
+"""Checks a response template: transformers' own parser must read what the template writes, as ours does.
+
+Strategy: answers are made along the axes of `verify` and rendered; each is read by both parsers, whole and in small chunks,
+after the prompts that ask for it, with thinking on, off, and as the template has it. What differs is a counterexample, what
+our own parser does not read back is not observable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from unrender.chat_template import ChatTemplate
+from unrender.errors import ExportError
+from unrender.export.response_template import REASONING_NAMES, Exported
+from unrender.format import Format
+from unrender.messages.wire import Message
+from unrender.parser.prompt_tail import prefill
+from unrender.parser.streaming import Parser
+from unrender.verify.axes import AXES, PROOF_TOOLS, ProofAnswer
+from unrender.verify.judge import REQUEST, finding
+from unrender.verify.renditions import Candidate, Rendition, show, show_after_prompt
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
+
+_CHUNK = 3
+"""Characters: shorter than every marker."""
+
+Reader = Callable[..., Any]
+
+
+def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 4, seed: int = 0) -> Report:
+    """Compare transformers' reading of the template's own renderings, by a response template, with ours.
+
+    `exported` may be our own export or a declared one that was read. A capability that differs, and that the export is
+    known to omit, is not observable, with the omission as the reason. Raises `ExportError` when transformers with its
+    response parser is not installed, or when it refuses the response template.
+    """
+    read = response_reader(exported)
+    candidate = Candidate.of(template)
+    findings = []
+    for capability, axis in AXES.items():
+        random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
+        shown = [it for _ in range(samples) for it in _shown(candidate, axis(random))]
+        findings.append(_find(capability, list(dict.fromkeys(shown)), read, exported))
+    return Report(findings=tuple(findings))
+
+
+def response_reader(exported: Exported) -> Reader:
+    """Return a function that reads an answer in chunks, and its prompt, by transformers' parser.
+
+    Raises `ExportError` as `verify_export` does.
+    """
+    try:
+        from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - an extra, and slow to import
+        from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
+    except ImportError as error:
+        raise ExportError(f"checking a response template needs transformers 5.15 or newer: {error}") from error
+    try:
+        loaded = load_response_template(exported.template)
+    except ValueError as error:
+        raise ExportError(f"response template: transformers refuses it: {error}") from error
+
+    def read(chunks: list[str], prompt: str) -> dict[str, Any]:
+        parser = ResponseParser(loaded, prefix=prompt, tools=list(PROOF_TOOLS))
+        for chunk in chunks:
+            parser.feed(chunk)
+        message: dict[str, Any] = parser.finalize()[0]
+        return message
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An answer as the template writes it after a prompt, and our message, in the form that is compared."""
+
+    prompt: str
+    text: str
+    ours: str
+
+
+def _shown(candidate: Candidate, answer: ProofAnswer) -> Iterator[_Read]:
+    """Yield what the template writes for an answer, in each mode of thinking in which we read all of it back."""
+    for thinking in (None, True, False):
+        asked = replace(candidate, thinking=thinking)
+        shown = show_after_prompt(asked, answer) or show_closing(asked, answer)
+        if shown is None or candidate.format.closed_in_words(prefill(candidate.format, shown.prompt)):
+            continue
+        message = _message(candidate.format, shown.prompt, shown.text)
+        if _says_all(message, answer):
+            yield _Read(shown.prompt, _generated(candidate.format, shown, message), comparable(message.to_openai()))
+
+
+def _message(format: Format, prompt: str, text: str) -> Message:
+    parser = Parser(format, REQUEST, prompt=prompt)
+    parser.feed(text)
+    parser.finish()
+    return parser.message
+
+
+def _generated(format: Format, shown: Rendition, message: Message) -> str:
+    """Return the part of a rendering that the model writes: up to the end of the turn, if nothing of the message is after it."""
+    end = format.turn.end.strip()
+    at = shown.text.rfind(end) if end else -1
+    said = shown.text[: at + len(end)] if at >= 0 else shown.text
+    same = comparable(_message(format, shown.prompt, said).to_openai()) == comparable(message.to_openai())
+    return said if same else shown.text
+
+
+def show_closing(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
+    """Show an answer after a prompt that opens reasoning, for templates whose history drops it.
+
+    The open reasoning is closed first. None when the answer has reasoning, or when the rendering does not show all its
+    parts.
+    """
+    shown, prompt, markers = show(candidate, answer), candidate.prompt, candidate.format.reasoning
+    if shown is None or prompt is None or answer.reasoning:
+        return None
+    if shown.text.lstrip().startswith(markers.end.strip()):
+        return replace(shown, prompt=prompt)
+    # What the history writes for no reasoning would open it once more.
+    said = shown.text.removeprefix(markers.empty)
+    return replace(shown, prompt=prompt, text=markers.end + candidate.format.turn.reasoning_to_content + said)
+
+
+def _says_all(message: Message, answer: ProofAnswer) -> bool:
+    return (
+        [name for name, _ in answer.calls] == [call.name for call in message.tool_calls]
+        and bool(message.reasoning) >= bool(answer.reasoning)
+        and bool(message.content) == bool(answer.content)
+    )
+
+
+def _find(capability: str, shown: list[_Read], read: Reader, exported: Exported) -> CapabilityFinding:
+    tried = [_difference(it, read) for it in shown]
+    omitted = next((it.what for it in exported.omissions if capability in it.concerns), "")
+    if any(tried) and omitted:
+        return finding(capability, [], reason=f"not exported: {omitted}")
+    return finding(capability, tried)
+
+
+def _difference(shown: _Read, read: Reader) -> Counterexample | None:
+    pieces = [shown.text[i : i + _CHUNK] for i in range(0, len(shown.text), _CHUNK)]
+    for chunking, chunks in (("whole", [shown.text]), (f"every {_CHUNK}", pieces)):
+        try:
+            found = comparable(read(chunks, shown.prompt))
+        except (ValueError, KeyError) as error:
+            # Their parser raises where a region cannot be read, and the whole message is lost.
+            found = json.dumps(f"{type(error).__name__}: {error}")
+        if found != shown.ours:
+            return Counterexample(answer=shown.text, expected=shown.ours, found=found, chunking=chunking)
+    return None
+
+
+def comparable(message: Mapping[str, Any]) -> str:
+    """Return a message, ours or theirs, as JSON for comparison.
+
+    Without differences that do not matter: names of fields, ids, and the layout of JSON.
+    """
+    reasoning = next((message[name] for name in REASONING_NAMES.values() if message.get(name)), "")
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    plain = [{"name": call["name"], "arguments": _loaded(call["arguments"])} for call in calls]
+    said = {"reasoning": reasoning, "content": message.get("content") or "", "tool_calls": plain}
+    return json.dumps(said, ensure_ascii=False, sort_keys=True)
+
+
+def _loaded(arguments: Any) -> Any:
+    return json.loads(arguments) if isinstance(arguments, str) else arguments
