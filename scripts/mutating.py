@@ -35,11 +35,6 @@ class Mutant:
     number: int
     """Which of the module's places it is."""
 
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What it is argued by, wherever in the module it moves."""
-        return self.module, self.function, self.change
-
 
 Place = tuple[ast.AST, str, int | None, ast.expr | ast.stmt, str]
 """Parent, field, position in a list, what to put there, and the name of the function around."""

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import goldens
+import corpus
 import hypothesis
 import hypothesis.strategies as st
 import pytest
@@ -17,7 +17,7 @@ from unrender.analysis.derivation import UNEXPECTED
 from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.rendering.template import Template
 
-TEMPLATES = sorted(goldens.TEMPLATES.glob("*.jinja"))
+TEMPLATES = sorted(corpus.TEMPLATES.glob("*.jinja"))
 MOST_RENDERINGS = 100
 
 
@@ -27,10 +27,10 @@ def source(path: Path) -> str:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_is_golden(path):
-    """The derived format is the reviewed one; `scripts/goldens.py` writes them anew."""
-    golden = Format.from_json((goldens.FORMATS / f"{path.stem}.json").read_text(encoding="utf-8"))
+    """The derived format is the reviewed one; `scripts/corpus.py` writes them anew."""
+    golden = Format.from_json((corpus.GOLDEN / f"{path.stem}.json").read_text(encoding="utf-8"))
 
-    assert goldens.derived(path) == golden
+    assert corpus.derived_format(path) == golden
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_format_does_not_depend_on_needles(path, monkeypatch):
 @pytest.mark.slow
 def test_every_mode_is_met():
     """The test templates cover all modes of reasoning, content and calls."""
-    formats = [goldens.derived(path) for path in TEMPLATES]
+    formats = [corpus.derived_format(path) for path in TEMPLATES]
 
     assert {format.reasoning.mode for format in formats} == set(ReasoningMode)
     assert {format.content.mode for format in formats} == set(ContentMode)

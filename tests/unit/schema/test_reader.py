@@ -1,153 +1,44 @@
-"""JSON Schema becomes shapes: references followed, branches merged, losses reported."""
+"""What bounds the reading of a schema, and what has no JSON of its own. What schemas mean is in `tests/corpus/schemas.jsonl`."""
 
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from typing import Any
 
 import pytest
 from lines import shape_line
 
 from unrender.errors import GrammarError
-from unrender.schema import shapes
+from unrender.schema import reader as json_schema
 from unrender.schema.reader import read_schema
-from unrender.schema.shapes import Anything, Constant, Property, Reference, Text, Union
-
-STRING, INTEGER = shapes.Text(), shapes.Integer()
 
 
 def shape(schema):
     return read_schema(schema).shape
 
 
-def reported(schema, **limits):
-    return [(item.path, item.keyword) for item in read_schema(schema, **limits).unsupported]
+def reported(schema):
+    return [(item.path, item.keyword) for item in read_schema(schema).unsupported]
 
 
 @pytest.mark.parametrize(
-    ("schema", "expected"),
+    ("schema", "message"),
     [
-        (True, Anything()),
-        ({}, Anything()),
-        ({"description": "anything", "default": 3}, Anything()),
-        ({"type": "null"}, shapes.Null()),
-        ({"type": "boolean"}, shapes.Boolean()),
-        ({"type": "string"}, STRING),
-        ({"type": ["string", "null"]}, Union((STRING, shapes.Null()))),
-        ({"type": "string", "nullable": True}, Union((STRING, shapes.Null()))),
-        ({"type": ["number", "integer"]}, shapes.Number()),
-        ({"minLength": 2}, Text(minimum=2)),
-        ({"type": "integer", "minimum": 1.5, "exclusiveMaximum": 4}, shapes.Integer(minimum=2, maximum=3)),
-        ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, shapes.Integer(minimum=4)),
-        ({"type": "number", "multipleOf": 0.01, "maximum": 1}, shapes.Number(maximum=Decimal(1), places=2)),
-        ({"type": "number", "multipleOf": 1}, INTEGER),
-        ({"type": "integer", "multipleOf": 4, "allOf": [{"multipleOf": 6}]}, shapes.Integer(multiple=12)),
-        ({"const": 1.0}, Constant("1")),
-        ({"enum": ["a", None, ["b"]]}, Union((Constant('"a"'), Constant("null"), Constant('["b"]')))),
-        ({"enum": ["a", 1], "type": "string"}, Constant('"a"')),
-        ({"enum": ["a", "b"], "not": {"const": "a"}}, Constant('"b"')),
-        ({"type": "boolean", "not": {"const": True}}, Constant("false")),
-        ({"type": ["string", "null"], "not": {"type": "null"}}, STRING),
-        ({"type": "string", "not": {"enum": ["a"]}}, Text(excluded=frozenset("a"))),
-        ({"anyOf": [{"type": "string"}, {"type": "integer"}], "minLength": 3}, Union((Text(minimum=3), INTEGER))),
-        ({"anyOf": [{"type": "string"}, {"type": "string"}]}, STRING),
-        ({"anyOf": [{"type": "string"}, False]}, STRING),
-        ({"type": "string", "allOf": [{"minLength": 1}, {"minLength": 3, "maxLength": 9}]}, Text(minimum=3, maximum=9)),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"type": "string"}}}, STRING),
-        ({"$ref": "#/anyOf/1", "anyOf": [{"type": "null"}, {"type": "string"}]}, STRING),
-        ({"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"type": "string"}}}, STRING),
+        ({"enum": [{1: 2}]}, "#/enum: expected JSON, found {1: 2}"),
+        ({"enum": [float("nan")]}, "#/enum: expected JSON, found nan"),
+        ({"const": float("inf")}, "#/const: expected JSON, found inf"),
+        ({"type": "number", "maximum": float("nan")}, "#/maximum: expected a number, found nan"),
+        ({"patternProperties": {5: {}}}, "#/patternProperties: expected names that are strings, found 5"),
+        ({"properties": {5: {}}}, "#/properties: expected names that are strings, found 5"),
+        ({"dependentRequired": {5: ["b"]}}, "#/dependentRequired: expected names that are strings, found 5"),
     ],
 )
-def test_a_schema_becomes_its_shape(schema, expected):
-    """Keywords of all conjuncts are merged into one shape."""
-    assert shape(schema) == expected
-    assert reported(schema) == []
+def test_what_is_no_json_is_an_error(schema, message):
+    """The error names the place, what was expected and what was found."""
+    with pytest.raises(GrammarError) as caught:
+        read_schema(schema)
 
-
-def test_naming_every_type_is_no_reason_to_forget_the_rest():
-    """A schema of all types still holds for the strings among its values."""
-    types = ["object", "array", "string", "number", "boolean", "null"]
-
-    assert Text(minimum=3) in shape({"type": types, "minLength": 3}).options
-    assert shape({"type": types}) == Anything()
-
-
-def test_arrays_have_a_prefix_and_items():
-    """`prefixItems`, and `items` as a list, describe the first items one by one."""
-    new = {"prefixItems": [{"type": "string"}], "items": {"type": "integer"}, "minItems": 1}
-    old = {"items": [{"type": "string"}], "additionalItems": False}
-
-    assert shape(new) == shapes.Array(prefix=(STRING,), items=INTEGER, minimum=1)
-    assert shape(old) == shapes.Array(prefix=(STRING,), items=shapes.Nothing(), maximum=1)
-
-
-def test_objects_with_properties_are_closed():
-    """Where properties are declared, no others are generated unless the schema asks for them."""
-    closed = shape({"properties": {"a": {"type": "string"}}, "required": ["a", "b"]})
-    open_ = shape({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}})
-
-    declared = (Property("a", STRING, True), Property("b", Anything(), True))
-    assert closed == shapes.Object(properties=declared, others=Anything())
-    assert open_ == shapes.Object(
-        properties=(Property("a", Anything()),), extra=((Text(excluded=frozenset("a")), INTEGER),)
-    )
-
-
-def test_objects_without_properties_are_open():
-    """`{"type": "object"}` takes anything; declaring no property at all takes nothing."""
-    assert shape({"type": "object"}) == shapes.Object(extra=((Text(), Anything()),))
-    assert shape({"type": "object", "properties": {}}) == shapes.Object(others=Anything())
-
-
-def test_the_properties_of_all_conjuncts_are_merged():
-    """`allOf` adds properties and requirements, in order; a property in two places obeys both."""
-    schema = {
-        "properties": {"a": {"type": "string"}},
-        "allOf": [{"properties": {"a": {"minLength": 2}, "b": {"type": "integer"}}, "required": ["b"]}],
-    }
-
-    found = shape(schema)
-
-    assert [(item.name, item.shape, item.required) for item in found.properties] == [
-        ("a", Text(minimum=2), False),
-        ("b", INTEGER, True),
-    ]
-
-
-def test_patterns_describe_other_keys():
-    """`patternProperties` and `propertyNames` say which other keys there may be; a declared one obeys the pattern, too."""
-    by_pattern = shape(
-        {"properties": {"x-a": {}}, "patternProperties": {"^x-": {"type": "string"}}, "additionalProperties": False}
-    )
-    named = shape({"propertyNames": {"maxLength": 3}, "additionalProperties": {"type": "integer"}})
-
-    assert by_pattern.properties == (Property("x-a", STRING),)
-    assert [value for _, value in by_pattern.extra] == [STRING]
-    assert named.extra == ((Text(maximum=3), INTEGER),)
-
-
-def test_maps_are_counted():
-    """The number of properties holds where all declared ones are required."""
-    found = shape(
-        {
-            "properties": {"a": {}},
-            "required": ["a"],
-            "additionalProperties": True,
-            "minProperties": 2,
-            "maxProperties": 4,
-        }
-    )
-
-    assert (found.minimum, found.maximum) == (1, 3)
-
-
-def test_a_recursion_becomes_a_reference():
-    """A schema that contains itself is defined once and referred to."""
-    reading = read_schema({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": []})
-
-    assert isinstance(reading.shape, Reference)
-    assert reading.definitions[reading.shape.name].properties[0].shape == reading.shape
+    assert str(caught.value) == message
 
 
 def test_a_recursion_that_never_ends_is_left_out():
@@ -160,115 +51,12 @@ def test_a_recursion_that_never_ends_is_left_out():
         shape({**schema, "required": ["e"]})
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        ({"properties": {"a": {"pattern": "^(?=x)"}}}, [("#/properties/a", "pattern")]),
-        ({"type": "string", "format": "isbn"}, [("#", "format")]),
-        ({"type": "string", "pattern": "^[ab]*c$", "maxLength": 3}, [("#", "maxLength")]),
-        ({"type": "string", "pattern": "^a", "format": "date"}, [("#", "format")]),
-        ({"uniqueItems": True, "contains": {"type": "null"}}, [("#", "uniqueItems")]),
-        ({"contains": {"pattern": "^a"}}, [("#", "contains")]),
-        ({"contains": {"type": "null"}, "maxItems": 3}, [("#", "contains")]),
-        ({"type": "string", "if": {"pattern": "a"}, "then": {"minLength": 3}}, [("#", "if")]),
-        ({"properties": {"a": {}}, "minProperties": 1}, [("#", "minProperties")]),
-        ({"type": "object", "minProperties": 2}, [("#", "minProperties")]),
-        ({"patternProperties": {"^a": {}}}, [("#", "additionalProperties")]),
-        ({"oneOf": [{"properties": {"a": {}}}, {"type": "object", "minProperties": 0}]}, [("#", "oneOf")]),
-        ({"oneOf": [{"pattern": "^a"}, {"type": "string"}]}, [("#", "oneOf")]),
-        ({"type": "number", "minimum": 1, "not": {"type": "integer"}}, [("#", "not")]),
-        ({"minimum": 1, "not": {"type": "integer"}}, [("#", "not")]),
-        ({"type": "number", "multipleOf": 0.3}, [("#", "multipleOf")]),
-        ({"type": "integer", "not": {"enum": list(range(40))}}, [("#", "not")]),
-        ({"type": "string", "not": {"pattern": "a"}}, [("#", "not")]),
-        ({"$ref": "https://example.com/schema"}, [("#", "$ref")]),
-        ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, [("#", "$ref")]),
-    ],
-)
-def test_what_cannot_be_said_is_reported_with_its_path(schema, expected):
-    """Nothing is dropped in silence, and nothing of it is fatal."""
-    assert sorted(reported(schema)) == expected
-
-
-def test_branches_that_exclude_each_other_are_no_loss():
-    """`oneOf` is `anyOf` where types or constants tell the branches apart."""
-    kinds = [{"properties": {"kind": {"const": name}}, "required": ["kind"]} for name in ("cat", "dog")]
-
-    assert reported({"oneOf": kinds}) == []
-    assert reported({"oneOf": [{"type": "string"}, {"type": "integer"}]}) == []
-
-
-def test_lengths_merge_into_a_repeated_class():
-    """A pattern that repeats one class takes the length's bounds."""
-    schema = {"pattern": "^[a-z]+$", "maxLength": 5}
-
-    assert reported(schema) == []
-    assert (shape(schema).pattern.minimum, shape(schema).pattern.maximum) == (1, 5)
-
-
-def test_large_lengths_are_not_counted():
-    """Beyond the given limit a length is wider, and reported."""
-    reading = read_schema({"type": "string", "maxLength": 10_000}, longest=1000)
-
-    assert reading.shape == STRING
-    assert [item.keyword for item in reading.unsupported] == ["maxLength"]
-
-
-@pytest.mark.parametrize(
-    ("schema", "message"),
-    [
-        ({"properties": {"a": {"pattern": "^(a$"}}}, r"#/properties/a/pattern: pattern .* expected '\)'"),
-        ({"$ref": "#/$defs/missing"}, "#/[$]ref: .* leads nowhere: '[$]defs' is missing"),
-        ({"type": "text"}, "#/type: expected one of"),
-        ({"anyOf": {"type": "string"}}, "#/anyOf: expected a list"),
-        ({"properties": ["a"]}, "#/properties: expected an object"),
-        ({"items": 3}, "#/items: expected a JSON Schema"),
-        ({"minimum": "3"}, "#/minimum: expected a number"),
-        ({"enum": "abc"}, "#/enum: expected a list"),
-        ({"required": "a", "type": "object"}, "#/required: expected a list"),
-        ({"enum": ["a"], "type": "integer"}, "no value can satisfy it"),
-        (False, "no value can satisfy it"),
-    ],
-)
-def test_what_is_no_schema_is_an_error_that_names_the_place(schema, message):
-    """A mistake of the caller raises, with the path and what was expected."""
-    with pytest.raises(GrammarError, match=message):
-        read_schema(schema)
-
-
 def test_a_schema_that_explodes_is_cut_off(monkeypatch):
     """Nested alternatives do not blow up: the rest may be anything, and that is reported."""
     monkeypatch.setattr("unrender.schema.reader.MAX_CONJUNCTS_READ", 50)
     branches = [{"anyOf": [{"minLength": n}, {"maxLength": n}]} for n in range(12)]
 
     assert "schema" in {keyword for _, keyword in reported({"type": "string", "allOf": branches})}
-
-
-@pytest.mark.parametrize(
-    ("schema", "line"),
-    [
-        ({"type": "array", "items": {"not": {}}}, "[]{0,0}"),
-        ({"type": "array", "items": {"type": "null"}}, "[null*]"),
-        (
-            {"type": "object", "properties": {"a": {"not": {}}, "b": {"type": "null"}}, "required": ["b"]},
-            "{b: null, ...any}",
-        ),
-        ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, "{a?: any}"),
-        ({"anyOf": [{"type": "null"}, {"enum": ["a", "b"]}]}, 'null | "a" | "b"'),
-        ({"enum": ["a", 1, None], "allOf": [{"enum": [None, "a"]}, {"const": "a"}]}, '"a"'),
-        ({"oneOf": [{"minimum": 2}, {"minimum": 5}]}, "number 2..<5"),
-        ({"oneOf": [{"const": "a"}, {"const": "a"}, {"const": "b"}]}, '"b"'),
-        (
-            {"anyOf": [{"minLength": 1}, {"type": "null"}], "oneOf": [{"maxLength": 3}, {"type": "null"}]},
-            "string{1,3} | null",
-        ),
-        ({"type": "string", "allOf": [True, {"minLength": 1}, {"minLength": 1}]}, "string{1,}"),
-    ],
-)
-def test_a_schema_is_read_to_a_line(schema, line):
-    """Plain parts at once, branches one by one, values as all lists have them."""
-    assert shape_line(shape(schema)) == line
-    assert reported(schema) == []
 
 
 def test_a_deep_value_is_not_listed():
@@ -309,3 +97,105 @@ def test_a_reading_with_losses_serves_its_own_limit_alone() -> None:
 def test_equal_numbers_of_other_types_are_other_schemas() -> None:
     """Python calls 1 and True equal; a schema does not."""
     assert read_schema({"const": 1}) is not read_schema({"const": True})
+
+
+@pytest.mark.parametrize(("count", "losses"), [(64, []), (65, ["patternProperties"])])
+def test_so_many_patterns_are_read(count, losses):
+    """64 patterns of one object are read; a property that a later one describes may be anything."""
+    patterns = {f"^k{at:02}$": {"type": "null"} for at in range(count)}
+    schema = {"properties": {"k63": {}, "k64": {}}, "patternProperties": patterns, "additionalProperties": False}
+    reading = read_schema(schema)
+
+    assert [item.keyword for item in reading.unsupported] == losses
+    assert len(reading.shape.extra) == 64
+    assert [shape_line(item.shape) for item in reading.shape.properties] == ["null", "any"]
+    reasons = [item.reason for item in reading.unsupported]
+    assert reasons == (["more than 64 patterns are not read"] if losses else [])
+
+
+def chain(length: int) -> dict[str, Any]:
+    """Return a schema of so many subschemas that hold for the same value."""
+    return {"allOf": [{"minLength": at} for at in range(length)]}
+
+
+@pytest.mark.parametrize(("count", "line", "losses"), [(199, "string{198,}", []), (200, "string{198,}", ["schema"])])
+def test_so_many_subschemas_hold_for_one_value(count, line, losses):
+    """200 are read, with the one around them; what comes after them is reported and left out."""
+    reading = read_schema(chain(count))
+
+    assert shape_line(reading.shape) == line
+    assert [item.keyword for item in reading.unsupported] == losses
+    assert {item.reason for item in reading.unsupported} <= {"more than 200 subschemas hold for the same value"}
+
+
+def test_what_is_too_deep_may_be_anything():
+    """48 levels are read."""
+    schema: Any = {"type": "string"}
+    for _ in range(48):
+        schema = {"minItems": 1, "items": schema}
+    reading = read_schema(schema)
+    shape = reading.shape
+    while hasattr(shape, "items"):
+        shape = shape.items
+
+    assert [(item.path, item.keyword, item.reason) for item in reading.unsupported] == []
+    assert shape_line(shape) == "string"
+
+
+def test_one_level_more_may_be_anything():
+    """The place that is too deep is named."""
+    schema: Any = {"minLength": 1}
+    for _ in range(48):
+        schema = {"minItems": 1, "items": schema}
+    reading = read_schema(schema)
+
+    assert [(item.path, item.reason) for item in reading.unsupported] == [
+        ("#" + "/items" * 48, "it is nested deeper than 48 levels")
+    ]
+
+
+@pytest.mark.parametrize(("steps", "losses"), [(4, []), (3, ["the whole schema unfolds into more than 3 parts"])])
+def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
+    """Each place that is read counts, scalars too; beyond the budget it may be anything."""
+    monkeypatch.setattr(json_schema, "MAX_STEPS", steps)
+    properties = {"a": {"type": "string"}, "b": {"minLength": 1}, "c": {"minLength": 2}}
+    schema = {"type": "object", "properties": properties, "title": f"{steps} steps"}
+
+    assert [item.reason for item in read_schema(schema).unsupported] == losses
+
+
+def test_listed_values_are_counted(monkeypatch):
+    """Ten values cost as much as reading one place."""
+    monkeypatch.setattr(json_schema, "MAX_STEPS", 14)
+    few, many = ({"properties": {"a": {"enum": list(range(n))}, "b": {"minLength": 1}}} for n in (109, 111))
+
+    assert read_schema(few).unsupported == ()
+    assert [item.path for item in read_schema(many).unsupported] == ["#/properties/b"]
+
+
+def test_a_part_of_a_schema_is_read_alone():
+    """`at` names the part; its references are those of the whole."""
+    schema = {"$defs": {"a": {"type": "null"}, "b": {"items": {"$ref": "#/$defs/a"}}}, "type": "string"}
+
+    assert shape_line(read_schema(schema, at="#/$defs/b").shape) == "[null*]"
+    with pytest.raises(GrammarError, match="'c' is missing"):
+        read_schema(schema, at="#/$defs/c")
+
+
+def test_a_loss_is_told_with_its_tool():
+    """The sentence begins with the tool, if it is one's."""
+    loss = json_schema.Unsupported(path="#/a", keyword="not", reason="why", tool="f")
+
+    assert str(loss) == "tool 'f': #/a: not is not enforced: why"
+    assert str(json_schema.Unsupported(path="#", keyword="not", reason="why")) == "#: not is not enforced: why"
+
+
+@pytest.mark.parametrize(("first", "second"), [(16, 16), (16, 17)])
+def test_branches_are_multiplied_up_to_a_bound(first, second):
+    """256 combinations are read; more are reported."""
+    places = [
+        {"anyOf": [{word: at} for at in range(size)]} for word, size in (("minLength", first), ("maxLength", second))
+    ]
+    losses = [item.keyword for item in read_schema({"type": "string", "allOf": places}).unsupported]
+
+    assert losses == (["anyOf"] if first * second > 256 else [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
-import goldens
+import corpus
 import pytest
 
 from unrender import ChatTemplate, FormatWarning
@@ -32,7 +32,7 @@ GLUED = """
 
 
 def probing(name: str) -> Prober:
-    path = goldens.TEMPLATES / f"{name}.jinja"
+    path = corpus.TEMPLATES / f"{name}.jinja"
     return discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
 
 
@@ -43,7 +43,7 @@ def prober():
 
 @pytest.fixture
 def format():
-    return goldens.derived(goldens.TEMPLATES / "json-tags.jinja")
+    return corpus.derived_format(corpus.TEMPLATES / "json-tags.jinja")
 
 
 def test_what_holds_is_kept(prober, format):
@@ -67,7 +67,7 @@ def test_calls_that_are_not_read_are_no_longer_claimed(prober, format):
 
 def test_reasoning_that_is_not_read_is_no_longer_claimed():
     """Wrong markers of reasoning go, with a sentence."""
-    format = goldens.derived(goldens.TEMPLATES / "wrapped-eos.jinja")
+    format = corpus.derived_format(corpus.TEMPLATES / "wrapped-eos.jinja")
     wrong = Reasoning(mode=ReasoningMode.TAG_BASED, start="<plan>", end="</plan>")
     proof = prove(probing("wrapped-eos"), replace(format, reasoning=wrong))
 
@@ -106,7 +106,7 @@ def test_nothing_is_given_up_where_no_answer_is_read(prober, format):
 
 def test_claims_are_of_shapes():
     """A format without calls claims none, and one of single calls no two."""
-    format = goldens.derived(goldens.TEMPLATES / "plain.jinja")
+    format = corpus.derived_format(corpus.TEMPLATES / "plain.jinja")
 
     assert [said.name for said in SAID if claims_parts(format, said)] == ["content"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import goldens
+import corpus
 import pytest
 
 from unrender.analysis.ask.answers import Answers, render_answers
@@ -19,10 +19,10 @@ from unrender.rendering.template import Template
 
 @pytest.fixture
 def proof():
-    path = goldens.TEMPLATES / "json-tags.jinja"
+    path = corpus.TEMPLATES / "json-tags.jinja"
     prober = discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
     frame = find_frame(render_turns(prober), part_opener="")
-    return render_answers(prober, frame), frame, goldens.derived(path)
+    return render_answers(prober, frame), frame, corpus.derived_format(path)
 
 
 def doubts(proof, format: Format):

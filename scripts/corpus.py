@@ -1,0 +1,108 @@
+"""Golden formats, and rows of `tests/corpus` with what is made of them today, for review; and new rows.
+
+Usage: `python3 scripts/corpus.py` writes anew how each text is read; texts and reasons stay. Read the diff before committing it:
+each line is a change that users see. `python3 scripts/corpus.py --add tagged '{"why": "No closer", "text": "<tool_call>"}'` adds a
+row to those of a format; `tests/rows.py` says what else a row may have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import environment
+
+sys.path.append(str(environment.ROOT / "tests"))
+
+import schema_rows
+from recipes import ANALYSIS, derived, rows_of
+from rows import ANSWERS, FORMATS, READ, Row, rows
+
+from unrender.analysis import analyze
+from unrender.format import Format
+from unrender.rendering.template import Template
+
+TEMPLATES = environment.ROOT / "tests" / "templates"
+GOLDEN = environment.ROOT / "tests" / "formats"
+
+ORDER = (
+    *(
+        "why",
+        "with",
+        "tools",
+        "more_tools",
+        "tool_choice",
+        "named_tool",
+        "parallel_tool_calls",
+        "response_schema",
+        "reasoning_format",
+    ),
+    *("prompt", "begun", "continued", "known_ids", "policy", "strict", "text", "finish", *READ),
+)
+"""The fields of a row, in the order in which a reader wants them."""
+
+
+def main() -> None:
+    """Write all rows anew, and a new one if there is one."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--add", nargs=2, metavar=("FORMAT", "ROW"), help="a format, and a new row as JSON")
+    write_formats()
+    found = {name: rows(ANSWERS / f"{name}.jsonl") for name in FORMATS if (ANSWERS / f"{name}.jsonl").exists()}
+    if added := parser.parse_args().add:
+        name, data = added
+        found.setdefault(name, []).append(Row(name=name, data=json.loads(data)))
+    for name, of_format in found.items():
+        write(name, map(read_anew, of_format))
+    kept = [
+        {key: value for key, value in row.items() if key not in schema_rows.READ} for row in schema_rows.schema_rows()
+    ]
+    lines = [_line({**row, **schema_rows.read(row)}, ("why", "schema", "longest", *schema_rows.READ)) for row in kept]
+    schema_rows.SCHEMAS.write_text("".join(lines), encoding="utf-8")
+    recipes = [{**row, "format": derived(row)} for row in rows_of(ANALYSIS)]
+    ANALYSIS.write_text(
+        "".join(_line(row, ("frame", "thoughts", "calls", "oddity")) for row in recipes), encoding="utf-8"
+    )
+
+
+def write_formats() -> None:
+    """Write the format that is derived from each test template, and remove those whose template is gone."""
+    texts = {f"{path.stem}.json": derived_format(path).to_json() + "\n" for path in sorted(TEMPLATES.glob("*.jinja"))}
+    for name, text in texts.items():
+        (GOLDEN / name).write_text(text, encoding="utf-8")
+    for path in GOLDEN.glob("*.json"):
+        if path.name not in texts:
+            path.unlink()
+
+
+def derived_format(path: Path) -> Format:
+    """Return what is derived from the template itself, without what declared formats add to what is read."""
+    format = analyze(Template(path.read_text(encoding="utf-8"))).format
+    return replace(format, tolerated=(), spellings=(), ignored=(), declared=(), preserved_tokens=())
+
+
+def read_anew(row: Row) -> dict[str, Any]:
+    """Return a row's data with what is made of its text now."""
+    kept = {key: value for key, value in row.data.items() if key not in READ}
+    allowed = row.allowed()
+    return {**kept, **row.read([row.text]), **({} if allowed is None else {"written": allowed})}
+
+
+def write(name: str, data: Iterable[Mapping[str, Any]]) -> None:
+    """Write the file of a format."""
+    (ANSWERS / f"{name}.jsonl").write_text("".join(_line(item, ORDER) for item in data), encoding="utf-8")
+
+
+def _line(data: Mapping[str, Any], order: Iterable[str]) -> str:
+    """Return a row as a line, the fields that a reader wants first in this order."""
+    ordered = {key: data[key] for key in dict.fromkeys((*order, *data)) if key in data}
+    # Half of a character, as a token may bring it, cannot be written but as an escape.
+    return json.dumps(ordered, ensure_ascii="\\ud8" in json.dumps(ordered)) + "\n"
+
+
+if __name__ == "__main__":
+    main()

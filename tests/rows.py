@@ -1,0 +1,243 @@
+"""Rows of `tests/corpus/answers/*.jsonl` ↔ what they stand for: a format, a request, a text, and how the text is read.
+
+A file is named after the format of its rows: one of `properties.families`, of `corpus/formats.json`, or a grammar of
+`properties.by_hand` (`by_hand_lines`).
+A row holds what differs from the usual, so that it can be read at a glance:
+
+- `why`: what the row is there for;
+- `with`: changes of the format, as a JSON merge patch (RFC 7396);
+- `tools` (else those of `REQUEST`; null where they are not known), `more_tools` beside them, and other fields of the request;
+- `prompt`, `begun`, `continued`, `known_ids`: what comes before the answer, as in `Turn`;
+- `policy`, `strict`: how it is read;
+- `text`, and `finish`: the reason with which the engine ends it;
+- `events`: `["content", text]`, `["call", name, id]` (no id where it is numbered), `["malformed", position, expected, text]` …;
+- `dead`: calls that died, `[name, arguments, status]`; `raises`: where a strict parser stops, and what it expected;
+- `spans`: the role of each stretch of the text, and its length;
+- `written`: whether the grammar of the same turn allows the text.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from properties.by_hand import BY_HAND
+from properties.by_hand import FORMAT as OF_BY_HAND
+from properties.families import FAMILIES, REQUEST
+from splitting import merged
+
+from unrender import Turn
+from unrender.errors import GrammarError, MalformedOutput, SchemaWarning
+from unrender.format import Format
+from unrender.machine.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    MessageFinished,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import USUAL, CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
+from unrender.messages.wire import CallStatus, Request, Tool, ToolCall, ToolChoice
+from unrender.nodes import Grammar
+from unrender.parser.streaming import Parser, prefill
+from unrender.verify.engines import Accepts, lark_reader
+
+ANSWERS = Path(__file__).parent / "corpus" / "answers"
+_MORE = ANSWERS.with_name("formats.json")
+FORMATS: dict[str, tuple[Format, Grammar | None]] = {
+    **{family.name: (family.format, None) for family in FAMILIES},
+    **{name: (Format.from_dict(data), None) for name, data in json.loads(_MORE.read_text("utf-8")).items()},
+    **{f"by_hand_{made.title}".replace(" ", "_"): (OF_BY_HAND, made.grammar) for made in BY_HAND},
+}
+READ = ("events", "dead", "spans", "raises", "written")
+"""The fields of a row that say how its text is read."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Row:
+    """One line of a file."""
+
+    name: str
+    """The format."""
+    data: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.data['why']}: {self.text!r:.200}"
+
+    @property
+    def text(self) -> str:
+        text: str = self.data["text"]
+        return text
+
+    @cached_property
+    def turn(self) -> Turn:
+        """The turn whose answer the text is."""
+        base, grammar = FORMATS[self.name]
+        request = _request(json.dumps({key: self.data[key] for key in _REQUESTED if key in self.data}, sort_keys=True))
+        format = _changed(self.name, json.dumps(self.data["with"], sort_keys=True)) if "with" in self.data else base
+        return Turn(
+            prompt=self.data.get("prompt", ""),
+            request=request,
+            format=format,
+            begun=self.data["begun"] if "begun" in self.data else prefill(format, self.data.get("prompt", "")),
+            continued=self.data.get("continued", False),
+            known_ids=tuple(self.data.get("known_ids", ())),
+            grammar=grammar,
+        )
+
+    @property
+    def usual(self) -> bool:
+        """Whether it is read as parsers do when they are told nothing."""
+        return not {"policy", "strict", "finish"} & set(self.data)
+
+    def parser(self) -> Parser:
+        """Return a new parser, whose calls are numbered."""
+        said = self.data.get("policy", {})
+        policy = Policy(
+            unknown_tools=UnknownTools(said.get("unknown_tools", USUAL.unknown_tools)),
+            calls_in_reasoning=CallsInReasoning(said.get("calls_in_reasoning", USUAL.calls_in_reasoning)),
+            undeclared_reasoning=UndeclaredReasoning(said.get("undeclared_reasoning", USUAL.undeclared_reasoning)),
+            calls=CallRelease(said.get("calls", USUAL.calls)),
+        )
+        return self.turn.parser(strict=self.data.get("strict", False), policy=policy, ids=numbered_id)
+
+    def restored(self, state: Mapping[str, Any]) -> Parser:
+        """Return the parser that was saved."""
+        return self.turn.restore(state, ids=numbered_id)
+
+    def read(self, chunks: Iterable[str]) -> dict[str, Any]:
+        """Return the fields that say how the text is read, in these chunks."""
+        parser = self.parser()
+        return self.read_on(parser, [], chunks)
+
+    def read_on(self, parser: Parser, before: Iterable[Event], chunks: Iterable[str]) -> dict[str, Any]:
+        """Return the same of a parser that has given the events before; the chunks are the rest."""
+        events = list(before)
+        try:
+            for chunk in chunks:
+                events += parser.feed(chunk)
+            events += parser.finish(self.data.get("finish"))
+        except MalformedOutput as error:
+            return {"raises": [error.position, error.expected]}
+        dead = [_dead(call) for call in parser.message.dead_calls]
+        spans = ", ".join(f"{span.role.value} {span.end - span.start}" for span in parser.spans)
+        return {"events": written(events), **({"dead": dead} if dead else {}), "spans": spans}
+
+    def expected(self) -> dict[str, Any]:
+        """Return what the row says of that."""
+        return {key: self.data[key] for key in READ if key in self.data and key != "written"}
+
+    def allowed(self) -> bool | None:
+        """Return whether the turn's grammar allows the text; None where there is none, or no engine reads it."""
+        if self.turn.grammar is not None or "\0" in self.text:
+            return None
+        key = json.dumps([self.name, {key: value for key, value in self.data.items() if key in _OF_TURN}])
+        if key not in _READERS:
+            _READERS[key] = _reader(self.turn)
+        accepts = _READERS[key]
+        return None if accepts is None else accepts(self.text)
+
+
+_REQUESTED = (
+    "tools",
+    "more_tools",
+    "tool_choice",
+    "named_tool",
+    "parallel_tool_calls",
+    "response_schema",
+    "reasoning_format",
+)
+
+
+@cache
+def _request(data: str) -> Request:
+    fields = json.loads(data)
+    if fields.get("tools") is not None:
+        fields["tools"] = tuple(Tool(**tool) for tool in fields["tools"])
+    if "more_tools" in fields:
+        fields["tools"] = (*(REQUEST.tools or ()), *(Tool(**tool) for tool in fields.pop("more_tools")))
+    if "tool_choice" in fields:
+        fields["tool_choice"] = ToolChoice(fields["tool_choice"])
+    return replace(REQUEST, **fields)
+
+
+@cache
+def _changed(name: str, patch: str) -> Format:
+    return Format.from_dict(patched(FORMATS[name][0].to_dict(), json.loads(patch)))
+
+
+def patched(data: Any, patch: Any) -> Any:
+    """Return data with a merge patch in it."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(data) if isinstance(data, dict) else {}
+    for key, value in patch.items():
+        found.pop(key, None) if value is None else found.update({key: patched(found.get(key), value)})
+    return found
+
+
+_OF_TURN = ("with", *_REQUESTED, "prompt", "begun", "continued")
+_READERS: dict[str, Accepts | None] = {}
+
+
+def _reader(turn: Turn) -> Accepts | None:
+    """Return what reads the turn's grammar; None where it cannot be written, or the engine refuses it."""
+    try:
+        with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+            return lark_reader(turn.lark())
+    except (GrammarError, ValueError):
+        return None
+
+
+def rows(path: Path) -> list[Row]:
+    """Return the rows of a file."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [Row(name=path.stem, data=json.loads(line)) for line in lines if line]
+
+
+def written(events: Iterable[Event]) -> list[list[Any]]:
+    """Return events as a row has them."""
+    return list(_written(merged(list(events))))
+
+
+def _written(events: Iterable[Event]) -> Iterator[list[Any]]:
+    call = -1
+    for event in events:
+        match event:
+            case ContentText(text) | ReasoningText(text):
+                yield ["content" if isinstance(event, ContentText) else "reasoning", text]
+            case ToolCallStarted(index, id, name, known):
+                assert index == call + 1
+                call = index
+                numbered = [] if id == numbered_id(index, name) else [id]
+                yield ["call" if known else "unknown call", name, *numbered]
+            case ArgumentsText(index, text):
+                assert index == call
+                yield ["arguments", text]
+            case ToolCallFinished(index, status):
+                assert index == call
+                yield [status.value]
+            case Malformed(text, position, expected):
+                yield ["malformed", position, expected, *([text] if text else [])]
+            case MessageFinished():
+                pass
+
+
+def _dead(call: ToolCall) -> list[Any]:
+    assert call.status is not CallStatus.COMPLETE
+    return [
+        call.name,
+        call.arguments,
+        call.status.value,
+        *([call.id] if call.id else []),
+        *([] if call.known else ["unknown"]),
+    ]

@@ -1,0 +1,56 @@
+"""Rows of `tests/corpus/schemas.jsonl` ↔ what is read of a schema: its shape on one line (see `lines`), what is lost, and verdicts.
+
+A row has `why`, `schema`, and either `error` or `shape`; where they are not empty: `longest` (up to which length is counted), `lost`
+(`path keyword: reason`), `definitions` (shapes that refer to themselves), `accepts` and `rejects` (JSON values). A value that the
+schema refuses and the grammar lets pass is in neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from engines import converted_reader
+from lines import shape_line
+
+from unrender.dialects.gbnf import gbnf_of
+from unrender.dialects.lark import lark_of
+from unrender.errors import GrammarError
+from unrender.nodes import Grammar, JsonValue
+from unrender.schema.reader import read_schema
+from unrender.verify.engines import Accepts, lark_reader
+
+SCHEMAS = Path(__file__).parent / "corpus" / "schemas.jsonl"
+READ = ("error", "shape", "lost", "definitions")
+"""The fields of a row that say how its schema is read."""
+
+
+def schema_rows() -> list[dict[str, Any]]:
+    """Return all rows."""
+    return [json.loads(line) for line in SCHEMAS.read_text(encoding="utf-8").split("\n") if line]
+
+
+def expected(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row says of the reading."""
+    return {key: row[key] for key in READ if key in row}
+
+
+def read(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same of the schema as it is read now."""
+    try:
+        reading = read_schema(row["schema"], longest=row.get("longest"))
+    except GrammarError as error:
+        return {"error": str(error)}
+    lost = [f"{item.path} {item.keyword}: {item.reason}" for item in reading.unsupported]
+    definitions = {name: shape_line(shape) for name, shape in reading.definitions.items()}
+    found = {"shape": shape_line(reading.shape), "lost": lost, "definitions": definitions}
+    return {key: value for key, value in found.items() if value}
+
+
+def readers(schema: Any) -> Iterator[tuple[str, Accepts]]:
+    """Yield what decides on texts: each dialect, as an engine reads it."""
+    grammar = Grammar(JsonValue(schema))
+    yield "lark", lark_reader(lark_of(grammar))
+    yield "gbnf", converted_reader(gbnf_of(grammar))

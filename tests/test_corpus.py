@@ -1,0 +1,213 @@
+"""Behaviour as data: each row of `tests/corpus` holds, whatever is inside. One test for each property.
+
+A row that changes on purpose is written anew by `scripts/corpus.py`; the commit says why.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from judge.laws import judge
+from properties.invariants import accumulated, check, check_events, check_strict
+from recipes import ANALYSIS, derived, rows_of
+from rows import ANSWERS, FORMATS, Row, rows
+from schema_rows import expected, read, readers, schema_rows
+from splitting import pieces
+
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import CallRelease, Policy
+from unrender.messages.wire import CallStatus
+from unrender.parser.completions import deltas
+from unrender.schema.admission import admits
+from unrender.schema.reader import read_schema
+from unrender.testing.chunks import random_pieces
+
+FILES = sorted(ANSWERS.glob("*.jsonl"))
+STEPS = 12
+"""Instructions for a character, at most."""
+WRITTEN = Policy(calls=CallRelease.WRITTEN)
+FEW = 60
+"""Instructions that an answer takes however short it is."""
+
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+def readable(path: Path) -> list[Row]:
+    """Return the rows that no strict parser refuses."""
+    return [row for row in rows(path) if "raises" not in row.data]
+
+
+def cuts(row: Row) -> list[int]:
+    """Return three places in the text, the same in each run."""
+    return sorted(Random(row.text).choices(range(len(row.text) + 1), k=3))
+
+
+def test_every_row_has_its_place() -> None:
+    """A file is named after its format; a row says why it is there, and no other is the same."""
+    every = [row for path in FILES for row in rows(path)]
+    kept = [json.dumps([row.name, {key: row.data[key] for key in row.data if key != "why"}]) for row in every]
+
+    assert {path.stem for path in FILES} <= set(FORMATS)
+    assert [row for row in every if not row.data["why"].strip()] == []
+    assert len(set(kept)) == len(kept)
+
+
+@each_file
+def test_a_text_is_read_as_the_row_says(path: Path) -> None:
+    """Events, dead calls and spans, or where a strict parser stops."""
+    for row in rows(path):
+        assert row.read([row.text]) == row.expected(), row
+
+
+@each_file
+def test_chunks_change_nothing(path: Path) -> None:
+    """Single characters, pieces, and random ones come to the same."""
+    for row in rows(path):
+        for chunks in (pieces(row.text, 1), pieces(row.text, 4), random_pieces(row.text, 9, 1), ["", row.text, ""]):
+            assert row.read(chunks) == row.expected(), row
+
+
+@each_file
+def test_a_copy_goes_on(path: Path) -> None:
+    """A copy reads on as its original would have, which reads something else meanwhile."""
+    for row in readable(path):
+        for cut in cuts(row):
+            parser = row.parser()
+            before = parser.feed(row.text[:cut])
+            copy = parser.copy()
+            if not row.data.get("strict"):
+                parser.feed("<" + row.text)
+            assert row.read_on(copy, before, [row.text[cut:]]) == row.expected(), (row, cut)
+
+
+@each_file
+def test_a_restored_parser_goes_on(path: Path) -> None:
+    """A parser that was saved as JSON and restored reads on as the first would have."""
+    for row in readable(path):
+        for cut in cuts(row)[:2]:
+            parser = row.parser()
+            before = parser.feed(row.text[:cut])
+            restored = row.restored(json.loads(json.dumps(parser.state())))
+            assert row.read_on(restored, before, [row.text[cut:]]) == row.expected(), (row, cut)
+
+
+@each_file
+def test_deltas_add_up_to_the_message(path: Path) -> None:
+    """Events come in order, and what is streamed is the whole answer."""
+    for row in readable(path):
+        parser = row.parser()
+        events = [event for chunk in pieces(row.text, 3) for event in parser.feed(chunk)]
+        events += parser.finish(row.data.get("finish"))
+        check_events(events, parser.message)
+        assert accumulated(deltas(events)) == parser.message.to_openai(), row
+
+
+@each_file
+def test_a_strict_parser_stops_or_reads_the_same(path: Path) -> None:
+    """It stops at the same place in any chunks; what it does not refuse, it reads as others do."""
+    for row in readable(path):
+        if row.usual and not row.turn.begun:
+            check_strict(lambda row=row: row.turn.parser(strict=True, ids=numbered_id), row.text)  # type: ignore[misc]
+
+
+@each_file
+def test_calls_given_as_they_are_written_are_the_same_calls(path: Path) -> None:
+    """A policy that gives calls at once gives the complete ones as the other does, at any chunks."""
+    for row in readable(path):
+        if row.usual:
+            message = check(lambda row=row: row.turn.parser(policy=WRITTEN, ids=numbered_id), row.text)  # type: ignore[misc]
+            complete = [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+            given = [(call.name, call.arguments) for call in row.turn.parse(row.text, ids=numbered_id).tool_calls]
+            assert [(call.name, call.arguments) for call in complete] == given, row
+
+
+@each_file
+def test_the_judge_finds_nothing_lost(path: Path) -> None:
+    """Spans cover the text and say what became of it; each way of feeding comes to the same."""
+    for row in rows(path):
+        if row.usual and row.turn.grammar is None and not row.turn.begun:
+            judge(row.turn, row.text, 1)
+
+
+@each_file
+def test_spans_are_final_as_they_are_given(path: Path) -> None:
+    """No span that was given changes later but for the last, which may grow."""
+    for row in readable(path):
+        parser, seen = row.parser(), []
+        for piece in pieces(row.text, 5):
+            parser.feed(piece)
+            seen.append([(span.role, span.start) for span in parser.spans])
+        for earlier, later in pairwise(seen):
+            assert later[: len(earlier)] == earlier, row
+
+
+@each_file
+def test_work_is_linear(path: Path) -> None:
+    """Instructions are bounded by the length of the text, at any chunks."""
+    for row in readable(path):
+        for size in (1, 7, len(row.text) or 1):
+            parser = row.parser()
+            for piece in pieces(row.text, size):
+                parser.feed(piece)
+            parser.finish()
+            assert parser.steps <= STEPS * len(row.text + row.turn.begun) + FEW, (row, size)
+
+
+@pytest.mark.engine
+@each_file
+def test_the_grammar_allows_what_the_row_says(path: Path) -> None:
+    """The turn's grammar, as the engine reads it, accepts the text or does not."""
+    for row in rows(path):
+        if "written" in row.data:
+            assert row.allowed() is row.data["written"], row
+
+
+SLICES = 12
+each_slice = pytest.mark.parametrize("at", range(SLICES))
+
+
+@each_slice
+def test_a_schema_is_read_as_the_row_says(at: int) -> None:
+    """Its shape and what is lost of it, or the error that names the place."""
+    for row in schema_rows()[at::SLICES]:
+        assert read(row) == expected(row), row["why"]
+
+
+@each_slice
+def test_what_is_generated_is_admitted(at: int) -> None:
+    """What types arguments agrees with what generates them."""
+    for row in schema_rows()[at::SLICES]:
+        for value in row.get("accepts", ()):
+            reading = read_schema(row["schema"])
+            assert admits(reading.shape, value, reading.definitions), (row["why"], value)
+
+
+@pytest.mark.engine
+@each_slice
+def test_every_dialect_accepts_what_the_row_says(at: int) -> None:
+    """The engine that reads a dialect takes the accepted values, and refuses the others."""
+    for row in schema_rows()[at::SLICES]:
+        for dialect, accepts in readers(row["schema"]) if {"accepts", "rejects"} & set(row) else ():
+            found = {
+                field: [value for value in row.get(field, ()) if accepts(_text(value))]
+                for field in ("accepts", "rejects")
+            }
+            assert found == {"accepts": row.get("accepts", []), "rejects": []}, (dialect, row)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+TEMPLATES = rows_of(ANALYSIS)
+
+
+@pytest.mark.parametrize("row", TEMPLATES, ids=lambda row: row["frame"])
+def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
+    """The format that is derived from a template made of these parts."""
+    assert derived(row) == row["format"]
