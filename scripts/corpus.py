@@ -100,8 +100,13 @@ def write(name: str, data: Iterable[Mapping[str, Any]]) -> None:
 def _line(data: Mapping[str, Any], order: Iterable[str]) -> str:
     """Return a row as a line, the fields that a reader wants first in this order."""
     ordered = {key: data[key] for key in dict.fromkeys((*order, *data)) if key in data}
+    text = json.dumps(ordered, ensure_ascii=False)
     # Half of a character, as a token may bring it, cannot be written but as an escape.
-    return json.dumps(ordered, ensure_ascii="\\ud8" in json.dumps(ordered)) + "\n"
+    return f"{text if _is_whole(text) else json.dumps(ordered)}\n"
+
+
+def _is_whole(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 if __name__ == "__main__":

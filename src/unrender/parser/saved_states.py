@@ -12,9 +12,9 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from typing import Any, Self, TypeVar
 
+from unrender.cache import kept
 from unrender.errors import StateError
 from unrender.format import Format
 from unrender.machine.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
@@ -117,7 +117,7 @@ def identity(format: Format, request: Request, grammar: Grammar | None) -> str:
     return _digest(text if grammar is None else text + repr(grammar))
 
 
-@lru_cache(maxsize=64)
+@kept(16_000)
 def _format_json(format: Format) -> str:
     return format.to_json(indent=None)
 

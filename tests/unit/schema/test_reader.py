@@ -131,7 +131,7 @@ def test_so_many_subschemas_hold_for_one_value(count, line, losses):
 def test_what_is_too_deep_may_be_anything():
     """48 levels are read."""
     schema: Any = {"type": "string"}
-    for _ in range(48):
+    for _ in range(49):
         schema = {"minItems": 1, "items": schema}
     reading = read_schema(schema)
     shape = reading.shape
@@ -145,19 +145,19 @@ def test_what_is_too_deep_may_be_anything():
 def test_one_level_more_may_be_anything():
     """The place that is too deep is named."""
     schema: Any = {"minLength": 1}
-    for _ in range(48):
+    for _ in range(49):
         schema = {"minItems": 1, "items": schema}
     reading = read_schema(schema)
 
     assert [(item.path, item.reason) for item in reading.unsupported] == [
-        ("#" + "/items" * 48, "it is nested deeper than 48 levels")
+        ("#" + "/items" * 49, "it is nested deeper than 48 levels")
     ]
 
 
 @pytest.mark.parametrize(("steps", "losses"), [(4, []), (3, ["the whole schema unfolds into more than 3 parts"])])
 def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
     """Each place that is read counts, scalars too; beyond the budget it may be anything."""
-    monkeypatch.setattr(json_schema, "MAX_STEPS", steps)
+    monkeypatch.setattr("unrender.schema.reader.MAX_CONJUNCTS_READ", steps)
     properties = {"a": {"type": "string"}, "b": {"minLength": 1}, "c": {"minLength": 2}}
     schema = {"type": "object", "properties": properties, "title": f"{steps} steps"}
 
@@ -166,7 +166,7 @@ def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
 
 def test_listed_values_are_counted(monkeypatch):
     """Ten values cost as much as reading one place."""
-    monkeypatch.setattr(json_schema, "MAX_STEPS", 14)
+    monkeypatch.setattr("unrender.schema.reader.MAX_CONJUNCTS_READ", 14)
     few, many = ({"properties": {"a": {"enum": list(range(n))}, "b": {"minLength": 1}}} for n in (109, 111))
 
     assert read_schema(few).unsupported == ()
