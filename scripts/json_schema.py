@@ -34,9 +34,8 @@ from unrender.grammar.expansion import Values, expand
 from unrender.grammar.spelling import schema_grammar
 from unrender.nodes import Grammar, JsonValue
 from unrender.schema.admission import admits
-from unrender.schema.keywords import TYPE_OF
-from unrender.schema.reader import Unsupported, read_schema
-from unrender.schema.references import bundled
+from unrender.schema.places import bundled
+from unrender.schema.reader import TYPE_OF, Unsupported, read_schema
 from unrender.schema.writer import Unwritable, write_schema
 from unrender.verify.engines import Accepts, lark_reader
 

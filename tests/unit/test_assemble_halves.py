@@ -14,8 +14,7 @@ from unrender.format import (
     ReasoningMode,
     TurnTexts,
 )
-from unrender.grammar.answer import Block, Dropped, EndOfTurn, JsonAnswer, Wrapper
-from unrender.grammar.assemble import answer_grammar
+from unrender.grammar.assemble import Block, Dropped, EndOfTurn, JsonAnswer, Wrapper, answer_grammar
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import (
     Call,

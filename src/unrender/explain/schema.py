@@ -16,8 +16,7 @@ from unrender.errors import GrammarError
 from unrender.limits import MAX_COMPLAINT_DEPTH, MAX_COMPLAINTS
 from unrender.messages.wire import Tool
 from unrender.schema import shapes
-from unrender.schema.admission import Definitions, admits, admits_text
-from unrender.schema.kinds import kind_of, kinds_of, options_of
+from unrender.schema.admission import Definitions, admits, admits_text, kind_of, kinds_of, options_of
 from unrender.schema.reader import read_schema
 from unrender.schema.shapes import Object, Shape
 

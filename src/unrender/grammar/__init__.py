@@ -1,4 +1,9 @@
-"""Grammars of answers: combinators to write one by hand, and the nodes that the rest of the package uses.
+"""Grammars of answers: both halves of one answer's grammar, and combinators to write a grammar by hand.
+
+In comes a Format and a Request; out come the half that a parser reads and the half that a model writes (`assemble`,
+which to open first). `expansion` turns the written half into plain nodes for the dialects: `call_rules` writes a call
+for each tool, and `spelling` writes a value by its schema. The rule never to break: whatever is written is read as it
+was meant. Public are the combinators and `bundled`.
 
 >>> from unrender.grammar import Grammar, content, until
 >>> Grammar(content(until("<end>"))).root
@@ -38,7 +43,7 @@ from unrender.grammar.combinators import (
 )
 from unrender.grammar.conformance import conforms, unsupported_keywords
 from unrender.nodes import Grammar, Node, Role
-from unrender.schema.references import bundled
+from unrender.schema.places import bundled
 
 __all__ = [
     "Grammar",

@@ -1,7 +1,8 @@
-"""Builds the grammar of one turn from a Format and a Request.
+"""Builds the grammar of one turn from a Format and a Request, in two halves.
 
-It has two halves: what may be generated, exactly as the template writes it, and what is read, in any order and with other
-spellings and call syntaxes. `tests/conformance/test_one_grammar.py` binds them: what is generated is read as it was meant.
+The writing half, of nodes, is what a model may generate, exactly as the template writes it. The reading half, of typed
+parts, is wider: parts in any order, other spellings, other call syntaxes. Both are made from the same Format. No type
+guarantees that whatever is written is read as it was meant; a test does, `tests/conformance/test_one_grammar.py`.
 """
 
 from __future__ import annotations
@@ -21,21 +22,88 @@ from unrender.format import (
     ToolMode,
     TurnTexts,
 )
-from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, NoCalls, Part, Wrapper
 from unrender.messages.wire import Request, Tool, ToolChoice
-from unrender.nodes import (
-    Calls,
-    Choice,
-    Grammar,
-    JsonValue,
-    Literal,
-    Node,
-    Optional,
-    Role,
-    Sequence,
-    Tag,
-    Until,
-)
+from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Optional, Role, Sequence, Tag, Until
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfTurn:
+    """A text that ends a turn; white space after it is taken as well."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A marker between parts that has no meaning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapper:
+    """Markers around content, "" where there is none.
+
+    Each has all its spellings, the format's own first.
+    """
+
+    opens: tuple[str, ...]
+    closes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Reasoning between markers; `("",)` when no marker opens it.
+
+    Each marker has all its spellings, the format's own first.
+    """
+
+    opens: tuple[str, ...]
+    closes: tuple[str, ...]
+    joint: str
+    """The most layout after the closing marker; white space beyond it is text."""
+    holds_calls: bool = False
+    """Calls are written inside; elsewhere they are only tolerated there."""
+    declared: bool = True
+    """The format has this reasoning; other well-known reasoning is read only at the start of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonAnswer:
+    """Content that is JSON, possibly in a Markdown fence."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoCalls:
+    """A call syntax in a turn without calls: a block of special tokens that is empty says nothing; all else is text."""
+
+    syntax: CallSyntax
+
+
+Part = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls | NoCalls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The reading half: free text with any number of parts in it, in any order."""
+
+    parts: tuple[Part, ...]
+    """Where two begin with the same marker, the first counts."""
+    lead: str = ""
+    """Layout that may be before everything."""
+    trail: str = ""
+    """Layout that may be after everything."""
+    cleans: bool = False
+    """Text that begins a call and breaks off is kept apart from the free text."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGrammar:
+    """Both halves of the grammar of one answer."""
+
+    reads: Answer
+    writes: Grammar
+
 
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
@@ -64,7 +132,9 @@ def _parts(format: Format, request: Request, calls: list[Calls], known: Collecti
     """Yield what is in the free text of an answer."""
     if format.reasoning.end:
         yield _thought(format, format.reasoning)
-    yield from (_wrapper(format, wrapper) for wrapper in format.wrappers if (wrapper.start + wrapper.end).strip())
+    for wrapper in format.wrappers:
+        if (wrapper.start + wrapper.end).strip():
+            yield Wrapper(opens=_ways(format, wrapper.start), closes=_ways(format, wrapper.end))
     yield from calls if request.calls_allowed else _no_calls(format)
     yield from map(EndOfTurn, _ends(format))
     yield from map(Dropped, _dropped(format))
@@ -94,10 +164,6 @@ def _thought(format: Format, markers: Reasoning) -> Block:
     )
 
 
-def _wrapper(format: Format, wrapper: Content) -> Wrapper:
-    return Wrapper(opens=_ways(format, wrapper.start), closes=_ways(format, wrapper.end))
-
-
 def _ways(format: Format, marker: str) -> tuple[str, ...]:
     """Return a marker in all its spellings; "" when there is none."""
     return tuple(_spellings(format, marker)) or ("",)
@@ -117,7 +183,7 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
 
 
 def _openers(format: Format) -> Iterator[str]:
-    """Yield the markers with which the format's own parts begin, or that say nothing: none of them can begin anything else."""
+    """Yield every marker that is already taken: openers of the format's parts, and markers that are dropped."""
     yield format.reasoning.start.strip()
     yield from (text.strip() for text in _dropped(format))
     texts = [wrapper.start for wrapper in format.wrappers]
@@ -161,6 +227,7 @@ def names_matter(format: Format) -> bool:
 
 
 def _on_lines(turn: TurnTexts, syntax: CallSyntax) -> bool:
+    # `weather\n{"city": "Paris"}`: nothing but a line with the name of a tool shows that a call begins.
     unmarked = syntax.mode is not ToolMode.NONE and not entry_literals(syntax) and not syntax.arguments.entry
     return unmarked and "\n" in _layout(turn.content_to_tools)
 
@@ -203,6 +270,7 @@ def _spellings(format: Format, marker: str) -> list[str]:
 
 def ending(format: Format) -> Node:
     """Return the layout that a model writes between a closing marker and the token that ends the turn, or its end."""
+    # Before the end "\n<end>" the model writes "\n", or nothing where the engine strips both.
     trail = _trail(format)
     ways = tuple(Literal(trail[at:]) for at in range(len(trail) + 1))
     return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if trail else Literal("")
@@ -243,7 +311,8 @@ class _Generation:
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, self.free_text())
         start, end = _opening(self.format), markers.end
-        # What is written for no reasoning, alone or with the joint after it; the prompt may have written it already.
+        # What is written for no reasoning, `<think></think>` for example, alone or with the joint after it; the prompt
+        # may have written it already.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
         # After an end like a word only white space shows that it is one.
         joints = [
@@ -347,6 +416,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
     parts = syntax.function
     before = "" if isinstance(parts[0], Slot) else parts[0]
     chain = [syntax.section_start, syntax.call_start, before]
+    # `<tool_call>` alone is a sign. `[` is not, since prose may hold it: `[weather` with the tool's name is.
     names = [tool.name for tool in calls.tools or ()] if parts[1 if before else 0] is Slot.NAME else []
     if not any(literal.strip() for literal in chain):
         after_name = "" if isinstance(parts[1], Slot) else parts[1]

@@ -1,24 +1,104 @@
-"""Writes one tool call as nodes: the function's skeleton, with arguments in the orders that templates write.
+"""Writes one tool call as nodes: the function's skeleton, and its arguments, each with its name and its value.
 
-Rules: arguments are in the order in which the schema declares them, or sorted by name: templates write the caller's order
-or sort it.
+Rules: arguments are in the order in which the schema declares them, or sorted by name: templates write the caller's
+order or sort it. Raw text is generated up to the value's end marker and never contains it, with or without the layout
+before the marker, since the parser ends the value at either. What a codec cannot say of a schema is reported, and the
+value is wider.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import assert_never
 
-from unrender.format import Arguments, Containers, Slot
-from unrender.grammar.argument_rules import ArgumentWriter, CallContext
-from unrender.grammar.call_shapes import ANY_OBJECT, after_arguments, may_be_empty
-from unrender.grammar.spelling import EMPTY, Entry, Extra, chain
-from unrender.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Role, Sequence, Tag
+from unrender.format import Arguments, Codec, Containers, Slot, Typing
+from unrender.grammar.spelling import EMPTY, Entry, Extra, Speller, chain
+from unrender.limits import MOST_EXCLUDED_NAMES
+from unrender.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag, Until
 from unrender.nodes.patterns import choice
-from unrender.nodes.texts import WORDS, all_but
+from unrender.nodes.texts import WORDS, all_but, cannot_contain
 from unrender.schema import shapes
+from unrender.schema.admission import kinds_of
 from unrender.schema.reader import Reading
-from unrender.schema.shapes import Object, Property, alternatives, union
+from unrender.schema.shapes import Object, Property, Shape, Text, alternatives, union
+from unrender.values.notations import JSON_LEXICON, PYTHON_BESIDE_JSON, Lexicon, Notation, notation_of
+
+ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
+
+
+def items_of(value: object) -> list[object]:
+    """Return the items of a list; none for any other value."""
+    return value if isinstance(value, list) else []
+
+
+def may_be_empty(shape: Object) -> bool:
+    """Return whether an empty object has this shape."""
+    return shape.minimum == 0 and not any(item.required for item in shape.properties)
+
+
+_BY_TYPE: dict[str, Shape] = {
+    "string": Text(),
+    "number": shapes.Number(),
+    "boolean": shapes.Boolean(),
+    "null": shapes.Null(),
+    "array": shapes.Array(),
+    "object": ANY_OBJECT,
+}
+
+
+def type_names(shape: Shape, definitions: Mapping[str, Shape]) -> list[str]:
+    """Return the types that a shape may have, by their names in formats: an integer is a number."""
+    kinds = {"number" if kind == "integer" else kind for kind in kinds_of(shape, definitions)}
+    return [kind for kind in _BY_TYPE if kind in kinds]
+
+
+def of_type(shape: Shape, kind: str) -> Shape:
+    """Return the shape of all values of the type `kind` if `shape` allows any value; otherwise return `shape`."""
+    return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
+
+
+def after_arguments(call: Call) -> tuple[str, ...]:
+    """Return the texts that may follow the last argument of a call, without white space around them."""
+    function = call.function
+    at = function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in function else len(function)
+    part = function[at] if at < len(function) else ""
+    inside = (call.arguments.end, "" if isinstance(part, Slot) else part)
+    # `f(a=1)` ends at `)`, in the skeleton itself; arguments that nothing closes end where the call does.
+    texts = inside if any(map(str.strip, inside)) else call.followed_by
+    return tuple(text.strip() for text in texts if text.strip())
+
+
+def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
+    """Return the texts with which another argument may begin.
+
+    They include its name when all names are known from `objects`.
+    """
+    between = arguments.between if arguments.open_ended else arguments.separator
+    apart = between.strip() or between
+    objects = list(objects)
+    names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
+    known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
+    if not known or not 0 < len(names) <= MOST_EXCLUDED_NAMES:
+        return (apart,) if apart else ()
+    # After the value of `<a>1<b>2` comes `<b>`; the bare `<` could as well be a part of raw text.
+    after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
+    return tuple(f"{apart}{name}{'' if isinstance(after, Slot) else after}" for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """What is needed to write a call as nodes.
+
+    It has the rules to add to, the way a JSON value is written, and a function to report losses.
+    """
+
+    rules: Rules
+    json: Callable[[Reading, str], Node]
+    report: Callable[[str, str, str], None]
+    """Path, keyword, reason."""
+
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _LETTERS_AND_DIGITS = (("0", "9"), ("A", "Z"), ("a", "z"))
@@ -27,33 +107,63 @@ _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9
 
 def call_node(call: Call, name: str, parameters: Reading, context: CallContext) -> Node:
     """Return the node of a call to the function `name`, whose arguments obey `parameters`."""
-    argument = ArgumentWriter(call.arguments, name, parameters, context, after_arguments(call))
-    length = call.id_length
-    id = Chars(_LETTERS_AND_DIGITS, minimum=length, maximum=length) if length else _ID
-    writer = _CallWriter(call.arguments, context, argument, id)
+    writer = _CallWriter(call, name, parameters, context)
     return Sequence(tuple(writer.part(part) for part in call.function))
 
 
 @dataclass(slots=True)
 class _CallWriter:
-    arguments: Arguments
+    """Writes calls to `tool`: the skeleton, then all arguments, then one argument, and at last one value."""
+
+    call: Call
+    tool: str
+    parameters: Reading
     context: CallContext
-    argument: ArgumentWriter
-    id: Node
+    recursive: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The rules of the tags that refer to themselves, by tag and shape."""
 
     @property
-    def is_json_object(self) -> bool:
-        bare = not (self.arguments.start or self.arguments.end)
-        return self.argument.codec.containers is Containers.JSON and not self.arguments.entry and bare
+    def arguments(self) -> Arguments:
+        return self.call.arguments
+
+    @property
+    def codec(self) -> Codec:
+        return self.arguments.codec
+
+    @property
+    def notation(self) -> Notation:
+        return notation_of(self.codec)
+
+    @property
+    def hint(self) -> str:
+        return f"args-{self.tool}"
+
+    @property
+    def objects(self) -> list[Object]:
+        """The shapes of all arguments together, those of objects only."""
+        options = alternatives(self.resolved(self.parameters.shape))
+        return [shape for shape in options if isinstance(shape, Object)]
+
+    def resolved(self, shape: Shape) -> Shape:
+        if isinstance(shape, shapes.Reference):
+            return self.parameters.definitions[shape.name]
+        if isinstance(shape, shapes.Union):
+            return union([self.resolved(option) for option in shape.options])
+        return shape
+
+    def json(self, shape: Shape, hint: str) -> Node:
+        return self.context.json(replace(self.parameters, shape=shape, unsupported=()), hint)
 
     def part(self, part: str | Slot) -> Node:
         match part:
             case Slot.NAME:
-                return Tag(Role.NAME, Literal(self.argument.tool))
+                return Tag(Role.NAME, Literal(self.tool))
             case Slot.ARGUMENTS:
                 return Tag(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:
-                return Tag(Role.ID, self.id)
+                length = self.call.id_length
+                exact = Chars(_LETTERS_AND_DIGITS, minimum=length, maximum=length)
+                return Tag(Role.ID, exact if length else _ID)
             case Slot.INDEX:
                 return _COUNTER
             case Slot():
@@ -62,10 +172,13 @@ class _CallWriter:
 
     def all_arguments(self) -> Node:
         """Return the node of all arguments together."""
-        objects = self.argument.objects or [ANY_OBJECT]
+        objects = self.objects or [ANY_OBJECT]
         written = self.entries if self.arguments.entry else self.json_object
         options = [node for shape in objects for node in written(shape)]
-        empty = None if self.is_json_object and self.arguments.when_empty == "{}" else self.arguments.when_empty
+        empty = self.arguments.when_empty
+        bare = not (self.arguments.start or self.arguments.entry or self.arguments.end)
+        if bare and self.codec.containers is Containers.JSON and empty == "{}":
+            empty = None  # An object without properties is written like that anyway.
         if empty is not None and any(map(may_be_empty, objects)):
             options.append(Literal(empty))
         return choice(list(dict.fromkeys(options)))
@@ -74,8 +187,8 @@ class _CallWriter:
 
     def json_object(self, shape: Object) -> Iterator[Node]:
         """Yield the one value that all arguments are, with what is around it."""
-        argument, start, end = self.argument, self.arguments.start, self.arguments.end
-        node = argument.container(shape, argument.hint)
+        start, end = self.arguments.start, self.arguments.end
+        node = self.container(shape, self.hint)
         yield Sequence((Literal(start), node, Literal(end))) if start + end else node
 
     # One entry for each argument.
@@ -83,15 +196,16 @@ class _CallWriter:
     def entries(self, shape: Object) -> Iterator[Node]:
         """Yield the arguments in the order of the schema and, where that differs, sorted."""
         written = [found for item in shape.properties for found in self.written_property(item)]
-        hint = self.argument.hint
-        bodies = {item.name: self.argument.entry(item.name, item.shape, f"{hint}-{item.name}") for item in written}
+        hint = self.hint
+        bodies = {item.name: self.entry(item.name, item.shape, f"{hint}-{item.name}") for item in written}
         nodes = {name: self.rule(name, body) for name, body in bodies.items()}
         properties = tuple(written)
+        # Both orders share the rules of the entries; where they are equal, there is one.
         orders = dict.fromkeys((properties, tuple(sorted(properties, key=lambda item: item.name))))
         extra = self.extra(shape)
         for order in orders:
             items = [Entry(nodes[item.name], item.required) for item in order]
-            body = chain(items, extra, Literal(self.arguments.separator), self.context.rules, self.argument.hint)
+            body = chain(items, extra, Literal(self.arguments.separator), self.context.rules, self.hint)
             optional = not any(item.required for item in order) and not (extra and extra.minimum)
             yield from self.enclosed(body, optional)
 
@@ -105,16 +219,17 @@ class _CallWriter:
 
     def written_property(self, item: Property) -> Iterator[Property]:
         """Yield the property as it is written: where null is left out, null is an absent argument."""
-        if not self.argument.codec.omits_null:
+        if not self.codec.omits_null:
             yield item
             return
+        # `{"anyOf": [text, null]}`, required: null is written by leaving it out, so the argument is optional.
         options = list(alternatives(item.shape))
         kept = [option for option in options if option not in (shapes.Null(), shapes.Constant("null"))]
         if kept:
             yield Property(item.name, union(kept), item.required and len(kept) == len(options))
 
     def rule(self, name: str, node: Node) -> Ref:
-        return self.context.rules.add(f"{self.argument.hint}-{name}", node)
+        return self.context.rules.add(f"{self.hint}-{name}", node)
 
     def extra(self, shape: Object) -> Extra | None:
         """Return arguments that the schema does not name; None where their names cannot be written."""
@@ -127,5 +242,155 @@ class _CallWriter:
             return None
         key = all_but({"", *(item.name for item in shape.properties)}, WORDS)
         value = union([value for _, value in shape.extra])
-        node = self.argument.entry(key, value, f"{self.argument.hint}-extra")
+        node = self.entry(key, value, f"{self.hint}-extra")
         return Extra(self.rule("extra", node), shape.minimum, shape.maximum)
+
+    # One argument.
+
+    def entry(self, key: str | Node, shape: Shape, hint: str) -> Node:
+        """Return the nodes of one argument.
+
+        When a word states its type, there is an option for each type that it may have.
+        """
+        if Slot.TYPE not in self.arguments.entry or self.codec.typed_by is not Typing.ATTRIBUTE:
+            return self.typed_entry(key, shape, "", hint)
+        by_word: dict[str, list[Shape]] = {}
+        words = dict(self.codec.types)
+        for option in alternatives(self.resolved(shape)):
+            for kind in type_names(option, self.parameters.definitions):
+                by_word.setdefault(words.get(kind, kind), []).append(of_type(option, kind))
+        options = [self.typed_entry(key, union(found), word, hint) for word, found in by_word.items()]
+        return choice(options)
+
+    def typed_entry(self, key: str | Node, shape: Shape, word: str, hint: str) -> Node:
+        parts: list[Node] = []
+        for at, part in enumerate(self.arguments.entry):
+            match part:
+                case Slot.KEY:
+                    parts.append(Literal(key) if isinstance(key, str) else key)
+                case Slot.TYPE:
+                    parts.append(Literal(word))
+                case Slot.VALUE:
+                    parts.append(Tag(Role.ARGUMENT, self.value(shape, self.stops(at), hint)))
+                case str():
+                    parts.append(Literal(part))
+        return Sequence(tuple(parts))
+
+    def stops(self, at: int) -> tuple[str, ...]:
+        """Return the texts that end the value at part `at` of the entry."""
+        entry = self.arguments.entry
+        after = entry[at + 1] if at + 1 < len(entry) else ""
+        if isinstance(after, Slot) or not after.strip():
+            return tuple(dict.fromkeys((*next_arguments(self.arguments, self.objects), *after_arguments(self.call))))
+        return tuple(dict.fromkeys((after, after.strip())))
+
+    # One value.
+
+    def value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
+        """Return the nodes of a value that one of `stops` follows."""
+        options: list[Node] = []
+        for option in alternatives(self.resolved(shape)):
+            node = self.one_value(option, stops, hint)
+            # Any text up to the stop includes the other options: `12` and `null` are texts as well.
+            if isinstance(node, Until):
+                return node
+            options.append(node)
+        return choice(list(dict.fromkeys(options)))
+
+    def one_value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
+        raw = self.notation.unquoted
+        match shape:
+            case shapes.Anything() if raw or self.codec.containers is Containers.XML:
+                return Until(stops)
+            case shapes.Constant(text) if raw and text.startswith('"'):
+                return self.raw_constant(self.notation.write(json.loads(text)), stops, hint)
+            case Text() if raw:
+                return self.raw_text(shape, stops, hint)
+            case shapes.Array() | shapes.Object() | shapes.Anything():
+                return self.container(shape, hint)
+            case shapes.Constant(text) if text[0] in "[{":
+                return self.container(shape, hint)
+        return self.speller(self.notation.scalars, hint).spell(shape, hint)
+
+    def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
+        if any(stop in written for stop in stops):
+            self.context.report(self.path(hint), "enum", f"the value {written!r:.60} contains the marker that ends it")
+            return Until(stops)
+        return Literal(written)
+
+    def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
+        """Return the nodes of raw text.
+
+        The schema's keywords are enforced only if no text could contain a stop; otherwise they are reported as lost.
+        """
+        if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
+            return shape.pattern
+        lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
+        for keyword, value in lost.items():
+            if value:
+                self.context.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
+        return Until(stops)
+
+    def path(self, hint: str) -> str:
+        name = hint.removeprefix(self.hint).strip("-")
+        return f"#/properties/{name}" if name else "#"
+
+    def container(self, shape: Shape, hint: str) -> Node:
+        match self.codec.containers:
+            case Containers.JSON:
+                return self.json(shape, hint)
+            case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
+                # Templates that write lists with `str()` may still write objects with `tojson`.
+                return choice(
+                    [self.speller(found, hint).spell(shape, hint) for found in (PYTHON_BESIDE_JSON, JSON_LEXICON)]
+                )
+            case Containers.PYTHON | Containers.BARE:
+                return self.speller(self.notation.inside, hint).spell(shape, hint)
+            case Containers.XML:
+                return self.tags(shape, hint)
+            case _:
+                assert_never(self.codec.containers)
+
+    def speller(self, lexicon: Lexicon, hint: str) -> Speller:
+        def report(keyword: str, reason: str) -> None:
+            self.context.report(self.path(hint), keyword, reason)
+
+        return Speller(lexicon, self.context.rules, self.parameters.definitions, self.hint, report)
+
+    # Nested tags.
+
+    def tags(self, shape: Shape, hint: str) -> Node:
+        """Return a list or an object as tags in the style of the arguments."""
+        match shape:
+            case Object():
+                if shape.extra:
+                    self.context.report(
+                        self.path(hint), "additionalProperties", "tags are named twice, and may be anything"
+                    )
+                items = [Entry(self.tag(item.name, item.shape, hint), item.required) for item in shape.properties]
+                body = chain(items, None, EMPTY, self.context.rules, hint)
+                return EMPTY if body is None else body if any(item.required for item in items) else Optional(body)
+            case shapes.Array():
+                first = [self.tag(self.codec.item_tag, item, hint) for item in shape.prefix]
+                if isinstance(shape.items, shapes.Nothing):
+                    return Sequence(tuple(first))
+                least = max(shape.minimum - len(first), 0)
+                most = None if shape.maximum is None else shape.maximum - len(first)
+                return Sequence((*first, Repeat(self.tag(self.codec.item_tag, shape.items, hint), least, most)))
+        assert isinstance(shape, shapes.Constant)
+        return self.constant_tags(json.loads(shape.json), hint)
+
+    def tag(self, name: str, shape: Shape, hint: str) -> Ref:
+        """Return one tag. The tag of a recursive shape is a rule that refers to itself."""
+        inner = f"{hint}-{name}"
+        if not isinstance(shape, shapes.Reference):
+            return self.context.rules.add(inner, self.entry(name, shape, inner))
+        key = (name, shape.name)
+        if key not in self.recursive:
+            self.recursive[key] = self.context.rules.reserve(inner)
+            self.context.rules.define(self.recursive[key], self.entry(name, shape, inner))
+        return Ref(self.recursive[key])
+
+    def constant_tags(self, value: object, hint: str) -> Node:
+        pairs = value.items() if isinstance(value, dict) else ((self.codec.item_tag, item) for item in items_of(value))
+        return Sequence(tuple(self.tag(name, shapes.Constant(json.dumps(item)), hint) for name, item in pairs))

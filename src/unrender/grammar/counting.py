@@ -13,9 +13,8 @@ from enum import StrEnum
 
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.grammar.rules import Rules
 from unrender.limits import MOST_ROUNDS
-from unrender.nodes import Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag
+from unrender.nodes import Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 
 EMPTY = Literal("")
 NEVER = Choice(())

@@ -13,13 +13,11 @@ from enum import StrEnum
 
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.grammar.argument_rules import CallContext
-from unrender.grammar.call_rules import call_node
-from unrender.grammar.rules import Rules
+from unrender.grammar.call_rules import CallContext, call_node
 from unrender.grammar.spelling import Speller
 from unrender.limits import MAX_REPEATS
 from unrender.messages.wire import JsonSchema, Tool
-from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
+from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Rules, Sequence
 from unrender.schema import shapes
 from unrender.schema.reader import Reading, Unsupported, read_schema
 from unrender.schema.weights import STANDARD, Budget, Weight, within
@@ -162,7 +160,7 @@ class _Expander:
         except GrammarError as error:
             wider("#", str(error))
             reading = self.read({"type": "object"})
-        except RecursionError:
+        except RecursionError:  # A schema from Python may be deeper than any limit that is checked.
             wider("#", "it is nested too deep; any arguments may be given")
             reading = self.read({"type": "object"})
         for item in reading.unsupported:

@@ -15,11 +15,10 @@ from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import TurnTexts
 from unrender.grammar.counting import Count, counted
-from unrender.grammar.rules import Rules
 from unrender.messages.wire import JsonSchema, Request, Tool, ToolChoice
-from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Ref, Role, Sequence, Tag, Until
+from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Ref, Role, Rules, Sequence, Tag, Until
 from unrender.schema import shapes
-from unrender.schema.kinds import kinds_of, options_of
+from unrender.schema.admission import kinds_of, options_of
 from unrender.schema.reader import Unsupported, read_schema
 
 

@@ -1,7 +1,8 @@
 """Writes shapes as nodes, in JSON and in notations like it.
 
-Strategy: a `Lexicon` holds what differs (quotes, words, brackets, separators); objects are written in their declared
-order, so that one rule for "what may still follow" per property makes the grammar linear in the number of properties.
+Strategy: a `Lexicon` holds what differs between notations: quotes, words, brackets and separators. Properties come in
+their declared order. So after each property one rule says what may still follow, and an object with n optional
+properties takes n rules instead of 2^n combinations (`chain`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from collections.abc import Sequence as List
 from dataclasses import dataclass, field
 from typing import Any
 
-from unrender.grammar.rules import Rules
 from unrender.limits import MAX_SPACE
 from unrender.messages.wire import JsonSchema
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Rules, Sequence, Until
 from unrender.nodes.patterns import choice
 from unrender.nodes.texts import Alphabet, all_but, between, cannot_contain, encode
 from unrender.schema import shapes
@@ -79,12 +79,14 @@ class Speller:
         """Return the lexicon's rule with this name; it is built when it is first asked for."""
         full = f"{self.lexicon.name}-{name}"
         if full not in self.rules.table:
+            # The rule of a value refers to itself, by lists and objects: its name is taken before it is built.
             self.rules.table[full] = EMPTY
             self.rules.table[full] = build()
         return Ref(full)
 
     def reference(self, name: str) -> Node:
         if name not in self.recursive:
+            # The name comes before the body, which refers to it.
             self.recursive[name] = self.rules.reserve(f"{self.scope}-{name}")
             self.rules.define(self.recursive[name], self.spell(self.definitions[name], f"{self.scope}-{name}-body"))
         return Ref(self.recursive[name])
@@ -179,7 +181,7 @@ class Speller:
     def word(self, text: str, quotes: tuple[Quotes, ...] = ()) -> Node:
         """Return the node of one string, with an option for each of `quotes`, by default all that can hold it."""
         every = quotes or self.lexicon.quotes
-        forms = [Literal(f"{q.open}{_written(text, q.alphabet)}{q.close}") for q in every]
+        forms = [Literal(f"{q.open}{q.alphabet.written(text) if q.alphabet else text}{q.close}") for q in every]
         return choice(list(dict.fromkeys(forms)))
 
     def key(self, name: str) -> Node:
@@ -218,6 +220,7 @@ class Speller:
         most = None if shape.maximum is None else shape.maximum - fixed
         body: Node | None = None
         if not isinstance(shape.items, shapes.Nothing) and most != 0:
+            # Built from the back: `[a, b?, c*]` is a, then optionally b, and only after b any number of c.
             least = max(shape.minimum - fixed, 0 if fixed else 1)
             body = Repeat(self.spell(shape.items, f"{hint}-item"), least or 1, most, self.comma())
         for at in range(fixed - 1, -1, -1):
@@ -234,12 +237,13 @@ class Speller:
 
         They are runs of other items that each end in a wanted one, and then the remaining items.
         """
+        # Two wanted items (w) among others (o): o o w, o w, and then the rest, `[o, o, w, o, w, o]`.
         low, high = contained.minimum, contained.maximum
         wanted, others = self.spell(contained.wanted, f"{hint}-wanted"), self.spell(contained.others, f"{hint}-other")
-        run = self.rules.add(f"{hint}-run", Sequence((_many(Sequence((others, self.comma()))), wanted)))
+        run = self.rules.add(f"{hint}-run", Sequence((Repeat(Sequence((others, self.comma()))), wanted)))
         rest = others if high is not None else self.spell(shape.items, f"{hint}-item")
         runs = Repeat(run, max(low, 1), max(low, 1) if high is None else high, self.comma())
-        body = Sequence((runs, _many(Sequence((self.comma(), rest)))))
+        body = Sequence((runs, Repeat(Sequence((self.comma(), rest)))))
         return body if low else Choice((body, Repeat(others, 1, None, self.comma())))
 
     def object(self, shape: Object, hint: str) -> Node:
@@ -253,15 +257,13 @@ class Speller:
             )
             for item in shape.properties
         ]
-        extra = [
-            Sequence((self.extra_key(keys), self.colon(), self.spell(value, f"{hint}-extra")))
-            for keys, value in shape.extra
-        ]
-        more = (
-            Extra(self.rules.add(f"{hint}-extra", choice(list[Node](extra))), shape.minimum, shape.maximum)
-            if extra
-            else None
-        )
+        more: Extra | None = None
+        if shape.extra:
+            pairs: list[Node] = [
+                Sequence((self.extra_key(keys), self.colon(), self.spell(value, f"{hint}-extra")))
+                for keys, value in shape.extra
+            ]
+            more = Extra(self.rules.add(f"{hint}-extra", choice(pairs)), shape.minimum, shape.maximum)
         body = chain(entries, more, self.comma(), self.rules, hint)
         if body is None:
             return self.bracketed("{", None, "}")
@@ -277,14 +279,6 @@ class Speller:
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
 _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 """White space and what may be beside a key: none of it is read as part of one without quotes."""
-
-
-def _many(node: Node) -> Node:
-    return Repeat(node, 0, None)
-
-
-def _written(text: str, alphabet: Alphabet | None) -> str:
-    return text if alphabet is None else alphabet.written(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +304,11 @@ def chain(entries: List[Entry], extra: Extra | None, separator: Node, rules: Rul
     None when there is nothing to write. The nodes are linear in the number of entries, since what may follow an entry
     is a rule.
     """
-    tail = _extra_tail(extra, separator)
+    tail: Node = EMPTY
+    if extra is not None and extra.maximum != 0:
+        tail = Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
+    # No separator comes before the first entry that is written: any entry up to the first required one, or an extra
+    # one where none is required. Of a? b! c?, a and b may be first ("heads"), c never.
     heads: list[Node] = []
     last_head = next((at for at, entry in enumerate(entries) if entry.required), len(entries))
     for at in range(len(entries) - 1, -1, -1):
@@ -327,12 +325,6 @@ def chain(entries: List[Entry], extra: Extra | None, separator: Node, rules: Rul
     if extra is not None and last_head == len(entries):
         heads.append(Repeat(extra.node, max(extra.minimum, 1), extra.maximum, separator))
     return choice(heads) if heads else None
-
-
-def _extra_tail(extra: Extra | None, separator: Node) -> Node:
-    if extra is None or extra.maximum == 0:
-        return EMPTY
-    return Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
 
 
 def _sequence(first: Node, second: Node) -> Node:

@@ -92,6 +92,11 @@ def complement(ranges: Ranges) -> Ranges:
     return tuple(result)
 
 
+def holds(ranges: Ranges, character: str) -> bool:
+    """Return whether `character` lies in one of `ranges`."""
+    return any(low <= character <= high for low, high in ranges)
+
+
 def _whole(character: str) -> str:
     """Return `character`, or raise `UnsupportedPattern` for half of a surrogate pair."""
     if _SURROGATES[0] <= ord(character) <= _SURROGATES[1]:
@@ -103,6 +108,7 @@ def _without_halves(low: str, high: str) -> Ranges:
     """Return the range with no end in the middle of the surrogates."""
     first = _SURROGATES[1] + 1 if _SURROGATES[0] <= ord(low) <= _SURROGATES[1] else ord(low)
     last = _SURROGATES[0] - 1 if _SURROGATES[0] <= ord(high) <= _SURROGATES[1] else ord(high)
+    # The other half of the surrogates is left in the middle, where no text has a character.
     return ((chr(first), chr(last)),) if first <= last else ()
 
 
@@ -115,7 +121,10 @@ _Item = Node | _Anchor
 
 
 def _unanchored(branch: list[_Item]) -> Node:
-    """Wrap a top-level alternative in any text where it has no anchor."""
+    """Wrap a top-level alternative in any text where it has no anchor.
+
+    A pattern is a search: `^ab` is `ab` and then any text, and `^a|b$` has one anchor in each alternative.
+    """
     branch = _unwrap(branch)
     starts = bool(branch) and branch[0] == _Anchor(at_start=True)
     ends = bool(branch) and branch[-1] == _Anchor(at_start=False)
@@ -189,6 +198,7 @@ class _Reader:
             return None
         low = self.number()
         high = self.number() if self.accept(",") else low
+        # `{,3}` and `{a}` are plain text in ECMAScript.
         if low is None or not self.accept("}"):
             self.position = start
             return None
@@ -288,6 +298,7 @@ class _Reader:
             return ((low, low),)
         self.take()
         high = self.class_character()
+        # `[a-\d]` is no range: it means a, the hyphen, and the digits.
         if isinstance(high, tuple):
             return ((low, low), ("-", "-"), *high)
         if high < low:
@@ -391,6 +402,7 @@ class _Automaton:
     def accepts(self, text: str) -> bool:
         states, work = self.start, 0
         for character in text:
+            # The deterministic automaton is made as it is needed: a step from the same states is taken once.
             following = self.known.setdefault(states, {})
             if character not in following:
                 work += len(states)
@@ -406,7 +418,7 @@ class _Automaton:
 
     def after(self, states: States, character: str) -> States:
         read = (self.classes[state] for state in states if state in self.classes)
-        return self.closure(target for chars, target in read if _holds(chars, character))
+        return self.closure(target for chars, target in read if holds(chars.ranges, character) != chars.negated)
 
     def closure(self, states: Iterable[int]) -> States:
         found: set[int] = set()
@@ -441,9 +453,11 @@ class _Automaton:
 
     def repeated(self, node: Node, low: int, high: int | None, then: int) -> int:
         if high is None:
+            # A loop: from its entry the way goes on, or through `node` and back to the entry.
             entry = self.state_before([then])
             self.free[entry].append(self.once(node, entry))
         else:
+            # `a{0,2}` is (a (a)?)?, built from the inside: after each round the way may end.
             entry = then
             for _ in range(high - low):
                 entry = self.state_before([self.once(node, entry), then])
@@ -452,7 +466,9 @@ class _Automaton:
         return entry
 
     def once(self, node: Node, then: int) -> int:
-        return self.reads(node, then) if isinstance(node, Chars) and _is_single(node) else self.build(node, then)
+        if isinstance(node, Chars) and node.minimum == node.maximum == 1:
+            return self.reads(node, then)
+        return self.build(node, then)
 
     def reads(self, chars: Chars, then: int) -> int:
         self.classes[state := self.new_state()] = (chars, then)
@@ -463,12 +479,5 @@ class _Automaton:
         return state
 
     def new_state(self) -> int:
+        # Every state is in one of the two tables, so their sizes give the next number.
         return len(self.classes) + len(self.free)
-
-
-def _is_single(chars: Chars) -> bool:
-    return chars.minimum == chars.maximum == 1
-
-
-def _holds(chars: Chars, character: str) -> bool:
-    return any(low <= character <= high for low, high in chars.ranges) != chars.negated

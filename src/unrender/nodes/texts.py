@@ -13,8 +13,8 @@ from itertools import pairwise
 from os.path import commonprefix
 
 from unrender.limits import MAX_EXCLUDED_WORD, MOST_CLASSES
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, walk
-from unrender.nodes.patterns import Ranges, choice, complement, read_pattern
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, rewrite, walk
+from unrender.nodes.patterns import Ranges, choice, complement, holds, read_pattern
 
 _HOUR = r"([01][0-9]|2[0-3])"
 _DATE = (
@@ -135,15 +135,7 @@ JSON_CHARACTER = Choice(
     (
         Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\"), ("\x7f", "\x7f")), negated=True),
         Sequence(
-            (
-                _BACKSLASH,
-                Choice(
-                    (
-                        Chars(tuple((c, c) for c in '"\\bfnrt')),
-                        Sequence((Literal("u"), _CODE_UNIT)),
-                    )
-                ),
-            )
+            (_BACKSLASH, Choice((Chars(tuple((c, c) for c in '"\\bfnrt')), Sequence((Literal("u"), _CODE_UNIT)))))
         ),
     )
 )
@@ -170,29 +162,21 @@ def encode(node: Node, alphabet: Alphabet) -> Node:
     """
     if not alphabet.escapes and not alphabet.forbidden:
         return node
-    return _encode(node, alphabet)
+    return rewrite(node, lambda part: _encode(part, alphabet))
 
 
 def _encode(node: Node, alphabet: Alphabet) -> Node:
+    """Return `node` as it is written; the nodes inside it are written already."""
     match node:
         case Literal(text):
             return Literal(alphabet.written(text))
-        case Ref():
-            return node
         case Chars(minimum=1, maximum=1):
             return _encode_class(node, alphabet)
         case Chars(minimum=low, maximum=high):
+            # An escaped character is longer than one: `[a"]{2}` becomes `(a|\"){2}`, no class any more.
             return Repeat(_encode_class(replace(node, minimum=1, maximum=1), alphabet), low, high)
-        case Sequence(parts):
-            return Sequence(tuple(_encode(part, alphabet) for part in parts))
-        case Choice(options):
-            return Choice(tuple(_encode(option, alphabet) for option in options))
-        case Optional(inner):
-            return Optional(_encode(inner, alphabet))
-        case Repeat(inner, low, high, separator):
-            return Repeat(
-                _encode(inner, alphabet), low, high, None if separator is None else _encode(separator, alphabet)
-            )
+        case Ref() | Sequence() | Choice() | Optional() | Repeat():
+            return node
     raise TypeError(f"cannot write {type(node).__name__} in a string")
 
 
@@ -207,19 +191,16 @@ def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
 
 def _written_class(node: Chars, alphabet: Alphabet) -> Node:
     ranges = complement(node.ranges) if node.negated else node.ranges
-    escapes = [form for character, form in alphabet.escapes if _holds(ranges, character)]
+    escapes = [form for character, form in alphabet.escapes if holds(ranges, character)]
     special = (*((character, character) for character, _ in alphabet.escapes), *alphabet.forbidden)
     plain = subtract(ranges, special)
     options: list[Node] = [_compact(plain)] if plain else []
+    # Escapes of two characters share their backslash: `\` and then one of `"\nrt`.
     by_head = [form[1:] for form in escapes if len(form) == 2 and form[0] == "\\"]
     if by_head:
         options.append(Sequence((_BACKSLASH, Chars(tuple((c, c) for c in by_head)))))
     options += [Literal(form) for form in escapes if len(form) != 2 or form[0] != "\\"]
     return choice(options) if options else Chars(())
-
-
-def _holds(ranges: Ranges, character: str) -> bool:
-    return any(low <= character <= high for low, high in ranges)
 
 
 def _compact(ranges: Ranges) -> Chars:
@@ -269,6 +250,7 @@ def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:
     """Return all texts that differ from each of `words`, which agree up to `depth`, from there on."""
     if not words:
         return between(alphabet.character(), 0, None)
+    # All but "paris" and "park": nothing, another first letter and then anything, or p and all but "aris" and "ark".
     heads: dict[str, list[str]] = {}
     for word in words:
         heads.setdefault(word[depth : depth + 1], []).append(word)
@@ -291,6 +273,6 @@ def _generates(pattern: Node, character: str) -> bool:
     for node in walk(pattern):
         if isinstance(node, Literal) and character in node.text:
             return True
-        if isinstance(node, Chars) and _holds(node.ranges, character) != node.negated:
+        if isinstance(node, Chars) and holds(node.ranges, character) != node.negated:
             return True
     return False

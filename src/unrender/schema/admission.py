@@ -1,13 +1,14 @@
-"""Decides whether a shape admits a JSON value, and whether two shapes can share one.
+"""Answers questions about shapes: which values they admit, of which types, and whether two shapes can share a value.
 
-Rules: any value is judged without an exception, in bounded time: what is too deep, or takes too many steps, is admitted.
+Rules: any value is judged without an exception and in bounded time. What is too deep, or takes too many steps, is
+admitted.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain, repeat
 from math import isfinite
@@ -15,9 +16,10 @@ from typing import Any
 
 from unrender.cache import kept
 from unrender.limits import MAX_COMPARISONS, MAX_JUDGED, MAX_VALUE_DEPTH
+from unrender.messages.json_values import json_type
 from unrender.nodes.patterns import matches
 from unrender.schema import shapes
-from unrender.schema.shapes import Object, Reference, Shape, Text, alternatives
+from unrender.schema.shapes import Array, Nothing, Object, Property, Reference, Shape, Text, alternatives, union
 
 Definitions = Mapping[str, Shape]
 _MAX_EXACT = 2**63
@@ -38,6 +40,7 @@ def as_json(value: Any) -> str:
 
 
 def _normal(value: Any) -> Any:
+    # In JSON Schema 1.0 is 1. Larger floats are not exact, and stay as they are written.
     if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT:
         return int(value)
     if isinstance(value, list | tuple):
@@ -70,6 +73,7 @@ class _Judge:
             case Reference(name):
                 return self.admits(self.definitions.get(name, shapes.Anything()), value, depth)
             case shapes.Object() | shapes.Array():
+                # `anyOf` in `anyOf` asks the same again and again; ids are safe while the value is held.
                 key = id(shape), id(value)
                 if key not in self.known:
                     self.known[key] = self.container(shape, value, depth + 1)
@@ -141,6 +145,7 @@ def _admits_number(shape: shapes.Integer | shapes.Number, value: float) -> bool:
     if isinstance(shape, shapes.Integer):
         return value % 1 == 0 and value % shape.multiple == 0 and _within(shape.minimum, shape.maximum, value)
     low, high = shape.minimum, shape.maximum
+    # As it is written: 0.1 as a float is a little more than 0.1.
     exact = value if isinstance(value, int) else Decimal(repr(value))
     above = low is None or (exact > low if shape.exclusive_minimum else exact >= low)
     below = high is None or (exact < high if shape.exclusive_maximum else exact <= high)
@@ -156,11 +161,6 @@ def _places(number: int | Decimal) -> int:
     """Return how many digits are after the point."""
     exponent = number.normalize().as_tuple().exponent if isinstance(number, Decimal) else 0
     return max(-exponent, 0) if isinstance(exponent, int) else 0
-
-
-_OWN = (shapes.Null, shapes.Boolean, shapes.Number, shapes.Text, shapes.Array, shapes.Object)
-_KINDS: Mapping[type[Shape], type[Shape]] = {shapes.Integer: shapes.Number, **{kind: kind for kind in _OWN}}
-"""Shapes whose values have one type, and which shapes have the same."""
 
 
 def exclusive(options: list[Shape], definitions: Definitions) -> bool:
@@ -195,10 +195,11 @@ def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, shapes.Constant):
             return not admits(other, one.value, definitions)
-    kinds = _KINDS.get(type(left)), _KINDS.get(type(right))
-    if None in kinds:
+    # `Integer` and `Number` may share a value, 2 for example: both count as numbers.
+    kinds = {_KINDS.get(type(shape), "").replace("integer", "number") for shape in (left, right)}
+    if "" in kinds:
         return False
-    if kinds[0] != kinds[1]:
+    if len(kinds) == 2:
         return True
     return isinstance(left, Object) and isinstance(right, Object) and _told_apart(left, right, definitions)
 
@@ -213,3 +214,157 @@ def _told_apart(left: Object, right: Object, definitions: Definitions) -> bool:
 def _constants_differ(left: Shape, right: Shape, definitions: Definitions) -> bool:
     constants = (isinstance(shape, shapes.Constant) for side in (left, right) for shape in alternatives(side))
     return all(constants) and disjoint(left, right, definitions)
+
+
+TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
+
+_KINDS: Mapping[type[Shape], str] = {
+    shapes.Null: "null",
+    shapes.Boolean: "boolean",
+    shapes.Integer: "integer",
+    shapes.Number: "number",
+    shapes.Text: "string",
+    shapes.Array: "array",
+    shapes.Object: "object",
+}
+
+
+def options_of(shape: Shape, definitions: Definitions) -> Iterator[Shape]:
+    """Yield the options of `shape`, with its `Union`s and `Reference`s resolved."""
+    seen: set[str] = set()
+    todo = [shape]
+    while todo:
+        match todo.pop(0):
+            case shapes.Union(options):
+                todo[:0] = options
+            case shapes.Reference(name) if name not in seen:
+                seen.add(name)
+                todo.insert(0, definitions.get(name, shapes.Anything()))
+            case shapes.Reference() | shapes.Nothing():
+                pass
+            case found:
+                yield found
+
+
+def kinds_of(shape: Shape, definitions: Definitions) -> frozenset[str]:
+    """Return the JSON Schema types of the values of `shape`. A whole number that is listed counts as an integer.
+
+    >>> sorted(kinds_of(shapes.Union((shapes.Null(), shapes.Constant("7"))), {}))
+    ['integer', 'null']
+    """
+    found: set[str] = set()
+    for option in options_of(shape, definitions):
+        match option:
+            case shapes.Anything():
+                return TYPES
+            case shapes.Constant():
+                found.add(kind_of(option.value))
+            case _:
+                found.add(_KINDS[type(option)])
+    return frozenset(found)
+
+
+def kind_of(value: object) -> str:
+    """Return the narrowest JSON Schema type of a value."""
+    kind = json_type(value)
+    whole = kind == "number" and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
+    return "integer" if whole else kind
+
+
+def inside(shape: Shape, key: str | None, definitions: Definitions) -> Shape:
+    """Return the shape of one part in the values of `shape`: an object's property `key`, or, for None, a list's items.
+
+    `Nothing` when no value of `shape` has such a part.
+    """
+    return union([part for option in options_of(shape, definitions) for part in _parts(option, key)])
+
+
+def _parts(shape: Shape, key: str | None) -> Iterator[Shape]:
+    match shape:
+        case shapes.Anything():
+            yield shape
+        case shapes.Array() if key is None:
+            yield from (*shape.prefix, shape.items)
+        case shapes.Object() if key is not None:
+            yield from _property(shape, key)
+
+
+def _property(shape: shapes.Object, key: str) -> Iterator[Shape]:
+    declared = next((item.shape for item in shape.properties if item.name == key), None)
+    if declared is not None:
+        yield declared
+        return
+    extra = [value for keys, value in shape.extra if admits_text(keys, key)]
+    yield from extra or [shape.others]
+
+
+def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
+    """Return only the definitions that a finite value can have."""
+    # From below: first what ends without references, then what refers only to that, until nothing is added. A list
+    # that must hold a list like itself never ends.
+    ending: set[str] = set()
+    grown = True
+    while grown:
+        found = {name for name, shape in definitions.items() if _ends(shape, ending)}
+        grown = found != ending
+        ending = found
+    if len(ending) == len(definitions):
+        return dict(definitions)
+    return {name: without_endless(definitions[name], ending) for name in definitions if name in ending}
+
+
+def without_endless(shape: Shape, ending: Mapping[str, Shape] | set[str]) -> Shape:
+    """Return `shape` where every reference to a definition outside `ending` is impossible."""
+    match shape:
+        case Reference(name) if name not in ending:
+            return Nothing()
+        case shapes.Union(options):
+            return union([without_endless(option, ending) for option in options])
+        case Array():
+            return _array(shape, ending)
+        case Object():
+            return _object(shape, ending)
+    return shape
+
+
+def _ends(shape: Shape, ending: set[str]) -> bool:
+    """Return whether a finite value has this shape, given the definitions of which that is known."""
+    match shape:
+        case Nothing():
+            return False
+        case Reference(name):
+            return name in ending
+        case shapes.Union(options):
+            return any(_ends(option, ending) for option in options)
+        case Array(prefix=prefix, items=items, minimum=least):
+            items = shape.contained.wanted if shape.contained else items
+            needed = (*prefix[:least], *([items] if least > len(prefix) else []))
+            return all(_ends(item, ending) for item in needed)
+        case Object(properties=properties, extra=extra, minimum=least):
+            required = all(_ends(item.shape, ending) for item in properties if item.required)
+            return required and (least == 0 or any(_ends(value, ending) for _, value in extra))
+    return True
+
+
+def _array(shape: Array, ending: Mapping[str, Shape] | set[str]) -> Shape:
+    prefix = [without_endless(item, ending) for item in shape.prefix]
+    items = without_endless(shape.items, ending)
+    cut = next((at for at, item in enumerate(prefix) if isinstance(item, Nothing)), None)
+    if cut is not None:
+        prefix, items = prefix[:cut], Nothing()
+    if isinstance(items, Nothing):
+        most = len(prefix) if shape.maximum is None else min(shape.maximum, len(prefix))
+        if shape.minimum > most:
+            return Nothing()
+        return replace(shape, prefix=tuple(prefix), items=items, maximum=most)
+    return replace(shape, prefix=tuple(prefix), items=items)
+
+
+def _object(shape: Object, ending: Mapping[str, Shape] | set[str]) -> Shape:
+    properties = [Property(item.name, without_endless(item.shape, ending), item.required) for item in shape.properties]
+    if any(item.required and isinstance(item.shape, Nothing) for item in properties):
+        return Nothing()
+    kept = tuple(item for item in properties if not isinstance(item.shape, Nothing))
+    extra = tuple((keys, without_endless(value, ending)) for keys, value in shape.extra)
+    extra = tuple((keys, value) for keys, value in extra if not isinstance(value, Nothing))
+    return Nothing() if shape.minimum and not extra else replace(shape, properties=kept, extra=extra)

@@ -1,7 +1,10 @@
 """Rewrites a place in a schema with fewer keywords: no references, `allOf`, dependencies or simple `not`s.
 
-What a keyword says in other words is put into a place of its own: `dependentRequired` becomes an `anyOf` of "the
-property is absent" (`ABSENT`, a keyword of ours) and "the others are required".
+A keyword is put in other words at a place of its own. For example `dependentRequired` becomes an `anyOf`: either the
+property is absent (`ABSENT`, a keyword of ours), or the others are required.
+
+`not` needs a complement, the schemas of exactly the values that break a schema. Each keyword can be broken alone, so
+`not {"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
 """
 
 from __future__ import annotations
@@ -12,8 +15,7 @@ from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.limits import MAX_BREAKS, MAX_COMPLEMENT_DEPTH
-from unrender.schema.places import Place, pointer, shown
-from unrender.schema.references import References
+from unrender.schema.places import Place, References, pointer, shown
 
 Report = Callable[[str, str, str], None]
 
@@ -68,6 +70,7 @@ def _condition(place: Place, keyword: str, _references: References, _report: Rep
     broken = complement(condition.schema)
     if broken is None or len(broken) > MAX_BREAKS or not _CONSEQUENCES & place.mapping.keys():
         return None
+    # `if` may be broken in several ways, and `else` holds with each of them.
     met = {"allOf": [condition.schema, branches[0].schema]}
     return [place.made(keyword, {"anyOf": [met, *({"allOf": [part, branches[1].schema]} for part in broken)]})]
 
@@ -149,7 +152,7 @@ def complement(schema: Any, depth: int = 0) -> list[Any] | None:
     if not isinstance(schema, Mapping) or depth > MAX_COMPLEMENT_DEPTH:
         return None
     if is_listing(schema):
-        return [{"not": schema}]
+        return [{"not": schema}]  # Types and values are excluded later, from the shape itself.
     words = {word: value for word, value in schema.items() if word not in ANNOTATIONS}
     broken: list[Any] = []
     for word, value in words.items():
@@ -172,6 +175,7 @@ def _moved(kind: str, word: str, by: int) -> Callable[[Any, int], list[Any] | No
     def breaker(value: Any, _depth: int) -> list[Any] | None:
         if not isinstance(value, int) or isinstance(value, bool):
             return None
+        # `minLength: 0` cannot be broken: no string has a length of -1.
         return [{"type": kind, word: value + by}] if value + by >= 0 else []
 
     return breaker
@@ -188,38 +192,45 @@ def _required(value: Any, _depth: int) -> list[Any] | None:
     return [{"type": "object", ABSENT: [name]} for name in value]
 
 
-def _properties(value: Any, depth: int) -> list[Any] | None:
-    if not isinstance(value, Mapping):
+def _complements(schemas: Any, depth: int) -> list[list[Any]] | None:
+    """Return the complement of each schema in a list; None when one of them cannot be expressed."""
+    if not isinstance(schemas, list | tuple):
         return None
-    broken: list[Any] = []
-    for name, schema in value.items():
-        found = complement(schema, depth + 1)
-        if found is None:
-            return None
-        broken += [{"type": "object", MEMBERS: {name: part}} for part in found]
-    return broken
+    found = [complement(schema, depth + 1) for schema in schemas]
+    expressed = [parts for parts in found if parts is not None]
+    return expressed if len(expressed) == len(found) else None
+
+
+def _properties(value: Any, depth: int) -> list[Any] | None:
+    broken = _complements(list(value.values()), depth) if isinstance(value, Mapping) else None
+    if broken is None:
+        return None
+    # A value breaks `{"a": {"minimum": 3}}` only by an `a` that is there and too small: without `a` it obeys.
+    pairs = zip(value, broken, strict=True)
+    return [{"type": "object", MEMBERS: {name: part}} for name, parts in pairs for part in parts]
 
 
 def _items(value: Any, depth: int) -> list[Any] | None:
-    if not isinstance(value, list | tuple):
+    broken = _complements(value, depth)
+    if broken is None:
         return None
-    broken: list[Any] = []
-    for at, schema in enumerate(value):
-        found = complement(schema, depth + 1)
-        if found is None:
-            return None
-        broken += [{"type": "array", "minItems": at + 1, ITEMS: [*([True] * at), part]} for part in found]
-    return broken
+    # The third item breaks its schema only in a list of three or more; the items before it may be anything.
+    return [
+        {"type": "array", "minItems": at + 1, ITEMS: [*([True] * at), part]}
+        for at, parts in enumerate(broken)
+        for part in parts
+    ]
 
 
 def _all_of(value: Any, depth: int) -> list[Any] | None:
-    found = [complement(part, depth + 1) for part in value] if isinstance(value, list | tuple) else [None]
-    return None if None in found else [part for parts in found for part in parts or ()]
+    broken = _complements(value, depth)
+    return None if broken is None else [part for parts in broken for part in parts]
 
 
 def _any(value: Any, depth: int) -> list[Any] | None:
-    found = [complement(part, depth + 1) for part in value] if isinstance(value, list | tuple) else [None]
-    return None if None in found else [{"allOf": [{"anyOf": parts} if parts else False for parts in found]}]
+    broken = _complements(value, depth)
+    # To break all branches is to break each of them; a branch without a complement cannot be broken.
+    return None if broken is None else [{"allOf": [{"anyOf": parts} if parts else False for parts in broken]}]
 
 
 _BREAKERS: Mapping[str, Callable[[Any, int], list[Any] | None]] = {

@@ -1,7 +1,9 @@
 """Writes numeric bounds as nodes that generate exactly the numbers between them.
 
-Strategy: a range of whole numbers is cut where the number of digits changes, then digit by digit: numbers that share a
-prefix, and after it a block in which all digits are free.
+Strategy: a range of whole numbers is cut where the number of digits changes, and then digit by digit. 87 to 345 is
+87 to 99 and 100 to 345. The second part is 1 or 2 before two free digits, then 3 before 00 to 45.
+A range of decimal numbers is whole numbers with free fractions, and at each end the fractions that reach the bound.
+Multiples are an automaton: its states are the remainders of the digits so far.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ def _same_length(low: str, high: str) -> Node:
     options: list[Node] = []
     first, last = ord(low[0]), ord(high[0])
     width = len(low) - 1
+    # The first digit of 234 has a block of its own, 234 to 299; that of 200 begins a free one, 200 to 299.
     if low[1:].strip("0"):
         options.append(Sequence((Literal(low[0]), _same_length(low[1:], "9" * width))))
         first += 1
@@ -117,6 +120,7 @@ def _remainders(step: int, *, zero: bool, negative: bool) -> MultipleRules:
 
 
 def _continued(step: int, remainder: int, names: list[str]) -> Node:
+    # A digit more makes n into 10 n + d: for multiples of 7, after 15 (remainder 1), a 4 leads to 154 (remainder 0).
     digits = [Sequence((Literal(str(d)), Ref(names[(remainder * 10 + d) % step]))) for d in range(10)]
     return Choice((*digits, *([Literal("")] if remainder == 0 else [])))
 
@@ -203,23 +207,22 @@ def _magnitudes(low: _Edge, high: _Edge | None, places: int | None) -> list[Node
     if high is not None and high.whole == low.whole:
         tail = _fraction_between(low, high, most)
         return [Sequence((Literal(str(low.whole)), tail))] if tail is not None else []
-    options: list[Node] = [Sequence((Literal(str(low.whole)), tail)) for tail in _present(_fraction_above(low, most))]
+    first = _fraction_above(low, most)
+    options: list[Node] = [] if first is None else [Sequence((Literal(str(low.whole)), first))]
     between = _natural(low.whole + 1, None if high is None else high.whole - 1)
     free = Optional(Sequence((Literal("."), _digits(1, most))))
     options += [Sequence((choice(between), free))] if between else []
-    if high is not None:
-        options += [Sequence((Literal(str(high.whole)), tail)) for tail in _present(_fraction_below(high, most))]
+    last = None if high is None else _fraction_below(high, most)
+    if high is not None and last is not None:
+        options.append(Sequence((Literal(str(high.whole)), last)))
     return options
-
-
-def _present(node: Node | None) -> list[Node]:
-    return [] if node is None else [node]
 
 
 def _fraction_above(edge: _Edge, most: int) -> Node | None:
     """Return the fractions at or above the edge's own, from the point on."""
     digits = edge.fraction
     options: list[Node] = [Literal("")] if not digits and not edge.open else []
+    # Above .25: a larger digit at some place, .3 to .9 or .26 to .29, and then any digits.
     tails = [
         Sequence((Literal(digits[:at]), Chars(((chr(ord(digit) + 1), "9"),)), _digits(0, most - at - 1)))
         for at, digit in enumerate(digits)
@@ -242,6 +245,7 @@ def _fraction_below(edge: _Edge, most: int) -> Node | None:
     """Return the fractions that are no greater than the edge's own, point included; None where there is none."""
     digits = edge.fraction
     options: list[Node] = [Literal("")] if digits or not edge.open else []
+    # Below .25: a smaller digit at some place, .0 to .1 or .20 to .24, or fewer digits, .2.
     tails: list[Node] = [
         Sequence((Literal(digits[:at]), Chars((("0", chr(ord(digit) - 1)),)), _digits(0, most - at - 1)))
         for at, digit in enumerate(digits)
@@ -258,6 +262,7 @@ def _fraction_below(edge: _Edge, most: int) -> Node | None:
 
 def _fraction_between(low: _Edge, high: _Edge, most: int) -> Node | None:
     """Return the fractions from one edge to the other, both of the same whole number."""
+    # Both fractions are cut to one width and compared as whole numbers: .2 to .75 is 20 to 75, and then any digits.
     width = min(max(len(low.fraction), len(high.fraction), 1), most)
     first = int(low.fraction.ljust(width, "0")[:width])
     last = int(high.fraction.ljust(width, "0")[:width])

@@ -1,8 +1,9 @@
 """Reads JSON Schema into shapes: follows references, merges branches, infers types, and reports losses.
 
 Strategy: a place in the schema is described by *conjuncts*, all the subschemas that hold there. `$ref` and `allOf` add
-conjuncts, `anyOf` and `oneOf` split them, and what is left is read keyword by keyword (`keywords`), the tightest of all
-conjuncts taken. A set of conjuncts met again while it is being read is a recursion and becomes a `Reference`.
+conjuncts, and `anyOf` and `oneOf` split them. What is left is read keyword by keyword, the tightest of all conjuncts
+counts, and each type has its own reader (`scalars`, `containers`). A set of conjuncts that is met again while it is
+being read is a recursion, and becomes a `Reference`.
 
 Rules: a keyword that cannot be said is reported, with its path, and the shape is wider there; only an invalid schema
 raises. Keywords imply their type (`properties`: an object). Objects that declare properties are closed unless
@@ -13,7 +14,7 @@ read within budgets; a part that is over one may be anything, and is reported.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -29,13 +30,13 @@ from unrender.limits import (
     MAX_EXCLUSIVE_BRANCHES,
     MAX_SCHEMA_DEPTH,
 )
+from unrender.messages.json_values import json_type
 from unrender.messages.wire import JsonSchema
-from unrender.schema.admission import admits, as_json, canonical, exclusive
-from unrender.schema.conjuncts import ANNOTATIONS, unfolded
-from unrender.schema.keywords import leaf, negation, without_scalar
-from unrender.schema.kinds import finite_definitions, without_endless
-from unrender.schema.places import Context, Place, is_deep, pointer
-from unrender.schema.references import References
+from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless
+from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, complement, unfolded
+from unrender.schema.containers import read_array, read_object
+from unrender.schema.places import Context, Excluded, Place, Places, References, is_deep, pointer, shown
+from unrender.schema.scalars import read_boolean, read_integer, read_null, read_number, read_text
 from unrender.schema.shapes import Anything, Constant, Nothing, Reference, Shape, union
 from unrender.schema.weights import Scale, Weight
 
@@ -83,16 +84,12 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     if found is None:
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
-        if key:
-            _keep(found, (key, longest, at), len(key) * _BYTES + reader.count * _BYTES_PER_STEP)
+        # Where nothing is reported, every length is counted already: the reading without a limit is the same.
+        for limit in (longest,) if longest is None or found.unsupported else (longest, None):
+            if key:
+                weight = len(key) * _BYTES + reader.count * _BYTES_PER_STEP
+                SHARED.put(("schema", key, limit, at), found, weight)
     return found
-
-
-def _keep(found: Reading, place: tuple[bytes, int | None, str], weight: int) -> None:
-    key, longest, at = place
-    SHARED.put(("schema", *place), found, weight)
-    if longest is not None and not found.unsupported:  # All lengths are counted already.
-        SHARED.put(("schema", key, None, at), found, weight)
 
 
 _BYTES = 10
@@ -147,11 +144,13 @@ class _Reader:
         if any(place.schema is False for place in places):
             return Nothing()
         key = tuple(sorted({place.path for place in places}))
+        # `{"$ref": "#"}` leads back to itself before any value is inside another: no value ends it.
         if key in self.unguarded:
             self.report(key[0], "$ref", "it refers to itself and nothing else")
             return Nothing()
         if key in self.known:
             return self.known[key]
+        # A tree, `{"properties": {"child": {"$ref": "#"}}}`, is met again inside its own object.
         if key in self.open:
             self.recursive.add(self.open[key])
             return Reference(self.open[key])
@@ -165,11 +164,9 @@ class _Reader:
         """Return why nothing more is read; empty as long as there is a budget."""
         if self.depth > MAX_SCHEMA_DEPTH:
             return f"it is nested deeper than {MAX_SCHEMA_DEPTH} levels"
-        return (
-            f"the whole schema unfolds into more than {MAX_CONJUNCTS_READ} parts"
-            if self.count >= MAX_CONJUNCTS_READ
-            else ""
-        )
+        if self.count >= MAX_CONJUNCTS_READ:
+            return f"the whole schema unfolds into more than {MAX_CONJUNCTS_READ} parts"
+        return ""
 
     def read_once(self, key: _Key, places: tuple[Place, ...]) -> Shape:
         self.count += max(len(places), 1)
@@ -291,11 +288,9 @@ class _Reader:
         self.count += sum(map(len, lists)) // _VALUES_PER_STEP
         if len(lists) == 1:
             return lists[0]
-        if any(is_deep(value) for values in lists for value in values):
-            return [value for values in lists for value in values]
-        return self.common(lists)
-
-    def common(self, lists: list[list[Any]]) -> list[Any]:
+        everything = [value for values in lists for value in values]
+        if any(map(is_deep, everything)):
+            return everything  # Too deep to be compared; `enumerated` refuses it next.
         found = {canonical(value): value for value in lists[0]}
         for values in lists[1:]:
             also = set(map(canonical, values))
@@ -305,3 +300,109 @@ class _Reader:
 
 _VALUES_PER_STEP = 10
 """Listed values that cost as much as reading one conjunct."""
+
+
+_IMPLIED = {
+    "object": "properties required additionalProperties patternProperties propertyNames minProperties maxProperties"
+    f" unevaluatedProperties {ABSENT} {MEMBERS}",
+    "array": f"items prefixItems minItems maxItems uniqueItems contains additionalItems unevaluatedItems {ITEMS}",
+    "string": "minLength maxLength pattern format",
+    "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
+}
+TYPE_OF = {keyword: kind for kind, words in _IMPLIED.items() for keyword in words.split(" ")}
+
+_SCALAR = frozenset(
+    ("type", "enum", "const", *(word for word, kind in TYPE_OF.items() if kind in ("string", "number")))
+)
+
+
+def negation(places: Places, report: Callable[[str, str, str], None]) -> Excluded:
+    """Return what the `not`s of `places` exclude; report each that cannot be expressed."""
+    types: set[str] = set()
+    values: list[Any] = []
+    for place in places:
+        if "not" not in place.mapping:
+            continue
+        forbidden = place.at("not")
+        words = forbidden.mapping.keys() - ANNOTATIONS
+        if words == {"type"}:
+            types |= _named_types(forbidden)
+        elif words & {"enum", "const"} and words <= {"enum", "const", "type"}:
+            values += _forbidden_values(forbidden)
+        else:
+            report(place.path, "not", "only types and single values can be excluded")
+    texts = frozenset(value for value in values if isinstance(value, str))
+    others = frozenset(canonical(value) for value in values if not isinstance(value, str) and not is_deep(value))
+    return Excluded(types=frozenset(types), values=others, words=texts)
+
+
+def _forbidden_values(place: Place) -> list[Any]:
+    """Return the values that `not` forbids by listing them, those of another type than it says left out."""
+    values, *others = [place.values(keyword) for keyword in ("enum", "const") if keyword in place.mapping]
+    for also in others:
+        values = [value for value in values if canonical(value) == canonical(also[0])]
+    types = _named_types(place) if place.get("type") is not None else TYPES
+    return [
+        value for value in values if json_type(value) in types or (json_type(value) == "number" and "integer" in types)
+    ]
+
+
+def without_scalar(place: Place) -> Place | None:
+    """Return a schema for the values that break `place`; None unless it is only about scalar values or types."""
+    scalar = all(keyword in _SCALAR or keyword in ANNOTATIONS for keyword in place.mapping)
+    broken = complement(place.schema) if scalar else None
+    if broken is None:
+        return None
+    implied = sorted({TYPE_OF[keyword] for keyword in place.mapping.keys() & TYPE_OF.keys()})
+    # `{"minimum": 3}` says nothing of texts: they obey it. Read alone it implies a number, so texts break it.
+    others = [{"not": {"type": implied}}] if implied and "type" not in place.mapping else []
+    return place.made("broken", {"anyOf": [*broken, *others]})
+
+
+def _named_types(place: Place) -> set[str]:
+    """Return the types that `type` and `nullable` name; where numbers may be, integers may as well."""
+    value = place.get("type")
+    listed = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(kind, str) and kind in TYPES for kind in listed):
+        raise GrammarError(f"{pointer(place.path)}/type: expected one of {list(_READERS)}, found {shown(value)}")
+    return {*listed, *(["null"] if place.get("nullable") is True else []), *(["integer"] if "number" in listed else [])}
+
+
+def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
+    """Return the shape of the values that obey `places`, which hold no references or branches."""
+    for place in places:
+        # A condition without consequences asks for nothing.
+        if place.get("if") not in (None, False) and {"then", "else"} & place.mapping.keys():
+            context.report(place.path, "if", "conditions cannot be decided while the value is written")
+    types = _types(places) - excluded.types
+    if not types:
+        return Nothing()
+    said = any(not TYPE_OF.keys().isdisjoint(place.mapping) for place in places)
+    if types == TYPES and not said and excluded == Excluded():
+        return Anything()
+    containers = (("[", "array"), ("{", "object"))
+    if any(text[0] == sign for text in excluded.values for sign, kind in containers if kind in types):
+        context.report(places[0].path, "not", "single lists and objects cannot be excluded")
+    if "number" in types:
+        types -= {"integer"}  # `read_number` writes whole numbers as well.
+    return union([reader(places, excluded, context) for kind, reader in _READERS.items() if kind in types])
+
+
+def _types(places: Places) -> set[str]:
+    """Return the types that all places allow; where none is given, the ones that their keywords imply."""
+    named = [_named_types(place) for place in places if place.get("type") is not None]
+    if named:
+        return set.intersection(*named)
+    implied = {TYPE_OF[keyword] for place in places for keyword in place.mapping if keyword in TYPE_OF}
+    return implied | ({"integer"} if "number" in implied else set()) or set(TYPES)
+
+
+_READERS: Mapping[str, Callable[[Places, Excluded, Context], Shape]] = {
+    "object": read_object,
+    "array": read_array,
+    "string": read_text,
+    "number": read_number,
+    "integer": read_integer,
+    "boolean": read_boolean,
+    "null": read_null,
+}

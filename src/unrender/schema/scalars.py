@@ -81,10 +81,11 @@ def _edges(places: Places, inclusive: str, outward: int, context: Context) -> It
 def read_integer(places: Places, excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the whole numbers that are allowed."""
     bounds = _bounds(places, context)
-    low = None if bounds.low is None else ceil(bounds.low) + (bounds.open_low and ceil(bounds.low) == bounds.low)
-    high = (
-        None if bounds.high is None else floor(bounds.high) - (bounds.open_high and floor(bounds.high) == bounds.high)
-    )
+    # Whole numbers above 2.5 begin at 3; only an open bound that is whole itself moves, from 3 to 4.
+    bottom = bounds.low
+    low = None if bottom is None else ceil(bottom) + (bounds.open_low and ceil(bottom) == bottom)
+    top = bounds.high
+    high = None if top is None else floor(top) - (bounds.open_high and floor(top) == top)
     step = 1
     for place, value in _steps(places):
         # A whole number is a multiple of p/q, in lowest terms, when it is one of p.
@@ -105,6 +106,7 @@ def read_integer(places: Places, excluded: Excluded, context: Context) -> Shape:
 
 def _around(shape: shapes.Integer, values: list[int]) -> list[shapes.Integer]:
     """Return the whole numbers of `shape` without `values`: those between each two of them."""
+    # 1 to 9 without 4 is 1 to 3 and 5 to 9.
     pieces: list[shapes.Integer] = []
     low, step = shape.minimum, shape.multiple
     most = shape.maximum
@@ -158,6 +160,7 @@ def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
 
 def _at_places(bounds: _Bounds, places: int) -> _Bounds:
     """Return the bounds at numbers of so many places: one with more moves inwards, to a number that is allowed."""
+    # With two places, numbers above 0.125 begin at 0.13: that is allowed itself, so the bound is no longer open.
     low = None if bounds.low is None else _rounded(bounds.low, ceil, places)
     high = None if bounds.high is None else _rounded(bounds.high, floor, places)
     return _Bounds(low, high, bounds.open_low and low == bounds.low, bounds.open_high and high == bounds.high)
@@ -173,15 +176,14 @@ def _beside(shape: shapes.Number, values: list[Decimal]) -> list[shapes.Number]:
     pieces: list[shapes.Number] = []
     rest = shape
     for value in values:
-        if _Bounds(rest.minimum, rest.maximum, rest.exclusive_minimum, rest.exclusive_maximum).holds(value):
+        if _bounds_of(rest).holds(value):
             pieces.append(replace(rest, maximum=value, exclusive_maximum=True))
             rest = replace(rest, minimum=value, exclusive_minimum=True)
-    pieces.append(rest)
-    return [
-        piece
-        for piece in pieces
-        if not _Bounds(piece.minimum, piece.maximum, piece.exclusive_minimum, piece.exclusive_maximum).empty
-    ]
+    return [piece for piece in (*pieces, rest) if not _bounds_of(piece).empty]
+
+
+def _bounds_of(shape: shapes.Number) -> _Bounds:
+    return _Bounds(shape.minimum, shape.maximum, shape.exclusive_minimum, shape.exclusive_maximum)
 
 
 def _forbidden(places: Places, excluded: Excluded, context: Context) -> list[Decimal]:
@@ -246,6 +248,7 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: Context) 
 
 
 def _bounded(pattern: Node, minimum: int, maximum: int | None) -> Node | None:
+    # `^[a-z]+$` with `maxLength: 5` is `[a-z]{1,5}`; other patterns have no length that could be merged.
     node = pattern.parts[0] if isinstance(pattern, Sequence) and len(pattern.parts) == 1 else pattern
     if not isinstance(node, Repeat) or not isinstance(node.node, Chars):
         return None

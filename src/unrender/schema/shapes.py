@@ -153,6 +153,7 @@ def alternatives(shape: Shape) -> Iterator[Shape]:
 
 def union(options: list[Shape]) -> Shape:
     """Return one shape for a choice of `options`, without duplicates and impossible ones."""
+    # The order of the options stays: a grammar tries them as the schema lists them.
     unique = list({_identity(shape): shape for option in options for shape in alternatives(option)}.values())
     if any(isinstance(shape, Anything) for shape in unique):
         return Anything()

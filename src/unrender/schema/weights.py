@@ -102,6 +102,7 @@ class Scale:
         while waiting:
             found = waiting[-1]
             parts = _below(found)
+            # A shape is weighed when all below it are; a stack, since schemas may be deeper than Python's own.
             fresh = [below for below in parts if id(below) not in self.known]
             waiting.extend(fresh)
             if not fresh:

@@ -71,9 +71,7 @@ def _union(options: tuple[Shape, ...]) -> dict[str, Any]:
 
 def _integer(shape: shapes.Integer) -> dict[str, Any]:
     if shape.multiple != 1:  # Multiples are counted by an automaton, which knows no number of digits.
-        bounds = {"minimum": shape.minimum, "maximum": shape.maximum}
-        given = {keyword: value for keyword, value in bounds.items() if value is not None}
-        return {"type": "integer", **given, "multipleOf": shape.multiple}
+        return {"type": "integer", **_stated(minimum=shape.minimum, maximum=shape.maximum, multipleOf=shape.multiple)}
     low = -_LARGEST if shape.minimum is None else max(shape.minimum, -_LARGEST)
     high = _LARGEST if shape.maximum is None else min(shape.maximum, _LARGEST)
     return {"type": "integer", "minimum": low, "maximum": max(low, high)}
@@ -82,45 +80,37 @@ def _integer(shape: shapes.Integer) -> dict[str, Any]:
 def _number(shape: shapes.Number) -> dict[str, Any]:
     if shape.fractional:
         raise Unwritable("a number that is not whole")
-    schema: dict[str, Any] = {"type": "number"}
-    if shape.minimum is not None:
-        schema["exclusiveMinimum" if shape.exclusive_minimum else "minimum"] = _plain(shape.minimum)
-    if shape.maximum is not None:
-        schema["exclusiveMaximum" if shape.exclusive_maximum else "maximum"] = _plain(shape.maximum)
-    if shape.places is not None:
-        schema["multipleOf"] = float(Decimal(1).scaleb(-shape.places))
-    return schema
+    low = "exclusiveMinimum" if shape.exclusive_minimum else "minimum"
+    high = "exclusiveMaximum" if shape.exclusive_maximum else "maximum"
+    step = None if shape.places is None else float(Decimal(1).scaleb(-shape.places))
+    bounds = {low: _plain(shape.minimum), high: _plain(shape.maximum)}
+    return {"type": "number", **_stated(**bounds, multipleOf=step)}
 
 
-def _plain(value: Decimal) -> float:
-    return int(value) if value == value.to_integral_value() else float(value)
+def _plain(value: Decimal | None) -> float | None:
+    return None if value is None else int(value) if value == value.to_integral_value() else float(value)
+
+
+def _stated(**keywords: Any) -> dict[str, Any]:
+    """Return the keywords that say something."""
+    return {keyword: value for keyword, value in keywords.items() if value is not None}
 
 
 def _text(shape: Text) -> dict[str, Any]:
     if shape.excluded:
         raise Unwritable("a string that is not one of some words")
-    schema: dict[str, Any] = {"type": "string"}
-    if shape.minimum:
-        schema["minLength"] = shape.minimum
-    if shape.maximum is not None:
-        schema["maxLength"] = shape.maximum
-    if shape.pattern is not None:
-        schema["pattern"] = f"^(?:{write_pattern(shape.pattern)})$"
-    return schema
+    pattern = None if shape.pattern is None else f"^(?:{write_pattern(shape.pattern)})$"
+    lengths = {"minLength": shape.minimum or None, "maxLength": shape.maximum}
+    return {"type": "string", **_stated(**lengths, pattern=pattern)}
 
 
 def _array(shape: shapes.Array) -> dict[str, Any]:
     if shape.contained:
         raise Unwritable("a list that contains items")
-    closed = isinstance(shape.items, shapes.Nothing)
-    schema: dict[str, Any] = {"type": "array", "items": False if closed else shape_schema(shape.items)}
-    if shape.prefix:
-        schema["prefixItems"] = [shape_schema(item) for item in shape.prefix]
-    if shape.minimum:
-        schema["minItems"] = shape.minimum
-    if shape.maximum is not None:
-        schema["maxItems"] = shape.maximum
-    return schema
+    items = False if isinstance(shape.items, shapes.Nothing) else shape_schema(shape.items)
+    prefix = [shape_schema(item) for item in shape.prefix] or None
+    sizes = {"minItems": shape.minimum or None, "maxItems": shape.maximum}
+    return {"type": "array", "items": items, **_stated(prefixItems=prefix, **sizes)}
 
 
 def _object(shape: Object) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from unrender.errors import GrammarError
 from unrender.limits import MAX_KNOWN_ARGUMENTS
 from unrender.messages.wire import Tool
 from unrender.schema import shapes
-from unrender.schema.admission import admits
-from unrender.schema.kinds import TYPES, inside, kinds_of
+from unrender.schema.admission import TYPES, admits, inside, kinds_of
 from unrender.schema.places import step_text
 from unrender.schema.reader import Reading, read_schema
 from unrender.schema.shapes import Shape

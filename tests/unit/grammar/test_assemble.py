@@ -8,8 +8,7 @@ import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
 from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode, TurnTexts
-from unrender.grammar.answer import Block
-from unrender.grammar.assemble import answer_grammar, entry_literals, names_matter, offered
+from unrender.grammar.assemble import Block, answer_grammar, entry_literals, names_matter, offered
 from unrender.messages.wire import Request, ToolChoice
 from unrender.nodes import Call, Calls, JsonValue, Role, Tag, Until, walk
 

@@ -8,7 +8,7 @@ import pytest
 from lines import grammar_lines, shape_line
 
 from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing, Words
-from unrender.grammar.call_shapes import after_arguments, items_of, may_be_empty, next_arguments, of_type, type_names
+from unrender.grammar.call_rules import after_arguments, items_of, may_be_empty, next_arguments, of_type, type_names
 from unrender.grammar.expansion import Values, expand
 from unrender.messages.wire import Tool
 from unrender.nodes import Call, Grammar

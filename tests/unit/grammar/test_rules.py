@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unrender.grammar.rules import Rules
+from unrender.nodes import Rules
 
 
 def test_no_name_is_given_twice():

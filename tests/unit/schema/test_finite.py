@@ -6,7 +6,7 @@ import pytest
 from lines import shape_line
 
 from unrender.nodes import Literal
-from unrender.schema.kinds import finite_definitions, inside, kind_of, kinds_of, options_of, without_endless
+from unrender.schema.admission import finite_definitions, inside, kind_of, kinds_of, options_of, without_endless
 from unrender.schema.shapes import (
     Anything,
     Array,

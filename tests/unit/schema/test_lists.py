@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from lines import shape_line
 
-from unrender.schema import lists as list_keywords
+from unrender.schema import containers as list_keywords
 from unrender.schema import shapes
 from unrender.schema.admission import admits
 from unrender.schema.reader import read_schema

@@ -8,9 +8,8 @@ from lines import shape_line
 from unrender.errors import GrammarError
 from unrender.grammar import bundled
 from unrender.schema.admission import admits
-from unrender.schema.places import Place
+from unrender.schema.places import Place, parts_of
 from unrender.schema.reader import read_schema
-from unrender.schema.references import parts_of
 
 LIST = {
     "$id": "list",

@@ -24,7 +24,6 @@ from unrender.dialects.lowering.neighbours import Beside, followers
 from unrender.dialects.lowering.openness import Openness, generated, recursive_rules
 from unrender.dialects.lowering.stops import Place, Places, Rest
 from unrender.errors import GrammarError
-from unrender.grammar.rules import Rules
 from unrender.limits import MOST_APART, MOST_WAYS
 from unrender.nodes import (
     Chars,
@@ -36,6 +35,7 @@ from unrender.nodes import (
     Optional,
     Ref,
     Repeat,
+    Rules,
     Sequence,
     Until,
 )

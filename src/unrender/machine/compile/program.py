@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from unrender.freezing import FrozenDict
-from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, NoCalls, Part, Wrapper
+from unrender.grammar.assemble import (
+    Answer,
+    AnswerGrammar,
+    Block,
+    Dropped,
+    EndOfTurn,
+    JsonAnswer,
+    NoCalls,
+    Part,
+    Wrapper,
+)
 from unrender.machine.compile.calls import CallCode, Entry, empty_entries
 from unrender.machine.compile.code import Code
 from unrender.machine.compile.literals import closing_tokens
