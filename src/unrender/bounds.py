@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender.analysis.allowance import Allowance
+from unrender.analysis.ask.probes import Allowance
 from unrender.rendering.cost import Limits
 from unrender.schema.weights import Budget
 

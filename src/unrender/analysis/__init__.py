@@ -1,4 +1,9 @@
-"""Derives a Format from a template: probes, differences, needles.
+"""Derives a Format from a template: it renders probes, compares what is written, and proves what it concludes.
+
+In comes a `Template`, out goes an `Analysis`: format, capabilities, evidence for both, and what could not be determined.
+Open `derivation` first: its `analyze` goes through all steps. `ask` renders conversations with needles in them, `find` makes
+findings of the texts, and `prove` weakens the format until it reads the template's own answers. `additions` fills in what no
+answer shows, `result` holds what is learnt, and `stored` keeps it on disk.
 
 Invariants:
 - A decision rests on where needles are in renderings; no code path knows a model's name or a marker's spelling.

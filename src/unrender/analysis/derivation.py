@@ -13,21 +13,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from unrender.analysis.allowance import Allowance
-from unrender.analysis.ask.answers import Answers, render_answers, render_variants, render_written
+from unrender.analysis.additions import complete, find_example
+from unrender.analysis.ask.answers import Answers, Turns, render_answers, render_turns, render_variants, render_written
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.examples import find_example
-from unrender.analysis.ask.probes import Prober, carries_needle
-from unrender.analysis.ask.questions import Turns, render_turns
-from unrender.analysis.declarations import complete
+from unrender.analysis.ask.probes import Allowance, Prober, carries_needle
 from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_mode, find_tools
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding, Seen, find_openings, find_reasoning
-from unrender.analysis.find.split import is_tag, lexemes
+from unrender.analysis.find.split import is_tag, lexemes, split_last_tag
 from unrender.analysis.find.turn_frame import Frame, find_frame, next_openers, openings_after_tool, unlike_history
-from unrender.analysis.prove.claims import Proof, possible_format, prove
+from unrender.analysis.prove.claims import (
+    Doubt,
+    Proof,
+    calls_are_refuted,
+    find_doubts,
+    possible_format,
+    prove,
+    with_headers,
+)
 from unrender.analysis.prove.evidence import Record, collect_evidence
-from unrender.analysis.prove.proof import Doubt, calls_are_refuted, find_doubts, with_headers
 from unrender.analysis.prove.readback import MIXED, SAID, TOLD, Misread
 from unrender.analysis.result import Analysis, tell
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
@@ -82,6 +86,7 @@ def _analyze(prober: Prober) -> Analysis:
     prober = discover(prober)
     turns = render_turns(prober)
     found = _pass(prober, turns, part_opener="")
+    # Where `<part>` opens reasoning, content and calls, the first pass takes it for the end of the header.
     opener = _part_opener(found)
     if opener:
         found = _pass(prober, turns, part_opener=opener)
@@ -101,11 +106,15 @@ def _analyze(prober: Prober) -> Analysis:
     diagnostics = tuple(dict.fromkeys(words))
     if prober.given_up:
         diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
-    capabilities = replace(prober.capabilities, **_observed(found))
+    capabilities = prober.capabilities
+    if found.tools.content_as_reasoning:
+        capabilities = replace(capabilities, supports_content_with_calls=False)
+    variants = replace(render_variants(prober, found.frame, found.format), many=found.tools.many)
+    record = Record(turns=turns, frame=found.frame, answers=found.answers, variants=variants)
     analysis = Analysis(
         format=fmt,
         capabilities=capabilities,
-        evidence=collect_evidence(_record(prober, turns, found), fmt, found.rules),
+        evidence=collect_evidence(record, fmt, found.rules),
         diagnostics=diagnostics,
         given_up=given_up,
         renderings=prober.renderings,
@@ -146,26 +155,24 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     return tuple(dict.fromkeys((*special_tokens(texts), *tolerated)))
 
 
-def _record(prober: Prober, turns: Turns, found: _Findings) -> Record:
-    """Return all that was rendered, and what evidence alone asks for."""
-    variants = replace(render_variants(prober, found.frame, found.format), many=found.tools.many)
-    return Record(turns=turns, frame=found.frame, answers=found.answers, variants=variants)
-
-
 def _part_opener(found: _Findings) -> str:
-    """Return the marker that opens every part of an answer, and with which the header ends: it belongs to the parts.
+    """Return the marker that opens every part of an answer; empty when there is none.
 
-    It is between calls. Where all of the header does, each part is a message, and the header's last marker opens it.
+    The header ends with it, and it is between calls. Where the whole header is between calls, each part is a message, and
+    the header's last marker opens it.
     """
     header, between = found.frame.header, found.format.tools.separator.strip()
     if header.strip() and between.endswith(header.strip()):
-        parts = lexemes(header)
-        last = max((i for i, part in enumerate(parts) if is_tag(part)), default=0)
-        between = "".join(parts[last:])
+        between = split_last_tag(header)[1] or header
     return between if between and header.endswith(between) and header.strip() != between.strip() else ""
 
 
 def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
+    """Go through all steps once, from the frame of a turn to its calls.
+
+    The frame's header may begin with the end of the turn before: `<end><bot>`. That part is removed from it. Where nothing
+    ends an answer, the marker that opens the next turn shows that it is over.
+    """
     frame = find_frame(turns, part_opener=part_opener)
     answers = render_answers(prober, frame)
     openings = find_openings(answers, frame)
@@ -209,7 +216,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
 
 
 def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
-    """Return what every prompt writes after the header and no answer begins with: there, the header is a longer one."""
+    """Return the text that every prompt writes after the header and no answer begins with. It makes the header longer."""
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
@@ -218,7 +225,7 @@ def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, CallSyntax
 
 
 def _after(header: str, prefill: str) -> str:
-    """Return what of a prefill follows the last header in it: a message of its own may hold what stands for no reasoning."""
+    """Return the prefill after its last header: what stands for no reasoning may be a message of its own."""
     return prefill.rpartition(header)[2] if header else prefill
 
 
@@ -239,9 +246,9 @@ def _joints(
 
 
 def _unseen_joint(openings: Openings, reasoning: ReasoningFinding) -> str:
-    """Return what calls follow where no rendering shows them after reasoning: as content does, unless they stand alone.
+    """Return the joint between reasoning and calls where no rendering shows it: the one before content.
 
-    Where content is after an empty block, and calls are after none, the white space after the block is content's.
+    Where content follows an empty block and calls follow none, the white space after the block is content's alone.
     """
     empty = reasoning.reasoning.empty
     alone = empty and openings.calls is not None and not openings.calls.startswith(empty)
@@ -295,10 +302,6 @@ def _misread(misread: Sequence[Misread]) -> Iterator[str]:
     answers = {found.said.name: found.cut_out.answer for found in reversed(misread)}
     for name, answer in answers.items():
         yield f"{name}: what the template writes is not read back as what it was made of: {answer!r:.200}"
-
-
-def _observed(found: _Findings) -> dict[str, Any]:
-    return {"supports_content_with_calls": False} if found.tools.content_as_reasoning else {}
 
 
 def special_tokens(texts: Iterable[str]) -> Iterator[str]:

@@ -119,7 +119,7 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
 
 def _speaking(format: Format, declared: Declared) -> Format:
     """Return the template's format with the declared call syntax; the template's own is still read."""
-    from unrender.analysis.declarations import merge  # noqa: PLC0415 -- loaded when it is used
+    from unrender.analysis.additions import merge  # noqa: PLC0415 -- loaded when it is used
 
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from unrender import ChatTemplate
-from unrender.analysis.allowance import Allowance, Spent
+from unrender.analysis.ask.probes import Allowance, Spent
 from unrender.analysis.derivation import UNEXPECTED, analyze
 from unrender.errors import FormatWarning, TemplateError
 from unrender.format import ReasoningMode

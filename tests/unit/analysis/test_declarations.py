@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.analysis.declarations import complete, merge
+from unrender.analysis.additions import complete, merge
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, Spelling, ToolMode
 from unrender.formats import Declared, declared_formats
 

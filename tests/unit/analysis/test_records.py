@@ -6,8 +6,7 @@ from dataclasses import MISSING, fields
 
 import pytest
 
-from unrender.analysis.ask.answers import Answers, Variants, Written
-from unrender.analysis.ask.questions import Asked, Turns
+from unrender.analysis.ask.answers import Answers, Asked, Turns, Variants, Written
 from unrender.analysis.find.argument_syntax import ArgumentsFinding
 from unrender.analysis.find.call_syntax import ToolsFinding
 from unrender.analysis.find.codecs import CodecFinding

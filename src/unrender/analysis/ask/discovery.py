@@ -117,6 +117,7 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
     told = prober.with_capabilities(supports_tool_role=True).render(
         [user(), assistant(CONTENT), {"role": "tool", "content": RESULT}], thinking=None
     )
+    # A template that knows no parts writes the list of them as it is: `[{'type': 'text', 'text': ...}]`.
     writes_parts = typed is not None and USER in typed and not re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     return {
         "supports_system_role": text is not None and SYSTEM in text and USER in text,
@@ -156,6 +157,7 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
     Where it knows no word for on, thinking is on unless it is switched off.
     """
+    # `mode == "off"` and `mode in ["on", "off"]` show the words that the variable may hold.
     compared = re.findall(
         rf"\b{name}\s*+(?:==|!=|in|not in)\s*+(?:[\[(]\s*+)?((?:['\"][\w-]++['\"],?\s*+)++)", prober.template.source
     )
@@ -204,6 +206,7 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
             continue
         unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
         escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
+        # The best comes first: all is shown, no quote is escaped, arguments are an object, little is around the call.
         yield (unseen, escaped, not as_object, len(text), not nonnull), shape
 
 
@@ -251,9 +254,11 @@ def _marks_reasoning(prober: Prober, message: Message) -> bool:
     text = prober.answer(message)
     if text is None or REASONING not in text or _writes_parts_as_they_are(text):
         return False
+    # `Rsnvolquet Contzurbin`: with white space alone between the two, no reader could tell them apart.
     between = text_between(text, REASONING, CONTENT)
     if between is not None:
         return bool(between.strip())
+    # Reasoning alone is marked where the same text, as content, would be written otherwise.
     as_content = {key: value for key, value in message.items() if key != "reasoning_content"} | {"content": CONTENT}
     return text.replace(REASONING, CONTENT) != prober.answer(as_content) or _marks_otherwise(prober, text)
 

@@ -1,7 +1,9 @@
-"""Renders conversations made to learn something: needles, and the probes that carry them.
+"""Renders conversations made to learn something: needles, the probes that carry them, and what all of that may cost.
 
 Strategy: a probe is written in OpenAI's form and shaped for the template, so what is learnt about the shape holds for users.
 Needles are plain words and numbers that no template contains; BOS and EOS are needles as well, so no format depends on them.
+The sum of the cost is bounded, not only each rendering: what is over it is left undetermined and said in a diagnostic.
+Ordinary templates need 50 renderings and a fifth of a second.
 """
 
 from __future__ import annotations
@@ -11,11 +13,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender.analysis.allowance import Allowance, Spent
 from unrender.analysis.find.split import common_suffix
+from unrender.limits import (
+    ANALYSIS_CHARACTERS,
+    ANALYSIS_EXHAUSTED,
+    ANALYSIS_RENDERINGS,
+    ANALYSIS_SECONDS,
+    PROBE_CHARACTERS,
+    PROBE_ITEMS,
+    PROBE_SECONDS,
+    PROBE_STEPS,
+)
 from unrender.rendering.capabilities import Capabilities
+from unrender.rendering.cost import Limits, now
 from unrender.rendering.shape import shape_context, shape_messages
-from unrender.rendering.template import Template
+from unrender.rendering.template import Rendering, Template
 
 BOS, EOS = "<zbosneedle>", "<zeosneedle>"
 SYSTEM, USER, USER2 = "Sysquorn", "Usrwexholm", "Usrpalvick"
@@ -26,6 +38,29 @@ IDS = ("call73001", "call73002", "call73003")
 NUMBERS = (730101, 730202, 730303)
 """Values are numbers: every codec writes them bare."""
 WORD = "valdrixo"
+VALUES: Mapping[str, Any] = {
+    "pkeyaa": WORD,
+    "pkeyab": "",
+    "pkeyac": 'say "hi"',
+    "pkeyad": "it's",
+    "pkeyae": "back\\slash",
+    "pkeyaf": "two\nlines",
+    "pkeyag": "<b> & </b>",
+    "pkeyah": "naïve 漢",
+    "pkeyai": "0731",
+    "pkeyaj": "true",
+    "pkeyak": 7,
+    "pkeyal": -7,
+    "pkeyam": 2.5,
+    "pkeyan": True,
+    "pkeyao": False,
+    "pkeyap": None,
+    "pkeyaq": [WORD, 2, False],
+    "pkeyar": {"ma": WORD, "mb": [1, True, None]},
+    "pkeyas": [{"ma": 1}, {"ma": 2}],
+    "pkeyat": ["<b> & </b> 漢"],
+}
+"""Values that tell codecs apart, under keys in alphabetical order, since some templates sort them."""
 NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, WORD, *NAMES, *KEYS, *IDS)
 
 Message = dict[str, Any]
@@ -79,6 +114,61 @@ def offered_tools(kind: str = "integer") -> list[dict[str, Any]]:
     parameters = {"type": "object", "properties": properties, "required": []}
     functions = ({"name": name, "description": "a tool", "parameters": parameters} for name in NAMES)
     return [{"type": "function", "function": function} for function in functions]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What the analysis of one template may cost altogether."""
+
+    renderings: int = ANALYSIS_RENDERINGS
+    """Probes that are rendered."""
+    characters: int = ANALYSIS_CHARACTERS
+    """Characters of all renderings together, which are kept in memory."""
+    seconds: float = ANALYSIS_SECONDS
+    """Processor time of the thread, from the first probe on."""
+    exhausted: int = ANALYSIS_EXHAUSTED
+    """Renderings that may run into their own limits; all others would as well."""
+    each: Limits = Limits(  # noqa: RUF009 -- frozen
+        steps=PROBE_STEPS, characters=PROBE_CHARACTERS, items=PROBE_ITEMS, seconds=PROBE_SECONDS
+    )
+    """What one rendering may cost."""
+
+
+class Spent:
+    """What was spent of an `Allowance`."""
+
+    __slots__ = ("_allowed", "_characters", "_exhausted", "_renderings", "_until", "reason")
+
+    def __init__(self, allowed: Allowance) -> None:
+        self._allowed = allowed
+        self._until = now() + allowed.seconds
+        self._renderings = self._characters = self._exhausted = 0
+        self.reason: str = ""
+        """Why the template is asked no more; empty as long as it is."""
+
+    def add(self, rendering: Rendering) -> None:
+        """Count a rendering."""
+        self._renderings += 1
+        self._characters += len(rendering.text)
+        self._exhausted += rendering.exhausted
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the allowance is used up; once it is, it stays so."""
+        self.reason = self.reason or self._why_over()
+        return bool(self.reason)
+
+    def _why_over(self) -> str:
+        allowed = self._allowed
+        if self._exhausted > allowed.exhausted:
+            return "the template reaches the limits of rendering"
+        if self._renderings >= allowed.renderings:
+            return f"the template has more variants than {allowed.renderings} renderings show"
+        if self._characters > allowed.characters:
+            return f"the template writes more than {allowed.characters} characters for the probes"
+        if now() > self._until:
+            return f"the template takes more than {allowed.seconds} seconds to analyse"
+        return ""
 
 
 @dataclass(slots=True)

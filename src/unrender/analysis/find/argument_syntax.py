@@ -13,10 +13,9 @@ from typing import Any
 from unrender.analysis.ask.answers import KINDS, Answers, Written
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS
 from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
-from unrender.analysis.find.skeletons import literal_after
-from unrender.analysis.find.spans import arguments_span, literal_span
+from unrender.analysis.find.rows import arguments_span, literal_span
+from unrender.analysis.find.skeletons import Row, Token, find_tokens, literal_after, make_row, merge
 from unrender.analysis.find.split import Solution, common_prefix, common_suffix, is_word, lexemes, solve
-from unrender.analysis.find.tokens import Row, Token, find_tokens, make_row, merge
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
 
 
@@ -38,6 +37,7 @@ def find_json_arguments(written: Written) -> ArgumentsFinding:
         span = None if body is None else arguments_span(body, values) or literal_span(body, values)
         if body is None or span is None:
             continue
+        # The lines of an indented object have the margin of the line on which it begins.
         line = body[: span.start].rpartition("\n")[2]
         margin = line[: len(line) - len(line.lstrip(" "))]
         found = find_json_codec(body[span.start : span.end], values, margin)
@@ -110,6 +110,7 @@ def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -
     number, string = shown.get("number"), shown.get("string")
     if number is None or string is None or number == string:
         return arguments, "nothing tells strings and numbers apart"
+    # `k=7` and `k="a"` differ by a quote, `k:int=7` and `k:str=a` by a word.
     left = [text for text, _ in (number, string)]
     lead, rest = common_prefix(left), common_suffix(left)
     middles = [text[len(lead) : len(text) - len(rest)] for text in left]

@@ -17,17 +17,20 @@ from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_a
 from unrender.analysis.find.reasoning import ReasoningFinding
 from unrender.analysis.find.rows import arguments_of, find_envelope, find_row, native_span
 from unrender.analysis.find.skeletons import (
+    COUNTER,
+    Row,
     close_quotes,
     id_parts,
     lead_layout,
     left_out,
     literal_after,
+    mark_counters,
+    merge,
     move_brackets,
     split_closer,
     split_opener,
 )
-from unrender.analysis.find.split import Solution, common_suffix, is_tag, lexemes, solve
-from unrender.analysis.find.tokens import COUNTER, Row, mark_counters, merge
+from unrender.analysis.find.split import Solution, common_suffix, is_tag, lexemes, solve, split_last_tag, tags_of
 from unrender.analysis.find.turn_frame import Frame, until_sentinel
 from unrender.format import CallSyntax, Content, Slot, ToolMode
 
@@ -221,6 +224,7 @@ class _Analysis:
 
     def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
         """Return the section's opener, which all shapes of an answer share, and the joint before it in each shape."""
+        # `\n\n<calls>` after content and `\n<calls>` after reasoning share `<calls>`; the line breaks are the joints.
         rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in openings.items()}
         section = common_suffix(rest.values()).lstrip()
         return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
@@ -234,12 +238,13 @@ class _Analysis:
         """
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
         end = self.known.turn_end
+        # Content ends in `\n<end>` and calls in `<end>`: try the end with less and less white space before it.
         ways = (end[at:] for at in range(len(end) - len(end.lstrip()) + 1)) if end.strip() else (end,)
         found = next((way for way in ways if way and after.endswith(way)), "")
         return after.removesuffix(found), found
 
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
-        """Return the closing marker that also ends a turn with calls, where nothing else ends it but content's turns have an end.
+        """Return the closing marker that also ends a turn with calls: nothing else ends it, though turns of content have an end.
 
         Where more calls may follow it in the same turn it does not: they are messages of their own only after a header.
         """
@@ -252,11 +257,10 @@ class _Analysis:
         if row.betweens:
             return solve(list(openings.values()), row.betweens[0], [after])
         prefix = common_suffix(openings.values()).lstrip()
-        parts = lexemes(after)
         if ended or not self.known.turn_end:
             return Solution(prefix=prefix, suffix=after, separator="", rule="one call alone, to its end")
-        last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
-        suffix = "".join(parts[:last])
+        # One call alone does not show where its closer ends and the end of the turn begins: `</call><end>`.
+        suffix, _ = split_last_tag(after)
         return Solution(
             prefix=prefix, suffix=suffix, separator="", rule="one call alone, whose last marker ends the turn"
         )
@@ -267,9 +271,7 @@ class _Analysis:
             return rest, end
         if not section.strip():
             return "", rest
-        parts = lexemes(rest)
-        last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
-        return ("".join(parts[:last]), "".join(parts[last:])) if sum(map(is_tag, parts)) > 1 else (rest, "")
+        return split_last_tag(rest) if len(tags_of(rest)) > 1 else (rest, "")
 
     # Skeletons
 
@@ -281,6 +283,7 @@ class _Analysis:
         else:
             call_start, name_prefix = split_opener(solution.prefix)
             function_close, call_end = split_closer(solution.suffix, call_start)
+        # Openers and closers are fixed texts: the counter of `<call 0>` moves into the skeleton, with what is around it.
         if COUNTER in call_start:
             call_start, name_prefix = "", call_start + name_prefix
         if COUNTER in call_end:
@@ -310,6 +313,7 @@ class _Analysis:
         if written is not None:
             found = replace(tools, arguments=replace(arguments, when_empty=written))
             return found, f"as {written}" if written else "nothing is written"
+        # The text around the arguments may be missing with them: `f<args>{"a": 1}</args>` and `f`.
         row = None if self.answers.call is None or tools.envelope else self._row(self.answers.call)
         if row is not None and len(row.items[0]) == 3:
             shorter = left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
@@ -331,7 +335,9 @@ class _Analysis:
         row = self._row(body.partition(CONTENT)[0])
         if row is None:
             return None
-        closing = _literal_end(row, tools)
+        closing = row.after
+        for known in (tools.arguments.end, literal_after(tools.function, Slot.ARGUMENTS), tools.call_end):
+            closing = closing.removeprefix(known)
         return closing.removeprefix(tools.section_end).removesuffix(self.known.content.start)
 
 
@@ -350,8 +356,3 @@ def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax,
         section_end=trail + tools.section_end,
     )
     return tools, joints
-
-
-def _literal_end(row: Row, tools: CallSyntax) -> str:
-    after_arguments = literal_after(tools.function, Slot.ARGUMENTS)
-    return row.after.removeprefix(tools.arguments.end).removeprefix(after_arguments).removeprefix(tools.call_end)

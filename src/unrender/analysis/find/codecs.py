@@ -11,33 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, assert_never
 
+from unrender.analysis.ask.probes import WORD
 from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
 from unrender.values.encode import encode_arguments, encode_value
 
-VALUES: Mapping[str, Any] = {
-    "pkeyaa": "valdrixo",
-    "pkeyab": "",
-    "pkeyac": 'say "hi"',
-    "pkeyad": "it's",
-    "pkeyae": "back\\slash",
-    "pkeyaf": "two\nlines",
-    "pkeyag": "<b> & </b>",
-    "pkeyah": "naïve 漢",
-    "pkeyai": "0731",
-    "pkeyaj": "true",
-    "pkeyak": 7,
-    "pkeyal": -7,
-    "pkeyam": 2.5,
-    "pkeyan": True,
-    "pkeyao": False,
-    "pkeyap": None,
-    "pkeyaq": ["valdrixo", 2, False],
-    "pkeyar": {"ma": "valdrixo", "mb": [1, True, None]},
-    "pkeyas": [{"ma": 1}, {"ma": 2}],
-    "pkeyat": ["<b> & </b> 漢"],
-}
-"""Values that tell codecs apart, under keys in alphabetical order, since some templates sort them."""
-PLAIN = "valdrixo"
 _SEPARATORS = ((", ", ": "), (",", ":"), (",", ": "), (", ", ":"))
 _INDENTS = (2, 4, 1, 3, 8)
 
@@ -182,6 +159,6 @@ def _json_options(codec: Codec) -> Iterator[dict[str, Any]]:
 
 def _item_tags(text: str) -> list[str]:
     """Return the words before the first item of a list, which may name the items' tag."""
-    head = text.partition(PLAIN)[0]
+    head = text.partition(WORD)[0]
     words = "".join(character if character.isalnum() or character in "_-" else " " for character in head).split()
     return list(dict.fromkeys(reversed(words)))

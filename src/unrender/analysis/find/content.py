@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from unrender.analysis.ask.answers import Answers
+from unrender.analysis.ask.answers import Answers, Turns
 from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING
-from unrender.analysis.ask.questions import Turns
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
-from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes
+from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes, tags_of
 from unrender.analysis.find.turn_frame import Frame, end_in_history, is_marked, tail_of
 from unrender.format import Content, ContentMode
 
@@ -84,6 +83,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
         lead, start = plain.removesuffix(reasoned), reasoned
     end, rule = _end(start, tails, openings, _RULES)
     always = bool(plain.strip()) or openings.reasoning_content is None
+    # `<answer>` may be there after reasoning only: then content alone is plain.
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
     turn_end = tails.content.removeprefix(end) if always else tails.content
     before_calls = filter(None, (openings.calls, openings.reasoning_calls))
@@ -93,7 +93,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
 
 
 _Ending = Callable[[str, Tails, Openings], str]
-"""What opens content and how answers end in, what closes content out; empty when the rule does not apply."""
+"""Takes content's opener and the ends of answers, and returns content's closer; empty when the rule does not apply."""
 
 
 def _end(start: str, tails: Tails, openings: Openings, rules: tuple[tuple[str, _Ending], ...]) -> tuple[str, str]:
@@ -117,7 +117,7 @@ _COMPARED: tuple[tuple[str, _Ending], ...] = (
 
 
 def without_reasoning(opening: str, found: ReasoningFinding) -> str:
-    """Remove the empty form of reasoning, or its markers, from an opening."""
+    """Return an opening without the empty form of reasoning, or without its markers."""
     start, end, empty = found.reasoning.start, found.reasoning.end, found.reasoning.empty
     if empty and opening.startswith(empty):
         return opening[len(empty) :].removeprefix(found.to_content)
@@ -133,7 +133,7 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
     One is left to end the turn, unless they close what the opener opened, and EOS ends it or calls end without them.
     """
-    openers = [part for part in lexemes(start) if is_tag(part)]
+    openers = tags_of(start)
     parts = lexemes(tails.content)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
     if not openers or len(tags) < len(openers):
@@ -145,7 +145,7 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
 def _closer(start: str, tails: Tails, openings: Openings) -> str:
     """Where content is written after reasoning only, take the marker that closes what opens it."""
-    openers = [part for part in lexemes(start) if is_tag(part)]
+    openers = tags_of(start)
     parts = lexemes(openings.reasoning_content_tail)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
     if not openers or not tags or tails.content.strip():
@@ -222,7 +222,7 @@ def _up_to_last_closer(alone: str, after_content: str, opening: str) -> str:
 
 def _closer_beside_calls(opening: str, after_content: str) -> str:
     """Return what follows content up to and with the marker that closes the opening's last one; empty without any."""
-    tags = [part for part in lexemes(opening) if is_tag(part)]
+    tags = tags_of(opening)
     for closer in closers_of(tags[-1]) if tags else ():
         head, closed, _ = after_content.partition(closer)
         if closed and NAMES[0] not in head:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from unrender.analysis.ask.answers import Answers
 from unrender.analysis.ask.probes import CONTENT, CONTENT2, NAMES, REASONING
-from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of
+from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of, tags_of
 from unrender.analysis.find.turn_frame import Frame, is_marked, tail_of
 from unrender.format import Reasoning, ReasoningMode
 
@@ -124,8 +124,10 @@ def _from_presence(seen: Seen) -> ReasoningFinding | None:
 
 def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMode:
     if not start.strip():
+        # Nothing opens it, and only its end is marked: `so far...</think>Hello`.
         return ReasoningMode.DELIMITER
     if frame.prefill.strip().endswith(start.strip()):
+        # With thinking off, the prompt may hold a closed block: `<think></think>`.
         closed = end.strip() in frame.prefill_no_thinking
         return ReasoningMode.FORCED_CLOSED if closed else ReasoningMode.FORCED_OPEN
     if openings.reasoning_content is None:
@@ -137,6 +139,7 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
     """Split what follows reasoning into closer and joint to content; return them with the name of the rule."""
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
+    # `</think><end><bot>Hello`: where the header is written again, every part is a message of its own.
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
@@ -171,7 +174,7 @@ def _closer_and_joint(seen: Seen, start: str) -> tuple[str, str]:
 
 _SHARED = "what all parts that follow share"
 _Cut = Callable[[str, str, Seen], str]
-"""What follows reasoning and its opener in, as much of it as is closer and joint out; empty when the rule does not apply."""
+"""Takes what follows reasoning, and its opener; returns closer and joint. Empty when the rule does not apply."""
 
 
 def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Seen) -> tuple[str, str]:
@@ -182,8 +185,8 @@ def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: See
 def _without_content_opener(text: str, start: str, seen: Seen) -> str:
     """Cut off what content begins with where there is no reasoning.
 
-    What closes the opener of reasoning is not content's: some templates write it alone where there is no reasoning. What the
-    switch writes in the opener's place closes it, too, unless another marker does.
+    The closer of reasoning is not content's: some templates write it alone where there is no reasoning. With thinking off,
+    some write another marker in the opener's place. It closes reasoning too, unless a marker stands before it.
     """
     frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
@@ -199,7 +202,7 @@ def _without_content_opener(text: str, start: str, seen: Seen) -> str:
 
 
 def _without_as_many(text: str, _: str, seen: Seen) -> str:
-    """Cut off as many lexemes as content's closer has, where it is a marker that they make."""
+    """Remove content's closing marker from the end, lexeme by lexeme."""
     full = seen.openings.reasoning_content or ""
     size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
     marks = any(is_tag(part) for part in parts[-size:])
@@ -222,7 +225,7 @@ def _up_to_closer(text: str, start: str, _: Seen) -> str:
 
     White space after it is kept when nothing else follows: that is the joint.
     """
-    tags = [part for part in lexemes(start) if is_tag(part)]
+    tags = tags_of(start)
     for closer in closers_of(tags[-1]) if tags else ():
         head, found, rest = text.partition(closer)
         if found:
@@ -304,7 +307,7 @@ def _opens_content(opener: str, closers: tuple[str, ...], frame: Frame, openings
     """
     if not opener or frame.prefill != frame.prefill_no_thinking:
         return False
-    tags = [part for part in lexemes(openings.content_tail) if is_tag(part)]
+    tags = tags_of(openings.content_tail)
     return (openings.content or "").strip().endswith(opener) and tags[:1] != [] and tags[0] in closers
 
 
@@ -322,6 +325,7 @@ def _adjacent_pair(text: str) -> tuple[str, str, str] | None:
 
 def _from_pair(frame: Frame, openings: Openings, opener: str, space: str, closer: str) -> ReasoningFinding:
     open_prompt = frame.prefill.strip().endswith(opener)
+    # Half of the white space in an empty block is the opener's, half the closer's: `<think>\n`, `\n</think>`.
     margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
     mode = ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED
     shown = openings.content or ""

@@ -1,16 +1,113 @@
-"""Finds the calls in a rendering: each call's slots, and the literals before, between and after."""
+"""Finds calls in a rendering: the values that they write, each call's slots, and the literals before, between and after."""
 
 from __future__ import annotations
 
+import ast
 import itertools
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from unrender.analysis.ask.probes import NAMES, Call
-from unrender.analysis.find.skeletons import outer_literals
-from unrender.analysis.find.spans import Span, arguments_span, holds, json_spans, literal_span, loads, path_to
-from unrender.analysis.find.tokens import Row, Token, find_tokens, make_row, merge
+from unrender.analysis.find.skeletons import Row, Token, find_tokens, make_row, merge, outer_literals
 from unrender.format import CallSyntax, Envelope, Part, Skeleton, Slot, ToolMode
+from unrender.limits import MOST_BRACKETS
+
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A value and the text[start:end] that writes it."""
+
+    start: int
+    end: int
+    value: Any
+
+
+def json_spans(text: str, opener: str, before: int) -> Iterator[Span]:
+    """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order."""
+    trials = 0
+    for match in re.finditer(f"[{re.escape(opener)}]", text[:before]):
+        trials += 1
+        if trials > MOST_BRACKETS:
+            return
+        try:
+            value, end = _DECODER.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        yield Span(start=match.start(), end=end, value=value)
+
+
+def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Span | None:
+    """Find where `arguments` is written as one JSON object."""
+    key = next(iter(arguments), None)
+    at = text.find(key, start) if key else -1
+    if at < 0:
+        return None
+    spans = [span for span in json_spans(text, "{", at) if span.start >= start and span.value == arguments]
+    return spans[-1] if spans else None
+
+
+def literal_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Span | None:
+    """Find where `arguments` is written as a Python dictionary."""
+    key = next(iter(arguments), None)
+    at = text.find(key, start) if key else -1
+    brace = text.rfind("{", start, at) if at >= 0 else -1
+    for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
+        end = brace + match.end()
+        if _literal(text[brace:end]) == arguments:
+            return Span(start=brace, end=end, value=dict(arguments))
+    return None
+
+
+def _literal(text: str) -> Any:
+    """Return the value of a Python literal, or None."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def loads(text: str) -> Any:
+    """Return the JSON value of `text`, or None."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def path_to(value: Any, wanted: Any) -> tuple[str, ...] | None:
+    """Return the keys that lead to `wanted` in nested objects, or None.
+
+    >>> path_to({"function": {"name": "f"}}, "f")
+    ('function', 'name')
+    """
+    return _path(value, lambda item: type(item) is type(wanted) and item == wanted)
+
+
+def _path(value: Any, fits: Callable[[Any], bool]) -> tuple[str, ...] | None:
+    """Return the keys that lead to the first item that `fits` in nested objects, or None."""
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if fits(item):
+            return (key,)
+        deeper = _path(item, fits)
+        if deeper is not None:
+            return (key, *deeper)
+    return None
+
+
+def holds(value: Any, wanted: Any) -> bool:
+    """Return whether `wanted` is a key or a value anywhere in `value`."""
+    if type(value) is type(wanted) and value == wanted:
+        return True
+    if isinstance(value, dict):
+        is_key = isinstance(wanted, str) and wanted in value
+        return is_key or any(holds(item, wanted) for item in value.values())
+    return isinstance(value, list) and any(holds(item, wanted) for item in value)
 
 
 def find_row(text: str, calls: Sequence[Call], mode: ToolMode, entry: Skeleton = ()) -> Row | None:
@@ -50,6 +147,7 @@ def _tagged_span(text: str, call: Call, entry: Skeleton, position: int) -> Span 
         return None
     last_value = values[len(call.arguments) - 1]
     keys_after_value = entry[entry.index(Slot.VALUE) :].count(Slot.KEY)
+    # `<a>7</a>`: the key is there again after the last value, and belongs to the arguments as well.
     ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
     prefix, suffix = outer_literals(entry)
     return Span(start=inside[0].start - len(prefix), end=(ends or [last_value])[-1] + len(suffix), value=call.arguments)
@@ -88,7 +186,9 @@ def find_envelope(text: str, call: Call, tools: CallSyntax) -> Envelope | None:
         args_field=(arguments or ()) if named else (),
         id_field=path_to(span.value, call.id) or (),
         gen_id_field=_counter_path(span.value, tools),
-        list_field=_list_path(outer.value, span.value) if outer is not None else (),
+        list_field=(_path(outer.value, lambda item: isinstance(item, list) and span.value in item) or ())
+        if outer
+        else (),
         array_wrapped=tools.section_start.rstrip().endswith("[") and tools.section_end.lstrip().startswith("]"),
     )
 
@@ -98,6 +198,7 @@ def native_span(text: str, call: Call, position: int) -> Span | None:
     name_at = text.find(call.name, position)
     if name_at < 0:
         return None
+    # `{"calls": [{"name": "f"}, {"name": "g"}]}`: the outer object holds two calls, so it is neither.
     others = [name for name in NAMES if name != call.name]
     found = None
     for span in json_spans(text, "{", _last_needle(text, call, name_at)):
@@ -126,15 +227,7 @@ def _holds_call(value: Any, call: Call) -> bool:
 
 def _path_to_text(value: Any, arguments: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the keys that lead to `arguments` written as JSON text."""
-    if not isinstance(value, dict):
-        return None
-    for key, item in value.items():
-        if isinstance(item, str) and loads(item) == arguments:
-            return (key,)
-        deeper = _path_to_text(item, arguments)
-        if deeper is not None:
-            return (key, *deeper)
-    return None
+    return _path(value, lambda item: isinstance(item, str) and loads(item) == arguments)
 
 
 def _lists(outer: Any, inner: Any) -> bool:
@@ -142,18 +235,6 @@ def _lists(outer: Any, inner: Any) -> bool:
     if isinstance(outer, list):
         return inner in outer or any(_lists(item, inner) for item in outer)
     return isinstance(outer, dict) and any(_lists(item, inner) for item in outer.values())
-
-
-def _list_path(outer: Any, inner: Any) -> tuple[str, ...]:
-    if not isinstance(outer, dict):
-        return ()
-    for key, item in outer.items():
-        if isinstance(item, list) and inner in item:
-            return (key,)
-        deeper = _list_path(item, inner)
-        if deeper:
-            return (key, *deeper)
-    return ()
 
 
 def _counter_path(value: Any, tools: CallSyntax) -> tuple[str, ...]:

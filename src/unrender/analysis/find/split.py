@@ -9,7 +9,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,7 +18,6 @@ T = TypeVar("T")
 _LEXEME = re.compile(r"<<[^<>\s]+>>|<[^<>\s]*>|\[\[[^\[\]\s]+\]\]|\[[^\[\]\s]*\]|\w+|\s|.", re.DOTALL)
 _PAIRS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
 """Words by which an opener and its closer differ, in small and in capital letters."""
-_MARKER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +28,6 @@ class Split:
     left: str
     right: str
     suffix: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """A piece of text that is either one marker (`<…>`, `[…]`) or has no marker in it."""
-
-    text: str
-    is_marker: bool
 
 
 def lexemes(text: str) -> list[str]:
@@ -86,45 +77,6 @@ def calculate_diff_split(left: str, right: str) -> Split:
     return Split(prefix=prefix, left=left[: len(left) - end], right=right[: len(right) - end], suffix=suffix)
 
 
-def segmentize_markers(text: str) -> tuple[Segment, ...]:
-    """Cut `text` into markers and what is between them.
-
-    >>> [segment.text for segment in segmentize_markers("say <b>it</b>")]
-    ['say ', '<b>', 'it', '</b>']
-    """
-    segments, position = [], 0
-    for match in _MARKER.finditer(text):
-        if match.start() > position:
-            segments.append(Segment(text=text[position : match.start()], is_marker=False))
-        segments.append(Segment(text=match.group(), is_marker=True))
-        position = match.end()
-    if position < len(text):
-        segments.append(Segment(text=text[position:], is_marker=False))
-    return tuple(segments)
-
-
-def until_common_prefix(text: str, left: str, right: str) -> str:
-    """Return the part of `text` before the common prefix of `left` and `right`.
-
-    >>> until_common_prefix("<args><k>one</k>", "<k>one", "<k>two")
-    '<args>'
-    """
-    return text.partition(common_prefix([left, right]) or "\0")[0]
-
-
-def after_common_suffix(text: str, left: str, right: str) -> str:
-    """Return the part of `text` after the last common suffix of `left` and `right`."""
-    return text.rpartition(common_suffix([left, right]) or "\0")[2]
-
-
-def compare_variants(probe: T, change: Callable[[T], T], render: Callable[[T], str | None]) -> Split | None:
-    """Render `probe` and its changed variant and split the two; None when either does not render."""
-    left, right = render(probe), render(change(probe))
-    if left is None or right is None:
-        return None
-    return calculate_diff_split(left, right)
-
-
 def is_word(lexeme: str) -> bool:
     """Return whether a lexeme is a word or number, which may complete a marker."""
     return lexeme[:1].isalnum() or lexeme[:1] == "_"
@@ -133,6 +85,22 @@ def is_word(lexeme: str) -> bool:
 def is_tag(lexeme: str) -> bool:
     """Return whether a lexeme is a complete bracketed marker such as `<think>` or `[INST]`."""
     return len(lexeme) > 2 and lexeme[0] + lexeme[-1] in ("<>", "[]")
+
+
+def tags_of(text: str) -> list[str]:
+    """Return the bracketed markers in `text`, in order."""
+    return [part for part in lexemes(text) if is_tag(part)]
+
+
+def split_last_tag(text: str) -> tuple[str, str]:
+    r"""Split `text` before its last tag; what is before it is all of the text where there is no tag.
+
+    >>> split_last_tag("<end>\n<bot> ")
+    ('<end>\n', '<bot> ')
+    """
+    parts = lexemes(text)
+    last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
+    return "".join(parts[:last]), "".join(parts[last:])
 
 
 def closers_of(tag: str) -> tuple[str, ...]:
@@ -197,6 +165,7 @@ def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution
     if len(prefix) + len(suffix) <= len(between):
         separator = between[len(suffix) : len(between) - len(prefix)]
         return Solution(prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends")
+    # Both ends claim the same text, as the line breaks of `\n[f]\n[g]\n`: the border lies where it breaks least.
     border = min(_borders(between, len(between) - len(prefix), len(suffix)), key=lambda at: _awkwardness(between, at))
     return Solution(
         prefix=between[border:], suffix=between[:border], separator="", rule="the border lies between whole tags"
@@ -216,6 +185,7 @@ def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
     left, right = lexemes(between[:at])[-1:], lexemes(between[at:])[:1]
     inside = _OPEN_TAG.match(between[at:]) is not None
     broken = bool(left and right) and (_binds(left[0], right[0]) or _binds(right[0], left[0]))
+    # From the worst: within a tag, between a marker and its word, before a line break, before other white space.
     return inside, broken, right == ["\n"], bool(right) and right[0].isspace(), at
 
 

@@ -12,9 +12,18 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from unrender.analysis.ask.answers import Asked, Turns
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
-from unrender.analysis.ask.questions import Asked, Turns
-from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes
+from unrender.analysis.find.split import (
+    closers_of,
+    common_prefix,
+    common_suffix,
+    is_tag,
+    is_word,
+    lexemes,
+    split_last_tag,
+    tags_of,
+)
 from unrender.limits import LONGEST_HEADER, MOST_BEGINNINGS
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
@@ -203,11 +212,6 @@ def _with_leads_of(answers: list[str], prompts: list[str]) -> list[str]:
     return evened
 
 
-def _strays(answers: list[str], bare: str | None) -> bool:
-    """Return whether an answer does not begin with the end of the question's turn as it is where no answer follows."""
-    return bare is not None and not all(answer.startswith(bare) for answer in answers)
-
-
 def _beginnings(asked: str, bare: str) -> list[str]:
     """Return what prompts begin with, and all shorter beginnings that go on after the end of the question's turn."""
     parts = lexemes(asked[len(bare) :][:LONGEST_HEADER])[:MOST_BEGINNINGS]
@@ -218,7 +222,10 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     """Return what answers and prompts begin with, cut at a natural place; `bare` is the prompt that does not ask."""
     known = [prompt for prompt in prompts if prompt is not None]
     asked = _anchor(known, bare)
-    answers = _with_leads_of(answers, [*known, *(_beginnings(asked, bare or "") if _strays(answers, bare) else ())])
+    # An answer may not begin with the end of the question's turn as it is where no answer follows.
+    strays = bare is not None and not all(answer.startswith(bare) for answer in answers)
+    shorter = _beginnings(asked, bare or "") if strays else []
+    answers = _with_leads_of(answers, [*known, *shorter])
     lead = common_prefix(answers) if answers else ""
     if asked and lead.startswith(asked):
         # half-header.jinja: the switch changes the text after `assistant:`, so the space there belongs to the answer,
@@ -237,7 +244,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
 
 def is_marked(text: str) -> bool:
     """Return whether a text holds a marker."""
-    return any(map(is_tag, lexemes(text)))
+    return bool(tags_of(text))
 
 
 def _agree(prompt: str, lead: str) -> bool:
@@ -249,10 +256,12 @@ def _agree(prompt: str, lead: str) -> bool:
 def _without_opener(lead: str, answers: list[str]) -> str:
     """Cut off a marker at the end of `lead` that every answer closes: `<think>` is the answer's, not the header's."""
     openings = [text[len(lead) :].partition(CONTENT)[0].partition(NAMES[0])[0] for text in answers]
+    # A lead may hold a whole prompt: only its end is looked at.
     far, lead = lead[:-LONGEST_HEADER], lead[-LONGEST_HEADER:]
     parts = lexemes(lead.rstrip())
     while parts and is_tag(parts[-1]):
         closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
+        # An empty block, as in `<bot><think></think>`, is cut off as a whole: it stands for no reasoning.
         pair = [
             i
             for i, part in enumerate(parts)
@@ -267,13 +276,10 @@ def _without_opener(lead: str, answers: list[str]) -> str:
 
 def _natural(shared: str, rests: list[str]) -> str:
     """Step back to before a marker that every text completes with a word."""
+    # `<|open|>` is followed by `think` in one answer and by `tool` in another: it is no end of a header.
     parts = lexemes(shared)
-    completed = all(is_word(rest) and not _starts_with_needle(rest) for rest in rests)
+    completed = all(is_word(rest) and not rest.startswith((CONTENT, REASONING, NAMES[0])) for rest in rests)
     return "".join(parts[:-1]) if parts and is_tag(parts[-1]) and completed else shared
-
-
-def _starts_with_needle(text: str) -> bool:
-    return text.startswith((CONTENT, REASONING, NAMES[0]))
 
 
 def _after_lead(prompt: str | None, lead: str) -> str:
@@ -297,10 +303,8 @@ def _header(lead: str, bare: str | None) -> str:
 
 
 def _last_marker(lead: str) -> str:
-    """Return the last marker of a lead that shows tools as well, and what follows it: what is before it belongs to these."""
-    parts = lexemes(lead[-LONGEST_HEADER:])
-    last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
-    return "".join(parts[last:])
+    """Return the last marker of a lead and what follows it. The lead shows tools as well, and these come before it."""
+    return split_last_tag(lead[-LONGEST_HEADER:])[1]
 
 
 def _unasked(lead: str, asked: Asked) -> str:
@@ -311,7 +315,10 @@ def _unasked(lead: str, asked: Asked) -> str:
 
 
 def _tool_lead(asked: Asked, header: str) -> str:
-    """Return the lead of answers to a result; where some stop short of the end of its turn, what the prompt has up to a header."""
+    """Return the lead of answers to a result.
+
+    Where some answers lack the end of the result's turn, the lead is the start of the prompt, up to its header.
+    """
     lead, bare, prompt = _lead(asked), asked.bare or "", asked.prompt or ""
     asks_alike = header.strip() and prompt.startswith(bare + header)
     return bare + header if asks_alike and not lead.startswith(bare) else lead
@@ -321,9 +328,7 @@ def _tool_header(lead: str, tool_lead: str) -> str:
     shared = common_suffix([lead, tool_lead])
     if shared.strip():
         return ""
-    parts = lexemes(tool_lead)
-    last = max((i for i, part in enumerate(parts) if is_tag(part)), default=0)
-    return "".join(parts[last:])
+    return split_last_tag(tool_lead)[1] or tool_lead
 
 
 def _appended(turns: Turns) -> str:

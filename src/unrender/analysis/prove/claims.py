@@ -1,22 +1,29 @@
-"""Weakens a Format until its claims hold: claims that the template's own answers refute give way to weaker ones.
+"""Makes of findings a Format that holds: what the template's own answers refute is given up, or gives way to a weaker claim.
 
-Strategy: every weaker claim that could mend what is misread is tried, and the one under which the least is misread wins; it
-may itself be weakened. A claim that is given up costs less than one that is false, and nothing is given up in vain.
+Strategy: answers are written again from the format (`find_doubts`), and read with it (`prove`). Where answers are misread,
+every weaker claim that could mend that is tried, and the one under which the least is misread wins; it may itself be
+weakened. A claim that is given up costs less than one that is false, and nothing is given up in vain. At last
+`with_headers` lets answers follow every prompt.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
-from unrender.analysis.ask.probes import Prober
-from unrender.analysis.declarations import complete
-from unrender.analysis.prove.readback import CutOut, Misread, Said, cut_outs, misread
-from unrender.errors import FormatError
+from unrender.analysis.additions import complete
+from unrender.analysis.ask.answers import Answers, Turns
+from unrender.analysis.ask.probes import Prober, carries_needle
+from unrender.analysis.find.turn_frame import Frame, until_sentinel
+from unrender.analysis.prove.readback import MIXED, SAID, CutOut, Misread, Said, cut_outs, misread
+from unrender.errors import FormatError, GrammarError
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode
 from unrender.limits import MOST_REFUTED_CLAIMS
+from unrender.messages.wire import Request, Tool
+from unrender.parser.prompt_tail import after_header, begun_by
+from unrender.values.encode import encode_answer
 
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
 """The claims without which such answers are not read at all."""
@@ -70,6 +77,7 @@ def prove(prober: Prober, format: Format) -> Proof:
     wrong = misread(prober, format, shown)
     given_up: list[str] = []
     weakened: list[str] = []
+    # One claim at a time: what is read without it decides which of the others are refuted.
     for _ in range(MOST_REFUTED_CLAIMS if wrong else 0):
         best = min(_trials(prober, format, shown, wrong), key=lambda trial: trial.cost, default=None)
         if best is None or best.cost >= _cost(format, shown, wrong):
@@ -146,14 +154,6 @@ def _lacking(format: Format, *, reasoning: bool, calls: int) -> str:
     return "" if calls < 2 or format.tools.parallel else _SEVERAL_CALLS
 
 
-def _without_wrapper(format: Format) -> dict[str, Any]:
-    return {"content": Content()} if format.content.start else {}
-
-
-def _without_second_wrapper(format: Format) -> dict[str, Any]:
-    return {} if format.content_with_calls is None else {"content_with_calls": None}
-
-
 def _without_empty(format: Format) -> dict[str, Any]:
     return {"reasoning": replace(format.reasoning, empty="")} if format.reasoning.empty else {}
 
@@ -167,17 +167,17 @@ def _no_reasoning(format: Format) -> dict[str, Any]:
     return {} if format.reasoning.mode is ReasoningMode.NONE else {"reasoning": Reasoning(), "turn": turn}
 
 
-def _no_calls(format: Format) -> dict[str, Any]:
-    return {} if format.tools.mode is ToolMode.NONE else {"tools": CallSyntax()}
-
-
 _WEAKER = (
     _Weaker(
         claim="content beside calls has a wrapper of its own",
-        parts=_without_second_wrapper,
+        parts=lambda format: {} if format.content_with_calls is None else {"content_with_calls": None},
         needed_by=lambda said: bool(said.content and said.calls),
     ),
-    _Weaker(claim="content is wrapped", parts=_without_wrapper, needed_by=lambda said: bool(said.content)),
+    _Weaker(
+        claim="content is wrapped",
+        parts=lambda format: {"content": Content()} if format.content.start else {},
+        needed_by=lambda said: bool(said.content),
+    ),
     _Weaker(
         claim="something is written for no reasoning", parts=_without_empty, needed_by=lambda said: not said.reasoning
     ),
@@ -197,7 +197,7 @@ _WEAKER = (
     ),
     _Weaker(
         claim=_CALLS,
-        parts=_no_calls,
+        parts=lambda format: {} if format.tools.mode is ToolMode.NONE else {"tools": CallSyntax()},
         needed_by=lambda said: bool(said.calls),
         refuted_by=lambda wrong: wrong.calls_are_wrong,
         unread=True,
@@ -221,17 +221,13 @@ def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ..
         try:
             return replace(format, **parts), tuple(given_up)
         except FormatError as error:
-            parts = {**{part: getattr(format, part) for part in _parts(error.where)}, **parts}
+            if found := _PLACE.match(error.where):
+                parts = {found[1]: getattr(format, found[1]), **parts}
             weaker = _weaker(parts, error.where, tried)
             if weaker == parts:
                 return format, (*given_up, f"{error}, and everything found with it was given up")
             parts = weaker
             given_up.append(f"{error.where.removeprefix('format.')}: was given up: {error}")
-
-
-def _parts(where: str) -> list[str]:
-    found = _PLACE.match(where)
-    return [found.group(1)] if found else []
 
 
 def _weaker(parts: dict[str, Any], where: str, tried: set[tuple[str, str]]) -> dict[str, Any]:
@@ -249,3 +245,126 @@ def _weaker(parts: dict[str, Any], where: str, tried: set[tuple[str, str]]) -> d
 
 def _default(kind: Any, name: str) -> Any:
     return next(item.default for item in fields(kind) if item.name == name and item.default is not MISSING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """An answer that the format does not reproduce."""
+
+    shape: str
+    """What the answer consists of, e.g. `content and calls`."""
+    rendered: str
+    rebuilt: str
+
+    def __str__(self) -> str:
+        return f"{self.shape}: rendered as {self.rendered!r:.200}, understood as {self.rebuilt!r:.200}"
+
+
+_WRITTEN: Mapping[str, str] = {
+    "content": "content",
+    "reasoning and content": "reasoned",
+    "one call": "call",
+    "two calls": "two_calls",
+    "three calls": "three_calls",
+    "a call without arguments": "empty_call",
+    "reasoning and a call": "reasoned_call",
+    MIXED: "mixed",
+    "reasoning, content and a call": "reasoned_mixed",
+}
+"""By what an answer says: the field of `Answers` that holds what the template writes."""
+
+
+def find_doubts(answers: Answers, frame: Frame, fmt: Format) -> tuple[Doubt, ...]:
+    """Return the shapes that the template renders and the format does not reproduce, white space apart."""
+    doubts: list[Doubt] = []
+    for said in SAID:
+        body = getattr(answers, _WRITTEN[said.name])
+        if body is None or not _shows(body, said):
+            continue
+        body = until_sentinel(body).removesuffix(frame.appended)
+        made = [(call.name, call.arguments, call.id) for call in said.calls]
+        rebuilt = encode_answer(fmt, content=said.content, reasoning=said.reasoning, calls=made)
+        # Some templates write the empty form of reasoning before one part only; readers take it as optional.
+        options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty))
+        ends = ("", fmt.turn.end, *fmt.turn.ends)
+        if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
+            doubts.append(Doubt(shape=said.name, rendered=body, rebuilt=rebuilt))
+    return tuple(doubts)
+
+
+def _shows(body: str, said: Said) -> bool:
+    return all(part in body for part in (said.content, said.reasoning, *(call.name for call in said.calls)))
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+def calls_are_refuted(doubts: Sequence[Doubt], fmt: Format) -> bool:
+    """Return whether neither one call nor two can be written again: the derived syntax is then worthless."""
+    refuted = {doubt.shape for doubt in doubts}
+    needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
+    return fmt.tools.mode is not ToolMode.NONE and needed <= refuted
+
+
+_REQUESTS = (Request(), Request(tools=(Tool(name="f"),)))
+
+
+def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]:
+    """Return a format with which answers can be written after every prompt, and in words what it claims no more."""
+    given_up: list[str] = []
+    for prompt, bare in _prompts(turns):
+        begun = begun_by(format, prompt, lambda bare=bare: bare)  # type: ignore[misc]
+        # The prompt ends in `<bot>final:` and answers begin with `<bot>` alone: the longer text is one more header.
+        cut = _header_in(format, begun)
+        header = _last_header(format, prompt.removesuffix(begun)) + begun[:cut]
+        if not cut or carries_needle(header):
+            continue
+        changed: dict[str, Any] = {"headers": (*format.turn.headers, header)}
+        for name in ("prefill", "prefill_no_thinking"):
+            if (known := getattr(format.turn, name)).strip() and begun.rstrip().endswith(known.strip()):
+                changed[name] = begun[cut:]
+        format, more = possible_format(format, turn=replace(format.turn, **changed))
+        if begun[:cut].strip():
+            given_up.append(
+                f"the prompt begins answers with {begun[:cut]!r:.200}, as no answer does: it counts as their header"
+            )
+        given_up += more
+    return format, tuple(given_up)
+
+
+def _prompts(turns: Turns) -> Iterator[tuple[str, str | None]]:
+    """Yield what follows an input in the prompt, and without one."""
+    for asked in (turns.question, turns.result):
+        if asked is not None:
+            pairs = ((asked.prompt, asked.bare), (asked.prompt_no_thinking, asked.bare_no_thinking))
+            yield from ((prompt, bare) for prompt, bare in pairs if prompt is not None)
+
+
+def _header_in(format: Format, begun: str) -> int:
+    """Return the length of the part that no answer writes: up to the opener of reasoning, or else all of it."""
+    opener = format.reasoning.start.strip()
+    starts = [0, *([begun.rfind(opener)] if opener and opener in begun else []), len(begun)]
+    return next(start for start in starts if not begun[start:].strip() or _is_written(format, begun[start:]))
+
+
+def _is_written(format: Format, begun: str) -> bool:
+    """Return whether answers with and without tools may begin so."""
+    from unrender.dialects.remainder import Answer  # noqa: PLC0415 -- wanted for few templates
+
+    requests = _REQUESTS if format.tools.mode is not ToolMode.NONE else _REQUESTS[:1]
+    try:
+        return all(Answer(format=format, request=request, begun=begun).begins for request in requests)
+    except GrammarError:  # No grammar can be written, whatever the prompt begins.
+        return True
+
+
+def _last_header(format: Format, prompt: str) -> str:
+    """Return the header with which a prompt ends, with the layout after it."""
+    written = after_header(format, prompt)
+    cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
+    if written is None or not cores:
+        return ""
+    ends = {prompt.rfind(core) + len(core): core for core in sorted(cores, key=len)}
+    core = ends[max(ends)]
+    return prompt[prompt.rfind(core) :]

@@ -6,11 +6,10 @@ was a choice. What one of the two does not show is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from unrender.analysis.ask.answers import Answers, Variants
-from unrender.analysis.ask.questions import Turns
+from unrender.analysis.ask.answers import Answers, Turns, Variants
 from unrender.analysis.find.turn_frame import Frame
 from unrender.analysis.result import Evidence, Shown
 from unrender.format import Format, ReasoningMode, ToolMode
@@ -27,7 +26,7 @@ class Record:
     variants: Variants
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Comparison:
     name: str
     part: str
@@ -79,116 +78,44 @@ _WORDS = {
 }
 _COMPARISONS = (
     _Comparison(
-        name="",
-        part="turn.headers",
-        question="what do the generation prompt and all answers to one question begin with?",
-        sides=("prompt", "whole"),
+        "",
+        "turn.headers",
+        "what do the generation prompt and all answers to one question begin with?",
+        ("prompt", "whole"),
+    ),
+    _Comparison("R1", "reasoning", "what is around reasoning?", ("content", "reasoned"), _reasons),
+    _Comparison("R1", "reasoning", "what of content is cut off?", ("content", "cut"), _reasons),
+    _Comparison(
+        "R2",
+        "turn.prefill",
+        "what does the generation prompt write after the header?",
+        ("prompt", "prompt_no_thinking"),
+        _has_prefill,
     ),
     _Comparison(
-        name="R1",
-        part="reasoning",
-        question="what is around reasoning?",
-        sides=("content", "reasoned"),
-        when=_reasons,
+        "R3", "reasoning.mode", "where does reasoning occur?", ("reasoned", "reasoned_call"), _reasons_and_calls
     ),
+    _Comparison("C1", "content", "what is around content?", ("content", "call")),
+    _Comparison("C1", "content", "is it there after reasoning?", ("content", "reasoned"), _reasons),
+    _Comparison("C1", "content_with_calls", "is it there beside calls?", ("content", "mixed"), _calls),
+    _Comparison("T1", "tools.mode", "what is a call made of?", ("content", "call"), _calls),
     _Comparison(
-        name="R1", part="reasoning", question="what of content is cut off?", sides=("content", "cut"), when=_reasons
+        "T2", "tools.call_start", "what is written once, and what for each call?", ("call", "two_calls"), _calls
     ),
+    _Comparison("T3", "tools.function", "what is around the function's name?", ("call", "other_name"), _calls),
+    _Comparison("T4", "tools.arguments.codec", "how are values of every kind written?", ("call", "many"), _calls),
+    _Comparison("T5", "tools.arguments.separator", "what is between arguments?", ("call", "long_call"), _calls),
     _Comparison(
-        name="R2",
-        part="turn.prefill",
-        question="what does the generation prompt write after the header?",
-        sides=("prompt", "prompt_no_thinking"),
-        when=_has_prefill,
+        "T6",
+        "tools.arguments.when_empty",
+        "what is around all arguments, and what when there are none?",
+        ("call", "empty_call"),
+        _calls,
     ),
-    _Comparison(
-        name="R3",
-        part="reasoning.mode",
-        question="where does reasoning occur?",
-        sides=("reasoned", "reasoned_call"),
-        when=_reasons_and_calls,
-    ),
-    _Comparison(name="C1", part="content", question="what is around content?", sides=("content", "call")),
-    _Comparison(
-        name="C1",
-        part="content",
-        question="is it there after reasoning?",
-        sides=("content", "reasoned"),
-        when=_reasons,
-    ),
-    _Comparison(
-        name="C1",
-        part="content_with_calls",
-        question="is it there beside calls?",
-        sides=("content", "mixed"),
-        when=_calls,
-    ),
-    _Comparison(
-        name="T1", part="tools.mode", question="what is a call made of?", sides=("content", "call"), when=_calls
-    ),
-    _Comparison(
-        name="T2",
-        part="tools.call_start",
-        question="what is written once, and what for each call?",
-        sides=("call", "two_calls"),
-        when=_calls,
-    ),
-    _Comparison(
-        name="T3",
-        part="tools.function",
-        question="what is around the function's name?",
-        sides=("call", "other_name"),
-        when=_calls,
-    ),
-    _Comparison(
-        name="T4",
-        part="tools.arguments.codec",
-        question="how are values of every kind written?",
-        sides=("call", "many"),
-        when=_calls,
-    ),
-    _Comparison(
-        name="T5",
-        part="tools.arguments.separator",
-        question="what is between arguments?",
-        sides=("call", "long_call"),
-        when=_calls,
-    ),
-    _Comparison(
-        name="T6",
-        part="tools.arguments.when_empty",
-        question="what is around all arguments, and what when there are none?",
-        sides=("call", "empty_call"),
-        when=_calls,
-    ),
-    _Comparison(
-        name="T7",
-        part="tools.call_id",
-        question="where does the call's id stand?",
-        sides=("call", "other_id"),
-        when=_calls,
-    ),
-    _Comparison(
-        name="A1",
-        part="tools.arguments.entry",
-        question="what is around an argument's name?",
-        sides=("call", "other_key"),
-        when=_is_tagged,
-    ),
-    _Comparison(
-        name="A2",
-        part="tools.arguments.entry",
-        question="what is around a value?",
-        sides=("call", "other_value"),
-        when=_is_tagged,
-    ),
-    _Comparison(
-        name="A3",
-        part="tools.arguments.codec",
-        question="what tells a string from a number?",
-        sides=("call", "numeral"),
-        when=_calls,
-    ),
+    _Comparison("T7", "tools.call_id", "where does the call's id stand?", ("call", "other_id"), _calls),
+    _Comparison("A1", "tools.arguments.entry", "what is around an argument's name?", ("call", "other_key"), _is_tagged),
+    _Comparison("A2", "tools.arguments.entry", "what is around a value?", ("call", "other_value"), _is_tagged),
+    _Comparison("A3", "tools.arguments.codec", "what tells a string from a number?", ("call", "numeral"), _calls),
 )
 
 
@@ -197,15 +124,13 @@ def collect_evidence(record: Record, fmt: Format, rules: Mapping[str, str]) -> t
 
     `rules` are the heuristics that decided, by comparison.
     """
-    return tuple(_evidence(_texts(record), fmt, rules))
-
-
-def _evidence(texts: Mapping[str, str | None], fmt: Format, rules: Mapping[str, str]) -> Iterator[Evidence]:
+    texts = _texts(record)
+    evidence: list[Evidence] = []
     for item in _COMPARISONS:
         left, right = (texts.get(side) for side in item.sides)
         if left is None or right is None or not item.when(fmt):
             continue
-        yield Evidence(
+        found = Evidence(
             part=item.part,
             comparison=item.name,
             finding=item.question,
@@ -213,6 +138,8 @@ def _evidence(texts: Mapping[str, str | None], fmt: Format, rules: Mapping[str, 
             right=Shown(what=_WORDS[item.sides[1]], text=right[:LONGEST_EVIDENCE]),
             rule=rules.get(item.name, ""),
         )
+        evidence.append(found)
+    return tuple(evidence)
 
 
 def _texts(record: Record) -> dict[str, str | None]:

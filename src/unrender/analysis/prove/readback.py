@@ -178,6 +178,7 @@ def misread(prober: Prober, format: Format, shown: Sequence[CutOut]) -> tuple[Mi
 def _misread(prober: Prober, format: Format, shown: CutOut) -> Misread | None:
     if not shown.asked and not _follows_header(format, shown):
         return None
+    # Whole first, then character by character: a stream must not be read otherwise than a text.
     for chunks in ([shown.answer], shown.answer):
         message = _read(format, shown, chunks)
         if not shown.said.is_said_by(message):

@@ -6,8 +6,7 @@ import pytest
 
 from unrender.analysis.ask import answers
 from unrender.analysis.ask.answers import KINDS, Answers, Variants, render_answers, render_variants, render_written
-from unrender.analysis.ask.probes import CONTENT, CONTENT2, IDS, KEYS, NAMES, NUMBERS, REASONING, WORD, Prober
-from unrender.analysis.find.codecs import VALUES
+from unrender.analysis.ask.probes import CONTENT, CONTENT2, IDS, KEYS, NAMES, NUMBERS, REASONING, VALUES, WORD, Prober
 from unrender.analysis.find.turn_frame import Frame
 from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
 from unrender.rendering.capabilities import ReasoningPlace

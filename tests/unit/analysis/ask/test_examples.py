@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from unrender.analysis.additions import find_example
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.examples import find_example
 from unrender.analysis.ask.probes import Prober
 from unrender.format import Slot
 from unrender.rendering.template import Template

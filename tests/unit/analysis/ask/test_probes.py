@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from unrender.analysis.allowance import Allowance
 from unrender.analysis.ask.probes import (
     BOS,
     CONTENT,
@@ -20,6 +19,7 @@ from unrender.analysis.ask.probes import (
     RESULT,
     USER,
     USER2,
+    Allowance,
     Prober,
     assistant,
     carries_needle,

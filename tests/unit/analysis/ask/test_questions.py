@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from unrender.analysis.ask.answers import Asked, Turns, render_turns
 from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, REASONING, RESULT, USER, USER2, Prober
-from unrender.analysis.ask.questions import Asked, Turns, render_turns
 from unrender.rendering.capabilities import ReasoningPlace
 from unrender.rendering.template import Template
 

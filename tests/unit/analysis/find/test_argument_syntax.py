@@ -7,9 +7,8 @@ import json
 import pytest
 
 from unrender.analysis.ask.answers import KINDS, Answers, Written
-from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS
+from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS, VALUES
 from unrender.analysis.find.argument_syntax import find_json_arguments, find_tagged_arguments, read_entries
-from unrender.analysis.find.codecs import VALUES
 from unrender.format import Arguments, Codec, Slot, Strings, Typing
 
 NAME, (A, B), (ONE, TWO) = NAMES[0], KEYS[:2], NUMBERS[:2]

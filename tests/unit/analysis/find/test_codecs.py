@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.analysis.find.codecs import VALUES, find_json_codec, find_value_codec
+from unrender.analysis.ask.probes import VALUES
+from unrender.analysis.find.codecs import find_json_codec, find_value_codec
 from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing, Words
 from unrender.values.encode import encode_arguments, encode_value
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.analysis.ask.answers import Answers
+from unrender.analysis.ask.answers import Answers, Asked, Turns
 from unrender.analysis.ask.probes import CONTENT, EOS, NUMBERS, USER2
-from unrender.analysis.ask.questions import Asked, Turns
 from unrender.analysis.find.content import Tails, find_content, find_tails, without_reasoning, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
 from unrender.analysis.find.turn_frame import Frame

@@ -8,7 +8,7 @@ import pytest
 
 from unrender.analysis.ask.probes import KEYS, NUMBERS, make_calls
 from unrender.analysis.find.rows import find_row
-from unrender.analysis.find.tokens import Row
+from unrender.analysis.find.skeletons import Row
 from unrender.format import Slot, ToolMode
 
 ONE, TWO = make_calls(2)

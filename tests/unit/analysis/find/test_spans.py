@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.analysis.find.spans import arguments_span, holds, json_spans, literal_span, path_to
+from unrender.analysis.find.rows import arguments_span, holds, json_spans, literal_span, path_to
 
 
 def test_arguments_are_found_in_json():

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-
 import hypothesis
 import hypothesis.strategies as st
 import pytest
 
 from unrender.analysis.find.split import (
-    after_common_suffix,
     calculate_diff_split,
     closers_of,
     common_prefix,
     common_suffix,
-    compare_variants,
     is_tag,
     is_word,
     lexemes,
     openers_of,
-    segmentize_markers,
-    until_common_prefix,
 )
 
 TEXTS = st.text(alphabet="ab <>[]/|\n_1", max_size=30)
@@ -39,15 +33,6 @@ def test_split_loses_nothing(left, right):
 
     assert split.prefix + split.left + split.suffix == left
     assert split.prefix + split.right + split.suffix == right
-
-
-@hypothesis.given(TEXTS)
-def test_segments_lose_nothing(text):
-    """Segments joined are the text again, and two stretches without markers never touch."""
-    segments = segmentize_markers(text)
-
-    assert "".join(segment.text for segment in segments) == text
-    assert not any(not a.is_marker and not b.is_marker for a, b in itertools.pairwise(segments))
 
 
 @pytest.mark.parametrize(
@@ -72,39 +57,6 @@ def test_common_ends_compare_words():
     assert common_prefix(["find_city", "find_time"]) == ""
     assert common_prefix(["<a>\n\nx", "<a>\ny"]) == "<a>\n"
     assert common_suffix(["one</a>\n", "two</a>\n"]) == "</a>\n"
-
-
-def test_markers_are_segments():
-    """Angle and square brackets make markers, the rest does not."""
-    segments = segmentize_markers("a<b>c[/D]")
-
-    assert [(segment.text, segment.is_marker) for segment in segments] == [
-        ("a", False),
-        ("<b>", True),
-        ("c", False),
-        ("[/D]", True),
-    ]
-
-
-def test_text_around_shared_ends():
-    """The text before a common prefix and after a common suffix is what holds two variants."""
-    assert until_common_prefix("<args><k>one", "<k>one", "<k>two") == "<args>"
-    assert after_common_suffix("one</k></args>", "one</k>", "two</k>") == "</args>"
-
-
-def test_texts_that_share_nothing_cut_nothing():
-    """Without a common suffix, all of a text is after it; without a common prefix, before it."""
-    assert after_common_suffix("text", "a", "b") == "text"
-    assert until_common_prefix("text", "a", "b") == "text"
-
-
-def test_variants_are_compared():
-    """A probe and its changed variant are rendered and split; one that does not render compares as nothing."""
-    split = compare_variants("a", str.upper, lambda probe: f"<x>{probe}</x>")
-
-    assert split is not None
-    assert (split.left, split.right) == ("a", "A")
-    assert compare_variants("a", str.upper, lambda probe: None if probe == "A" else probe) is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.analysis.find.tokens import COUNTER, Row, Token, find_tokens, make_row, mark_counters, merge
+from unrender.analysis.find.skeletons import COUNTER, Row, Token, find_tokens, make_row, mark_counters, merge
 from unrender.format import Slot
 
 

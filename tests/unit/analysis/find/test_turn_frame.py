@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
+from unrender.analysis.ask.answers import Asked, Turns
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2
-from unrender.analysis.ask.questions import Asked, Turns
 from unrender.analysis.find.turn_frame import (
     Frame,
     end_in_history,

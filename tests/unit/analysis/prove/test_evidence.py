@@ -7,8 +7,7 @@ from operator import attrgetter
 
 import pytest
 
-from unrender.analysis.ask.answers import Answers, Variants
-from unrender.analysis.ask.questions import Asked, Turns
+from unrender.analysis.ask.answers import Answers, Asked, Turns, Variants
 from unrender.analysis.find.turn_frame import Frame
 from unrender.analysis.prove.evidence import Record, collect_evidence
 from unrender.analysis.result import Evidence, Shown

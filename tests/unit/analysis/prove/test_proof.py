@@ -7,12 +7,11 @@ from dataclasses import replace
 import corpus
 import pytest
 
-from unrender.analysis.ask.answers import Answers, render_answers
+from unrender.analysis.ask.answers import Answers, render_answers, render_turns
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import CONTENT, NAMES, REASONING, Prober
-from unrender.analysis.ask.questions import render_turns
 from unrender.analysis.find.turn_frame import Frame, find_frame
-from unrender.analysis.prove.proof import Doubt, calls_are_refuted, find_doubts
+from unrender.analysis.prove.claims import Doubt, calls_are_refuted, find_doubts
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.rendering.template import Template
 

@@ -1,0 +1,125 @@
+"""Completes a derived format with what no answer shows: declared formats, and the prompt's own example of a call.
+
+Rules: what was derived stays. A declared part fills only a part that the template does not render; call syntaxes,
+spellings and ignored markers are added, since they widen what is read and never what is generated. An example is a JSON
+object of two fields that stand for a tool's name and its arguments, with placeholders for values, and only once in what
+tools add to the prompt. What is around it counts where a marker and its closer are.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from unrender.analysis.ask.probes import NAMES, Prober, user
+from unrender.analysis.find.split import closers_of, is_tag, lexemes
+from unrender.errors import FormatError
+from unrender.format import (
+    CallSyntax,
+    ContentMode,
+    Envelope,
+    Format,
+    ReasoningMode,
+    Slot,
+    ToolMode,
+)
+from unrender.formats import Declared, declared_formats
+
+
+def complete(format: Format, words: str) -> Format:
+    """Return `format` with all that is added by the declared formats whose evidence is in the template's `words`."""
+    for declared in declared_formats():
+        if declared.evidence and declared.evidence.found_in(words):
+            with suppress(FormatError):  # What does not go together with the derived parts adds nothing.
+                format = merge(format, declared)
+    return format
+
+
+def merge(format: Format, declared: Declared) -> Format:
+    """Return `format` with what one declared format adds to it. Raises `FormatError` when the two do not go together."""
+    added = declared.format
+    merged = replace(
+        format,
+        reasoning=added.reasoning if format.reasoning.mode is ReasoningMode.NONE else format.reasoning,
+        content=added.content if format.content.mode is ContentMode.PLAIN else format.content,
+        tools=added.tools if format.tools.mode is ToolMode.NONE else format.tools,
+        spellings=tuple(dict.fromkeys((*format.spellings, *added.spellings))),
+        ignored=tuple(dict.fromkeys((*format.ignored, *added.ignored))),
+    )
+    others = [tools for tools in (*format.tolerated, *added.tolerated) if not _same_syntax(tools, merged.tools)]
+    merged = replace(merged, tolerated=tuple(dict.fromkeys(others)))
+    if merged == format:
+        return format
+    return replace(merged, declared=(*format.declared, declared.name))
+
+
+def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
+    """True when both read the same calls: they differ at most in white space around their markers."""
+
+    def shape(tools: CallSyntax) -> tuple[object, ...]:
+        parts = (tools.section_start, tools.call_start, *tools.function, *tools.arguments.entry)
+        return tuple(part.strip() if type(part) is str else part for part in parts)
+
+    return shape(one) == shape(other)
+
+
+_PLACEHOLDER = r"(?:\"[^\"{}\[\]]{1,80}\"|<[^<>{}\"]{1,80}>|[\w$][^\"{}\[\],:]{0,80})"
+_GAP = r"\s{0,64}+"
+_EXAMPLE = re.compile(
+    rf"\{{{_GAP}\"(?P<name>\w{{0,32}}(?:name|function|tool)\w{{0,32}})\"{_GAP}:{_GAP}{_PLACEHOLDER}{_GAP},"
+    rf"{_GAP}\"(?P<arguments>\w{{0,32}}(?:arg|param|input)\w{{0,32}})\"{_GAP}:{_GAP}"
+    rf"(?:{_PLACEHOLDER}|\{{[^{{}}]{{0,200}}\}}){_GAP}\}}",
+    re.IGNORECASE,
+)
+"""Every part is bounded: a prompt is somebody else's, and nothing interrupts a search."""
+_FAR = 200
+"""Characters beside an example in which its markers are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A call syntax, and the text that shows it."""
+
+    tools: CallSyntax
+    text: str
+
+
+def find_example(prober: Prober) -> Example | None:
+    """Return the call syntax that the prompt gives an example of; None where it gives none, or several."""
+    prompt = prober.render([user()], tools=prober.offered, prompt=True) if prober.offered else None
+    if prompt is None:
+        return None
+    # An object with a probe's name in it is one of the offered tools, not an example.
+    matches = (match for match in _EXAMPLE.finditer(prompt) if not any(name in match.group() for name in NAMES))
+    found = {_described(prompt, match) for match in matches}
+    return found.pop() if len(found) == 1 else None
+
+
+def _described(prompt: str, match: re.Match[str]) -> Example:
+    before, after = prompt[max(match.start() - _FAR, 0) : match.start()], prompt[match.end() : match.end() + _FAR]
+    listed = before.rstrip().endswith("[")
+    if listed:
+        before = before.rstrip()[:-1]
+        after = after.partition("]")[2]
+    opener, closer = _around(before, after)
+    name, arguments = match["name"], match["arguments"]
+    tools = CallSyntax(
+        mode=ToolMode.JSON_NATIVE,
+        section_start=opener + "[" if listed else "",
+        section_end="]" + closer if listed else "",
+        call_start="" if listed else opener,
+        call_end="" if listed else closer,
+        separator=", " if listed else "\n",
+        function=(f'{{"{name}": "', Slot.NAME, f'", "{arguments}": ', Slot.ARGUMENTS, "}"),
+        envelope=Envelope(name_field=(name,), args_field=(arguments,), array_wrapped=listed),
+    )
+    return Example(tools, opener + match.group() + closer)
+
+
+def _around(before: str, after: str) -> tuple[str, str]:
+    """Return the marker before an example and its closer after it, with the white space inside; nothing where either is missing."""
+    left, right = lexemes(before.rstrip()), lexemes(after.lstrip())
+    if not left or not right or not is_tag(left[-1]) or right[0] not in closers_of(left[-1]):
+        return "", ""
+    return left[-1] + before[len(before.rstrip()) :], after[: len(after) - len(after.lstrip())] + right[0]
