@@ -17,7 +17,7 @@ from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings
 from unrender.messages.json_values import json_type
 from unrender.messages.wire import Message
 from unrender.nodes import Role
-from unrender.values.encode import encode_value
+from unrender.values.notations import encode_value
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')

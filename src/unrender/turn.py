@@ -70,7 +70,7 @@ class Turn:
     @property
     def triggers(self) -> tuple[Trigger, ...]:
         """The triggers of a lazy grammar: how an engine notices that a call begins. Empty when there are none."""
-        from unrender.dialects.constraints import triggers  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.remainder import triggers  # noqa: PLC0415 -- loaded when it is used
 
         return () if self.grammar is not None else triggers(self._generated, self.request, self.begun)
 
@@ -152,7 +152,7 @@ class Turn:
         return parser.message
 
     def _constraint(self, dialect: str) -> Any:
-        from unrender.dialects.constraints import constraint  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
 
         return constraint(self._generated, self.request, self.begun, dialect, grammar=self.grammar, budget=self.budget)
 

@@ -17,7 +17,7 @@ from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
 from unrender.rendering.template import Template
-from unrender.values.encode import encode_answer
+from unrender.values.notations import encode_answer
 
 TEMPLATES = all_vendor_templates()
 QUESTION = "Wherefromhere"

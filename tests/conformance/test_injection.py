@@ -20,7 +20,7 @@ from unrender.format import ToolMode
 from unrender.formats import declared_formats
 from unrender.machine.ids import numbered_id
 from unrender.turn import Turn
-from unrender.values.encode import encode_answer
+from unrender.values.notations import encode_answer
 from unrender.verify.engines import installed, lark_reader
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from unrender.dialects.lowering.automaton import State, states
+from unrender.dialects.gbnf import State, states
 from unrender.dialects.lowering.context_free import Stopped
 from unrender.dialects.lowering.stops import Rest, unfolded
 from unrender.nodes import Chars, JsonValue, Literal, Node, Ref, walk

@@ -19,7 +19,7 @@ from unrender.machine.policy import CallRelease, Policy
 from unrender.messages.wire import Request
 from unrender.parser.streaming import Parser, Span
 from unrender.testing.chunks import random_pieces
-from unrender.values.flow import Flow
+from unrender.values.finder import Flow
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 REQUESTS = (REQUEST, Request(tools=None), Request(tools=REQUEST.tools, reasoning_format="none"))

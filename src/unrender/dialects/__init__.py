@@ -1,1 +1,11 @@
-"""Writes grammars in the dialects that constrain generation."""
+"""The rest of an answer as a grammar, in the dialects that engines read.
+
+In come a format, a request and the text that the prompt has begun; out goes GBNF, Lark, a structural tag, or a random text
+of the grammar. Open `remainder` first: `Answer` has a method for each of these. `triggers` says where a lazy grammar
+begins, and `matchers` asks an engine's library which tokens may come next.
+
+Each dialect expands the grammar, lowers it to context-free rules (`lowering`), and writes these in its own words.
+
+Rule: a dialect never allows what the grammar does not. A keyword of a schema that it cannot enforce is reported
+(`Unsupported`), and what it cannot express at all raises `GrammarError`.
+"""

@@ -1,19 +1,21 @@
 r"""Writes a grammar in GBNF, the dialect of llama.cpp, which xgrammar and llguidance's converter also read.
 
+Strategy: GBNF has no operator for "text before a stop". So such text is an automaton (Aho-Corasick) with a rule for each
+state, and a state is the beginning of a stop that has just been read.
+
 Rules: every rule is reachable and defined; names are lower-case letters, digits and `-`. Text is written as it is in
-UTF-8, only quotes, backslashes and control characters are escaped, so markers of any script are safe. Repetition is
-always bounded by what llama.cpp accepts.
+UTF-8. Only quotes, backslashes and control characters are escaped, so markers of any script are safe. Repetition is
+always bounded by what llama.cpp accepts. Text is cut at the stop that is complete first; of several at once, at the longest.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from unrender.cache import kept
-from unrender.dialects.lowering.automaton import State, states
-from unrender.dialects.lowering.context_free import Stopped, lower
-from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, lower
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
@@ -41,11 +43,12 @@ def write_gbnf(expansion: Expansion) -> str:
 def write_rules(root: str, rules: Mapping[str, Node | Stopped]) -> str:
     """Return context-free rules in GBNF, `root` first."""
     ordered = {root: rules[root], **rules}
-    return "".join(f"{name} ::= {body}\n" for name, node in ordered.items() for name, body in _rule(name, node))
-
-
-def _rule(name: str, node: Node | Stopped) -> list[tuple[str, str]]:
-    return _automaton(name, node) if isinstance(node, Stopped) else [(name, _alternatives(node))]
+    lines = (
+        line
+        for name, node in ordered.items()
+        for line in (_automaton(name, node) if isinstance(node, Stopped) else [(name, _alternatives(node))])
+    )
+    return "".join(f"{name} ::= {body}\n" for name, body in lines)
 
 
 def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
@@ -61,6 +64,7 @@ def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
 def _state(state: State, names: dict[str, str], branches: dict[str, str], at_end: bool) -> str:
     options = [f"{_text(character)} {branches[stop]}" for character, stop in state.finishing]
     options += [f"{_text(character)} {names[target]}" for character, target in state.onward]
+    # For the stop `</s>` in the state `</`: `s` goes on, `<` leads to the state `<`, any other character to the start.
     special = [*(character for character, _ in (*state.finishing, *state.onward)), *state.blocked]
     options.append(f"{_class(tuple((c, c) for c in sorted(special)), negated=True)} {names['']}")
     if at_end:
@@ -163,3 +167,78 @@ def _without_signs(low: str, high: str) -> list[tuple[str, str]]:
 
 def _in_class(character: str) -> str:
     return _CLASS_ESCAPES.get(character, character)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One state of the automaton: where each next character leads.
+
+    `finishing` maps a character to the stop that it completes, `onward` to another state. A character in `blocked`
+    would complete a stop after which nothing may follow. Every other character leads back to the start.
+    """
+
+    prefix: str
+    finishing: tuple[tuple[str, str], ...]
+    onward: tuple[tuple[str, str], ...]
+    blocked: str
+
+
+@kept(lambda found: 300 * len(found))
+def states(stops: tuple[str, ...], alive: tuple[str, ...]) -> tuple[State, ...]:
+    """Return the states of the text before the first of `stops`, the start first.
+
+    `alive` are the stops after which something may follow. Time and states are linear in the characters of the stops.
+    """
+    ends, live = frozenset(stops), frozenset(alive)
+    moves = _moves(_first(ends))
+    found: dict[str, State] = {}
+    queue = [""]
+    for prefix in queue:
+        if prefix not in found:
+            ordered = sorted(moves[prefix].items())
+            found[prefix] = State(
+                prefix,
+                finishing=tuple((character, target) for character, target in ordered if target in live),
+                onward=tuple((character, target) for character, target in ordered if target not in ends),
+                blocked="".join(character for character, target in ordered if target in ends - live),
+            )
+            queue.extend(target for _, target in found[prefix].onward)
+    return tuple(found.values())
+
+
+def _first(ends: frozenset[str]) -> list[str]:
+    """Return the stops that are complete before any other one that they hold."""
+    lengths = sorted({len(stop) for stop in ends})
+
+    def holds_another(stop: str) -> bool:
+        inside = len(stop) - 1
+        return any(
+            stop[at : at + length] in ends
+            for length in lengths
+            for at in range(inside - length + 1)
+            if length <= inside
+        )
+
+    return sorted(stop for stop in ends if not holds_another(stop))
+
+
+def _moves(stops: list[str]) -> dict[str, dict[str, str]]:
+    """Return, for each beginning of a stop, the characters that lead to another one or complete a stop."""
+    children: dict[str, dict[str, str]] = {"": {}}
+    for stop in stops:
+        for at, character in enumerate(stop):
+            children.setdefault(stop[:at], {})[character] = stop[: at + 1]
+    whole = frozenset(stops)
+    moves = {"": children[""]}
+    fails_to = dict.fromkeys(children[""].values(), "")
+    queue = list(children[""].values())
+    for prefix in queue:
+        # After `</`, a second `<` begins the stop anew: what the longest suffix that begins a stop could do is kept.
+        fallback = moves.get(fails_to[prefix], {})
+        own = children.get(prefix, {})
+        for character, target in own.items():
+            fails_to[target] = fallback.get(character, "")
+        queue.extend(own.values())
+        if prefix not in whole:
+            moves[prefix] = {**fallback, **own}
+    return moves

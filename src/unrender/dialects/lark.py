@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from unrender.dialects.lowering.context_free import Lowered, Stopped, longer_stops, lower, references
-from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, longer_stops, lower, references
+from unrender.dialects.lowering.forks import inverted
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.limits import MAX_SPACE
@@ -124,7 +124,8 @@ class _Writer:
 
     def body(self, node: Node) -> str:
         if isinstance(node, JsonValue):
-            return f"%json {json.dumps(_json_options(node), ensure_ascii=False)}"
+            schema = node.schema if isinstance(node.schema, dict) else {}
+            return f"%json {json.dumps({**schema, 'x-guidance': _OPTIONS}, ensure_ascii=False)}"
         return self.alternatives(node)
 
     def alternatives(self, node: Node) -> str:
@@ -161,14 +162,13 @@ def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) ->
 
 def _regular(lowered: Lowered) -> frozenset[str]:
     """Return the rules that are made of characters and of other regular rules: no text up to a stop, no schema, no loop."""
-    waiting: dict[str, set[str]] = {}
-    users: dict[str, list[str]] = {}
-    for name, node in lowered.rules.items():
-        if isinstance(node, Stopped) or name == lowered.root or any(isinstance(n, JsonValue) for n in walk(node)):
-            continue
-        waiting[name] = set(references(node))
-        for below in waiting[name]:
-            users.setdefault(below, []).append(name)
+    waiting = {
+        name: set(references(node))
+        for name, node in lowered.rules.items()
+        if not isinstance(node, Stopped) and name != lowered.root
+        if not any(isinstance(below, JsonValue) for below in walk(node))
+    }
+    users = inverted(waiting)
     found: set[str] = set()
     queue = [name for name, below in waiting.items() if not below]
     for name in queue:
@@ -183,17 +183,16 @@ def _regular(lowered: Lowered) -> frozenset[str]:
 def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> frozenset[str]:
     """Return the regular rules without the steps to a lexeme that is alone elsewhere, as in `(", " entry)?`.
 
-    Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant. So is
-    what begins with a lexeme that is alone elsewhere: other orders of arguments may be beside each other far from a choice.
-    And what may go on with another lexeme, or end, would go on where what follows it begins alike.
+    A lexer takes the longest lexeme, so these would be read where a shorter one was meant:
+
+    - a step, which is longer than its separator;
+    - what begins with a lexeme that is alone elsewhere: other orders of arguments may stand far from a choice;
+    - what may go on with another lexeme, or end, where what follows it begins alike.
     """
     kept = {name for name in regular if not _may_go_on(rules[name])}
     below = {name: list(dict.fromkeys(references(node))) for name, node in rules.items()}
     first = {name: frozenset(_first_rules(node)) for name, node in rules.items()}
-    users: dict[str, list[str]] = {}
-    for name, used in below.items():
-        for other in used:
-            users.setdefault(other, []).append(name)
+    users = inverted(below)
     queue = [name for name in rules if name not in kept]
     for name in queue:  # What it refers to is alone now, and what refers to it is not a lexeme.
         steps = (user for other in below[name] for user in users.get(other, ()) if _is_step(rules[user]))
@@ -277,8 +276,3 @@ def _bounds(low: int, high: int | None) -> str:
 
 def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def _json_options(node: JsonValue) -> dict[str, object]:
-    schema = node.schema if isinstance(node.schema, dict) else {}
-    return {**schema, "x-guidance": _OPTIONS}

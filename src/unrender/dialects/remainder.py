@@ -1,26 +1,33 @@
-"""Writes the rest of an answer in each dialect, from the format, the request and the begun text."""
+"""Writes the rest of an answer in each dialect, from the format, the request and the text that the prompt has begun.
+
+Strategy: the whole answer's grammar is expanded, and then read over the begun text: what is left of it is the grammar of
+the rest. `constraint` and `triggers` are kept, and turns with equal formats, requests and beginnings share them.
+"""
 
 from __future__ import annotations
 
+import marshal
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from unrender import nodes
+from unrender.cache import SHARED
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
-from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.dialects.lowering.context_free import bounded_nesting
 from unrender.dialects.lowering.stops import Rest, unfolded
 from unrender.dialects.sample import Sample, draw
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.dialects.triggers import Trigger, opening, triggers_of
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format, Slot
+from unrender.freezing import thawed
 from unrender.grammar.assemble import answer_grammar, calls_of, ending, generated_calls
 from unrender.grammar.expansion import Expansion, Values, expand
-from unrender.grammar.handmade import ends_of, stopped_at, written_for
+from unrender.grammar.handmade import Identity, ends_of, stopped_at, written_for
 from unrender.limits import MAX_RESUME_STEPS
 from unrender.messages.wire import Request
 from unrender.nodes import Call, Calls, Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until, walk
@@ -54,10 +61,12 @@ class Answer:
     known, the prompt begins the answer with something that a grammar made by hand does not write, such a grammar is nested
     too deep, or all tools together are more than `budget` allows.
 
-    A `SchemaWarning` names the tool, the path and the keyword of a tool's schema that is not enforced, or what the prompt
-    has begun where the format writes no answer that begins so. There is also a
-    `SchemaWarning` for a tool that is by itself more than the budget allows, so that its arguments may break its
-    schema, and for Lark in which a lexer may lose answers.
+    A `SchemaWarning` names what is not enforced:
+
+    - the tool, the path and the keyword of a tool's schema;
+    - the begun text, where the format writes no answer that begins so;
+    - a tool that by itself is more than the budget allows, so that its arguments may break its schema;
+    - Lark in which a lexer may lose answers.
     """
 
     format: Format
@@ -108,7 +117,8 @@ class Answer:
             text, uncompared = write_lark(native)
             return Written(text, (*native.unsupported, *uncompared))
         if dialect is Dialect.GBNF:
-            spelled = self._expansion(Values.SPELLED, self._run() if self.triggers else None)
+            run = generated_calls(calls_of(self.format, self.request)[0], self.request) if self.triggers else None
+            spelled = self._expansion(Values.SPELLED, run)
             return Written(write_gbnf(spelled), spelled.unsupported)
         spelled = self._expansion(Values.SPELLED)
         if is_long(spelled):
@@ -139,6 +149,7 @@ class Answer:
         whole = answer_grammar(self.format, self.request).writes
         if run is None:
             return self._resumed(expand(whole, values, self.budget))
+        # An engine that waits for a trigger starts the grammar there, so the calls alone are an option beside the answer.
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.budget)
         both = expansion.grammar
@@ -167,7 +178,7 @@ class Answer:
         return self._after_begun(whole.grammar) is not None
 
     def _resumed(self, answer: Expansion) -> Expansion:
-        """Return what may follow the prompt, or what may follow something that is read alike where no answer begins so."""
+        """Return what may follow the prompt. Where no answer begins so, take a beginning that a parser reads alike."""
         rest = self._after_begun(answer.grammar)
         if rest is not None:
             return replace(answer, grammar=rest)
@@ -212,13 +223,51 @@ class Answer:
             joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))
             yield from (markers.start + markers.end + joint for joint in joints)
 
-    def _run(self) -> Calls:
-        return generated_calls(calls_of(self.format, self.request)[0], self.request)
-
     def _warned(self, dialect: Dialect) -> Any:
         written = self.written(dialect)
         warn_of(written.unsupported, stacklevel=4)
         return written.said
+
+
+def constraint(
+    format: Format,
+    request: Request,
+    begun: str,
+    dialect: str,
+    *,
+    grammar: Grammar | None = None,
+    budget: Budget | None = None,
+) -> Any:
+    """Return the constraint on the text after `begun`: a grammar, or a structural tag that the caller may change.
+
+    With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Answer` does. Each keyword that
+    is not enforced is a `SchemaWarning` every time, with the line of the code that called the caller.
+    """
+    answer = Answer(format=format, request=request, begun=begun, handmade=grammar, budget=budget or STANDARD)
+    found: Written = _cached(answer, dialect, lambda: _immutable(answer, Dialect(dialect)), lambda one: len(one.said))
+    warn_of(found.unsupported, stacklevel=5)
+    return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- by `_immutable`
+
+
+def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...]:
+    """Return the triggers: how an engine notices that a call begins."""
+    answer = Answer(format=format, request=request, begun=begun)
+    found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers, len)
+    return found
+
+
+def _immutable(answer: Answer, dialect: Dialect) -> Written:
+    """Return the answer in a dialect, a structural tag as bytes, which nobody can change."""
+    written = answer.written(dialect)
+    return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
+
+
+def _cached(answer: Answer, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
+    request = answer.request.key
+    if request is None:
+        return make()
+    grammar = Identity(answer.handmade) if answer.handmade else None
+    return SHARED.made(("constraint", what, answer.format, grammar, request, answer.begun, answer.budget), make, weigh)
 
 
 def warn_of(unsupported: tuple[Unsupported, ...], *, stacklevel: int) -> None:
@@ -310,6 +359,7 @@ def _through_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, at:
 
 def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
     """Yield where free text may have ended; before a literal, only where that begins or may still begin."""
+    # Of `I think <to` before `<tool_call>`, the text may have ended at `<to` alone.
     literal = tail[0].text if tail and isinstance(tail[0], Literal) else ""
     if not literal:
         yield from range(start, end)
@@ -324,13 +374,13 @@ def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
 
 def _through_chars(head: Chars, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
     end = len(text) if head.maximum is None else min(at + head.maximum, len(text))
-    fitting = next((place for place in range(at, end) if not _holds(head, text[place])), end)
+
+    def holds(character: str) -> bool:
+        return any(low <= character <= high for low, high in head.ranges) != head.negated
+
+    fitting = next((place for place in range(at, end) if not holds(text[place])), end)
     yield from ((tail, cut) for cut in range(at + head.minimum, min(fitting + 1, len(text))))
     if fitting == len(text):
         read = fitting - at
         left = None if head.maximum is None else head.maximum - read
         yield (replace(head, minimum=max(head.minimum - read, 0), maximum=left), *tail), fitting
-
-
-def _holds(chars: Chars, character: str) -> bool:
-    return any(low <= character <= high for low, high in chars.ranges) != chars.negated

@@ -19,8 +19,8 @@ from collections.abc import Sequence as List
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from unrender.dialects.lowering.context_free import Lowered, Stopped, lower, references
-from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, references
+from unrender.dialects.lowering.forks import inverted
 from unrender.errors import GrammarError
 from unrender.limits import LONGEST_SAMPLE, MOST_BRACES, MOST_OBJECT_PIECES, SAMPLE_STEPS
 from unrender.nodes import (
@@ -288,10 +288,7 @@ def rule_costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
     The cost of a rule is computed again when a rule that it refers to has become cheaper, the cheapest first.
     """
     costs = dict.fromkeys(rules, ENDLESS)
-    users: dict[str, list[str]] = {}
-    for name, node in rules.items():
-        for below in set(references(node)):
-            users.setdefault(below, []).append(name)
+    users = inverted({name: references(node) for name, node in rules.items()})
     queue = list(rules)
     while queue:
         changed: dict[str, None] = {}

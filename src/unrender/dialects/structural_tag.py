@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
-from unrender.dialects.lowering.context_free import Stopped, longer_stops, lower, reachable, references
-from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, longer_stops, lower, reachable, references
+from unrender.dialects.lowering.forks import inverted
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.spelling import schema_grammar
 from unrender.limits import MAX_SPACE, MAX_TAG_DEPTH
@@ -87,10 +87,7 @@ def _below(node: Node | Stopped, plain: frozenset[str]) -> list[str]:
 
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
     """Return the rules that hold neither JSON nor text up to a stop, nor refer to one that does: EBNF says them all."""
-    users: dict[str, list[str]] = {}
-    for name, node in rules.items():
-        for below in references(node):
-            users.setdefault(below, []).append(name)
+    users = inverted({name: references(node) for name, node in rules.items()})
     queue = [name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node)]
     special = set(queue)
     for name in queue:

@@ -13,8 +13,7 @@ from typing import Any
 
 from unrender.limits import MOST_SHOWN_LITERALS
 from unrender.parser.streaming import Parser
-from unrender.values.finder import Finder
-from unrender.values.flow import Flow
+from unrender.values.finder import Finder, Flow
 from unrender.values.unmarked_ends import Follow
 
 

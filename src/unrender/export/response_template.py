@@ -18,13 +18,15 @@ from itertools import groupby
 from typing import Any
 
 from unrender.errors import ExportError
-from unrender.export.response_calls import between_calls, calls_field, calls_opener
-from unrender.export.response_patterns import (
+from unrender.export.response_calls import (
     ANYWHERE,
     any_of,
     at_most,
     beside_layout,
     beside_text,
+    between_calls,
+    calls_field,
+    calls_opener,
     escape,
     spelled,
     turn_ends,

@@ -12,7 +12,7 @@ from typing import Any
 
 from unrender.format import Format
 from unrender.messages.earlier_calls import values_of
-from unrender.values.encode import encode_calls
+from unrender.values.notations import encode_calls
 
 RESULT_OPEN = '<tool_response name="{name}">\n'
 RESULT_CLOSE = "\n</tool_response>"

@@ -16,8 +16,7 @@ from unrender.format import Arguments, CallSyntax, Slot, Typing
 from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
 from unrender.limits import DEEPEST_EXAMPLE
 from unrender.messages.wire import ToolChoice
-from unrender.values.encode import encode_calls
-from unrender.values.notations import notation_of
+from unrender.values.notations import encode_calls, notation_of
 
 _WORDS = {
     Slot.NAME: "NAME",

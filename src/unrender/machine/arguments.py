@@ -14,12 +14,11 @@ from unrender.machine.instructions import SPACE
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.atoms import escape, may_be_in_word
-from unrender.values.code_value import CodeValueScanner
 from unrender.values.coercion import ANY, STRING, Kinds
 from unrender.values.finder import Finder, end_of
 from unrender.values.json_strings import QuotedScanner
 from unrender.values.notations import notation_of
-from unrender.values.raw import RawScanner
+from unrender.values.raw import CodeValueScanner, RawScanner
 from unrender.values.scanner import DONE, FAILED, MORE, WORD, LiteralScanner, LiteralStyle, Status
 from unrender.values.unmarked_ends import Follow
 from unrender.values.xml import TagStyle, XmlScanner

@@ -21,7 +21,7 @@ from unrender.machine.frames import Frame
 from unrender.machine.handmade.tagged import Notice
 from unrender.machine.leftovers import BrokenText
 from unrender.nodes import Role
-from unrender.values.flow import Scanner, Taker
+from unrender.values.finder import Scanner, Taker
 
 
 @cache

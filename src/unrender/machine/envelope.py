@@ -18,10 +18,9 @@ from unrender.machine.arguments import run_scanner
 from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
-from unrender.values.finder import Finder
-from unrender.values.flow import Taker
+from unrender.values.atoms import duplicate_key
+from unrender.values.finder import Finder, Taker
 from unrender.values.json_strings import QuotedScanner
-from unrender.values.keys import duplicate_key
 from unrender.values.scanner import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)

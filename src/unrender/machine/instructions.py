@@ -13,8 +13,7 @@ from unrender.limits import MAX_BLANK, MAX_NAME
 from unrender.machine.interpreter import Machine
 from unrender.machine.policy import CallsInReasoning
 from unrender.nodes import Role
-from unrender.values.finder import Finder, end_of
-from unrender.values.flow import Flow
+from unrender.values.finder import Finder, Flow, end_of
 
 SPACE = re.compile(r"\s*")
 BACKQUOTES = "```"

@@ -46,7 +46,7 @@ from unrender.machine.policy import (
 from unrender.messages.wire import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
-from unrender.values.flow import Scanner
+from unrender.values.finder import Scanner
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""

@@ -1,1 +1,15 @@
-"""One value of a call: its notation, how it is written, how it is read as it streams, and what its schema makes of it."""
+"""One value of a call: its notation, its text, and its text read back as it streams.
+
+In come a codec and a value, or a codec and text in pieces; out goes text, or JSON text. Open `notations` first: it says how
+each codec writes, and writes. To read, `machine` picks the scanner of the codec:
+
+- `scanner`: JSON, Python literals, bare keys, quotes of the format's own (`wellformed` is its fast path);
+- `json_strings`: an object inside of a JSON string;
+- `raw`: text without quotes, up to a marker (`finder`) or to what may follow (`unmarked_ends`);
+- `xml`: nested tags.
+
+`coercion` then decides by the schema what a raw text such as `12` is.
+
+Rule: a scanner gives the same JSON text at every chunking. What may read otherwise with the next character stays in the
+buffer.
+"""

@@ -1,9 +1,16 @@
-"""Reads the parts of values, i.e. words, numbers and escapes of any notation, and writes them as JSON."""
+"""Reads the parts of values, in any notation: words, numbers, escapes, ends of verbatim strings, keys that come twice.
+
+Rules: what is read is written as JSON. A delimiter of one character may be in its own string (`'it's'`), so it closes
+the string only before what may follow a value.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from json.encoder import encode_basestring
+from typing import Any
 
 from unrender.limits import MAX_WORD
 from unrender.values.finder import end_of
@@ -82,3 +89,86 @@ def _read_code_point(text: str, at: int, size: int, final: bool) -> tuple[int, s
     if not final and MAY_GO_ON.match(text, end):
         return at, ""
     return at + 2, "\\\\" + text[at + 1]
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_BLANK_REST = re.compile(r"\s*\Z")
+_AFTER_QUOTE = re.compile(rf"\s{{0,{MAX_WORD - 1}}}+[,:)\]}}]")
+_AFTER_ARGUMENT = re.compile(r"\s{0,64}+(?:,\s{0,64}+[^\W\d][\w.\-]{0,63}+\s{0,64}+=|(?:,\s{0,64}+)?\)(?![\"']))")
+"""The same after an argument in code; a bracket before a quotation mark is in the text."""
+_BEGUN_AFTER_ARGUMENT = re.compile(r"\s{0,64}+(?:,\s{0,64}+(?:[^\W\d][\w.\-]{0,63}+\s{0,64}+|\))?|\))?\Z")
+
+
+def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: bool) -> int:
+    """Return where `close` ends a verbatim string; -(n + 1) when it does not, and text is certain up to n.
+
+    A delimiter of one character may be in the text itself; it closes only where a value can end, or before one of `ends`.
+    """
+    size = len(text)
+    found = text.find(close, at)
+    while found >= 0 and len(close) == 1:
+        after = end_of(_SPACE, text, found + 1)
+        if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, after):
+            return found
+        # `'it'` at the end of the buffer may go on with `s a dog'`, or with a comma: wait.
+        if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
+            return found if final else -found - 1
+        found = text.find(close, found + 1)
+    if found >= 0:
+        return found
+    # The first characters of a longer delimiter may be at the end of the text, e.g. `<|` of `<|"|>`.
+    for keep in range(min(len(close) - 1, size - at), 0, -1):
+        if close.startswith(text[size - keep :]):
+            return -(size - keep) - 1
+    return -size - 1
+
+
+def closing_in_code(text: str, at: int, close: str, *, final: bool) -> int:
+    """Return the same as `closing` for an argument in code, whose delimiter has one character."""
+    found = text.find(close, at)
+    while found >= 0:
+        if not final and _BEGUN_AFTER_ARGUMENT.match(text, found + 1):
+            return -found - 1
+        if _AFTER_ARGUMENT.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):
+            return found
+        found = text.find(close, found + 1)
+    return -len(text) - 1
+
+
+_KEY = re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL)
+
+
+def duplicate_key(json_text: str) -> str:
+    """Return a key that comes twice in one object of a JSON value; "" for none."""
+    if json_text.count(":") < 2:
+        return ""
+    objects: list[list[tuple[str, Any]]] = []
+    try:
+        json.loads(json_text, object_pairs_hook=objects.append, parse_int=str)
+    except ValueError:
+        return ""
+    if sum(map(len, objects)) == sum(map(len, map(dict, objects))):
+        return ""
+    return next(filter(None, (_second(key for key, _ in pairs) for pairs in objects)))
+
+
+def duplicate_of(keys: str) -> str:
+    r"""Return a key that comes twice among `keys`, each as JSON writes it, but without its first quotation mark.
+
+    >>> duplicate_of('city"days"c\\u0069ty"')
+    'city'
+    """
+    if keys.count('"') < 2:
+        return ""
+    found = _KEY.findall(keys)
+    return _second(json.loads(f'"{key}"', strict=False) if "\\" in key else key for key in found)
+
+
+def _second(keys: Iterable[str]) -> str:
+    """Return the first key that has come before, an empty one in quotation marks; "" for none."""
+    known: set[str] = set()
+    for key in keys:
+        if key in known:
+            return key or '""'
+        known.add(key)
+    return ""

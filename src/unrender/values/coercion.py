@@ -1,8 +1,9 @@
 """Decides by the tool's schema what a raw argument is, and writes it as JSON text.
 
-Raw text is ambiguous: `02134` is a number to Python and a postal code to the tool. The schema settles it; where it allows
-several types they are tried from the narrowest to the widest, and text is the last resort. Nothing is ever refused:
-what fits no type comes back as what it looks like.
+Raw text is ambiguous: `02134` is a number to Python and a postal code to the tool. The schema decides. Where it allows
+several types, they are tried from the narrowest to the widest, and text comes last.
+
+Rules: nothing is refused. Text that fits no type comes back as what it looks like.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ STRING = frozenset(("string",))
 
 
 class Kinds(frozenset[str]):
-    """The JSON types that a value may have (empty: any).
+    """The JSON types that a value may have (empty: any); `shape` says which of their values are allowed.
 
-    `shape` says which values of these types are allowed.
+    It equals the plain set of its types: `types == STRING` holds for every shape of strings.
     """
 
     shape: Shape
@@ -124,6 +125,7 @@ class _Arguments:
         """Return what says the type of `key`: the whole schema, or its own part where the whole is invalid."""
         if not self.broken:
             return self.reading
+        # One argument with a broken schema must not cost the others their types.
         part = _read(self.tool, f"#/properties{step_text(key)}")
         named = shapes.Object(properties=(shapes.Property(key, part.shape),))
         return Reading(shape=named, definitions=part.definitions, unsupported=())
@@ -199,7 +201,7 @@ def coerce(text: str, types: frozenset[str]) -> str:
         return json.dumps(text, ensure_ascii=False)
     kind, value = read_literal(text)
     if kind == "string":
-        # Quotes belong to a raw string; they are notation only where no string is allowed to be raw.
+        # `"Paris"`, quotes included, is the raw text: this format writes strings without quotes.
         kind = ""
     if isinstance(types, Kinds):
         admitted = next((found for found in _readings(text, kind, value, types) if types.admits(_value(found))), None)
@@ -207,6 +209,8 @@ def coerce(text: str, types: frozenset[str]) -> str:
             return admitted
     if kind and _fits(kind, value, types):
         return value
+    # `yes` for a boolean stays text, and so does `12` for a string. But `12` for an object stays a number: whoever checks
+    # the call then reports a wrong type, not a strange string.
     if "string" in types or not kind:
         return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
     return value
@@ -214,6 +218,7 @@ def coerce(text: str, types: frozenset[str]) -> str:
 
 def _readings(text: str, kind: str, value: str, types: frozenset[str]) -> Iterator[str]:
     """Yield the JSON texts that raw `text` may stand for, from the narrowest to the widest."""
+    # For `{"enum": ["1", 2]}`, `1` is first a number, which the enum refuses, and then a text, which it admits.
     if kind:
         yield value
     word = _other_word(text, types)
@@ -238,6 +243,7 @@ def _fits(kind: str, value: str, types: frozenset[str]) -> bool:
         return True
     if kind == "integer":
         return "number" in types
+    # `3.0` is an integer to JSON Schema, though not to most languages.
     return kind == "number" and "integer" in types and float(value).is_integer()
 
 

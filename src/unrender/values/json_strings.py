@@ -1,7 +1,7 @@
-"""Reads arguments written as a JSON string, as they stream, as JSON text.
+r"""Reads arguments written as a JSON string, as they stream, as JSON text.
 
-Strategy: the inside is decoded piece by piece and handed to a scanner of its own. Text that this scanner cannot decide
-yet stays in the buffer, so positions say where in the output a value breaks, at every chunking.
+Strategy: the inside (`{\"city\": …`) is decoded piece by piece, and a scanner of its own reads what comes out. Text that
+this scanner cannot decide yet stays in the buffer. So positions say where in the output a value breaks, at every chunking.
 """
 
 from __future__ import annotations

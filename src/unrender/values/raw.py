@@ -1,17 +1,18 @@
 """Reads raw argument text as it streams, up to the value's end marker, as JSON text.
 
-Strategy: what can only be a string is released at once, escaped; a list or an object is read as a literal. Where the
-type still hangs on the text (`7`, `true`, `None`) it is held back, until the end marker comes or the text is not a number
-and no word any more, whatever follows.
+Strategy: what can only be a string is released at once, escaped. A list or an object is read as a literal. Where the
+type depends on the text (`7`, `true`, `None`), the text is held until the end marker comes, or until it can be no
+number and no word any more.
+
+Models that write code quote their strings, though some raw strings begin with a quotation mark too. Text after the closing
+mark decides. Where the call can go on, the value was quoted; elsewhere it is raw text, with its quotation marks.
 """
 
 from __future__ import annotations
 
-from unrender.values.atoms import escape, may_be_word
+from unrender.values.atoms import duplicate_key, escape, may_be_word
 from unrender.values.coercion import STRING, coerce
-from unrender.values.finder import Finder
-from unrender.values.flow import ESCAPED, Taker
-from unrender.values.keys import duplicate_key
+from unrender.values.finder import ESCAPED, Finder, Taker
 from unrender.values.scanner import DONE, MORE, LiteralScanner, LiteralStyle, Status
 from unrender.values.unmarked_ends import Follow
 
@@ -75,6 +76,7 @@ class RawScanner:
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or text[start : start + 1] not in ("{", "["):
             return False
+        # `{` begins an object only where the schema allows no string: code in a string begins so too.
         if self.types <= _STRUCTURED:
             return bool(self.types)
         return "string" not in self.types and not self.types.isdisjoint(_STRUCTURED) and self._ends_like_json()
@@ -109,6 +111,7 @@ class RawScanner:
         self.held.append(piece)
         if self.head[:1] in ("{", "["):
             return
+        # The head is what decides: `4`, then ` 2`, is `4 2`, which is no number; the inner space may be of any width.
         core = piece.strip()
         apart = bool(core and self.head) and (self.blank or piece[0].isspace())
         self.head += " " + core if apart else core
@@ -125,3 +128,69 @@ class RawScanner:
         value = coerce("".join(self.held), self.types)
         self.duplicate = duplicate_key(value)
         return value
+
+
+class CodeValueScanner:
+    """Reads one value up to (not including) its end.
+
+    It is read as a quoted string if that fits, otherwise as `raw` reads it.
+    """
+
+    __slots__ = ("closed", "held", "literal", "raw", "said", "settled")
+
+    def __init__(self, raw: RawScanner) -> None:
+        self.raw: RawScanner = raw
+        self.literal: LiteralScanner = LiteralScanner(LiteralStyle())
+        self.held: list[str] = []
+        """The quotation, as it was written."""
+        self.said: list[str] = []
+        """The quotation as JSON text."""
+        self.closed: bool = False
+        """The closing mark has been read."""
+        self.settled: bool = False
+        """The value is raw text."""
+
+    def copy(self) -> CodeValueScanner:
+        """Return an independent scanner in the same state."""
+        other = CodeValueScanner(self.raw.copy())
+        other.literal = self.literal.copy()
+        other.held, other.said = list(self.held), list(self.said)
+        other.closed, other.settled = self.closed, self.settled
+        return other
+
+    @property
+    def flow(self) -> Taker | None:
+        """The fast path of raw text, once it is certain that the value is raw."""
+        return self.raw.flow if self.settled else None
+
+    @property
+    def duplicate(self) -> str:
+        """A key that comes twice in one object of the value; "" where none does."""
+        return self.raw.duplicate
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
+        if self.settled:
+            return self.raw.scan(text, start, final=final)
+        if not self.closed:
+            end, said, status = self.literal.scan(text, start, final=final)
+            self.held.append(text[start:end])
+            self.said.append(said)
+            if status is not DONE:
+                return end, "".join(self.said) if final else "", status
+            start, self.closed = end, True
+        return self._decide_after_quotation(text, start, final=final)
+
+    def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Decide by what follows: `"a", b=1` is quoted, and `"a" and "b"` is raw text with quotation marks in it."""
+        finder = self.raw.finder
+        end, mark = (finder.find if final else finder.decided)(text, start)
+        between = text[start : end if end >= 0 else len(text)]
+        if not between.strip() and (mark or final):
+            return start, "".join(self.said), DONE
+        if not between.strip():
+            return start, "", MORE
+        self.settled = True
+        quotation = self.raw.begin("".join(self.held))
+        end, rest, status = self.raw.scan(text, start, final=final)
+        return end, quotation + rest, status

@@ -1,9 +1,9 @@
 """Reads argument values of any codec as they stream, as JSON text.
 
-Strategy: a scanner is a small resumable automaton. It is handed the buffer and a position, takes what it can decide,
-and returns the new position, the JSON text of what it took, and whether it is done. What it cannot decide yet (half an
-escape, a word that may go on) it leaves in the buffer; that is never more than a few characters. Well-formed JSON goes
-through unchanged, in slices (`wellformed`); the single steps here read what is broken, cut off, or no JSON.
+Strategy: a scanner is a small automaton that can stop anywhere. It gets the buffer and a position, and takes what it can
+decide. It returns the new position, the JSON text of what it took, and whether it is done. What it cannot decide yet, such
+as half an escape or a word that may go on, stays in the buffer: never more than a few characters. Well-formed JSON goes
+through unchanged, in slices (`wellformed`). The single steps here read what is broken, cut off, or not JSON.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from enum import IntEnum
 from functools import lru_cache
 
 from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
-from unrender.values.atoms import MAY_GO_ON, escape, json_word, may_be_word, read_escape
-from unrender.values.delimiters import closing, closing_in_code
-from unrender.values.finder import end_of
-from unrender.values.flow import JSON_STRING
-from unrender.values.keys import duplicate_of
+from unrender.values.atoms import (
+    MAY_GO_ON,
+    closing,
+    closing_in_code,
+    duplicate_of,
+    escape,
+    json_word,
+    may_be_word,
+    read_escape,
+)
+from unrender.values.finder import JSON_STRING, end_of
 from unrender.values.wellformed import (
     COLON,
     END,
@@ -66,7 +72,7 @@ class LiteralStyle:
     stops: tuple[str, ...] = ()
     """What ends a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
     ends: tuple[str, ...] = ()
-    """The characters with which begins what may follow the value: a delimiter of one character closes a string before them."""
+    """First characters of what may follow the value. A delimiter of one character closes a string only before them."""
     in_code: bool = False
     """The value is an argument in code: what may follow is `)`, or a comma, a name and `=`."""
 
@@ -138,8 +144,9 @@ class LiteralScanner:
         while before < at < len(text) and status is MORE:
             before = at
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
-                at = end
+                at = end  # `{"a": [1, 2], ` in one step; the single steps below go on with `b: 3}`.
             elif self.state in (STRING, KEY_STRING):
+                # Only keys of the outermost object are compared: they are the call's arguments.
                 size = len(pieces) if self.state == KEY_STRING and len(self.stack) == 1 else -1
                 at, status = self._string(text, at, pieces, final)
                 self.keys += "".join(pieces[size:]) if size >= 0 else ""
@@ -156,6 +163,7 @@ class LiteralScanner:
             return False
         if self.state in (STRING, KEY_STRING):
             return self.quote == '"' and self.style.quote_open != '"'
+        # Outside of brackets nothing closes a value: `12` may go on, so `_word` reads it.
         return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
@@ -175,7 +183,7 @@ class LiteralScanner:
         return at
 
     def _space(self, text: str, at: int, pieces: list[str]) -> int:
-        end = _space_end(text, at)
+        end = end_of(_SPACE, text, at)
         if end > at and self.comma:
             self.comma += text[at:end]
         elif end > at and self.stack:
@@ -186,7 +194,14 @@ class LiteralScanner:
         char = text[at]
         style = self.style
         if char in "{[":
-            return self._open(char, at, pieces)
+            if len(self.stack) >= MAX_PARSED_DEPTH:
+                return at, FAILED
+            self._flush_comma(pieces)
+            self.stack += char
+            self.state = FIRST_KEY if char == "{" else FIRST_ITEM
+            pieces.append(char)
+            return at + 1, MORE
+        # The format's own quote, e.g. `<|"|>`. One that is cut off (`<|"`) waits for its rest.
         verbatim = style.quote_open and (style.bare_keys or not self.stack)
         if verbatim and style.quote_open.startswith(text[at : at + len(style.quote_open)]):
             size = len(style.quote_open)
@@ -196,15 +211,6 @@ class LiteralScanner:
         if char == '"' or (char == "'" and not style.strict):
             return self._open_string(char, at, pieces)
         return self._word(text, at, pieces, final)
-
-    def _open(self, char: str, at: int, pieces: list[str]) -> tuple[int, Status]:
-        if len(self.stack) >= MAX_PARSED_DEPTH:
-            return at, FAILED
-        self._flush_comma(pieces)
-        self.stack += char
-        self.state = FIRST_KEY if char == "{" else FIRST_ITEM
-        pieces.append(char)
-        return at + 1, MORE
 
     def _open_string(self, quote: str, at: int, pieces: list[str]) -> tuple[int, Status]:
         self._flush_comma(pieces)
@@ -219,7 +225,7 @@ class LiteralScanner:
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED
-        if end == len(text) and not final:
+        if end == len(text) and not final:  # `tr` may become `true`, and the `3--` of `3-->` may be a 3.
             return at, MORE if may_be_word(word) or self._may_stop(word) else FAILED
         written = json_word(word, strict=self.style.strict)
         if not written:
@@ -229,7 +235,7 @@ class LiteralScanner:
         return end, self._after_value()
 
     def _may_stop(self, word: str) -> bool:
-        """Return whether a word may end in it, because what ends words has begun."""
+        """Return whether the buffer may hold the start of a stop, so that the word may already be over."""
         begun = (stop[:size] for stop in self.style.stops for size in range(1, len(stop)))
         return any(word.endswith(head) and may_be_word(word.removesuffix(head)) for head in begun)
 
@@ -301,12 +307,10 @@ class LiteralScanner:
         pieces.append(char)
         return at + 1, self._after_value()
 
-    @property
-    def _standard_quotes(self) -> bool:
-        return bool(self.stack) and not self.style.bare_keys
-
     def _string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        if self.quote in _PLAIN and (self.quote != self.style.quote_open or self._standard_quotes):
+        # `'` may be the format's own quote, without escapes, for a value; inside of `{…}` it is JSON's or Python's again.
+        is_nested = bool(self.stack) and not self.style.bare_keys
+        if self.quote in _PLAIN and (self.quote != self.style.quote_open or is_nested):
             return self._escaped_string(text, at, pieces, final)
         return self._verbatim_string(text, at, pieces, final)
 
@@ -328,7 +332,7 @@ class LiteralScanner:
                 pieces.append(decoded)
             elif self.style.strict:
                 return end, FAILED
-            else:
+            else:  # A line break inside the quotes, or the other kind of quote: JSON escapes it.
                 pieces.append(escape(char))
                 at = end + 1
 
@@ -379,12 +383,8 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
     if at:
         taken, comma = comma + text[: last if last >= 0 else at], text[last:at] if last >= 0 else ""
     if at < len(text) and state not in (STRING, KEY_STRING):
-        end = _space_end(text, at)
+        end = end_of(_SPACE, text, at)
         taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
         at = end
     begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
     return (taken, at, state, stack, comma, keys) if begun else None
-
-
-def _space_end(text: str, at: int) -> int:
-    return end_of(_SPACE, text, at)

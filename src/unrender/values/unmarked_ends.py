@@ -1,9 +1,13 @@
 """Finds the end of a raw value that has no end marker of its own.
 
-Strategy: such a value may hold commas and brackets. It ends where the text goes on as the syntax says it may: with what
-is between two arguments and the next one's name, with the marker that closes the arguments and what may be after
-it, or, where nothing closes them, with the next call or the end of the turn. Names and white space are bounded, so the tail
-that may be such an end is short.
+Strategy: such a value may hold commas and brackets, as in `f(query=cats, dogs (small), limit=5)`. It ends where the text
+goes on as the syntax says:
+
+- with what is between two arguments, and the name of the next one (`, limit=`);
+- with what closes the arguments, and what may follow that;
+- where nothing closes them, with the next call or the end of the turn.
+
+Names and white space are bounded in length, so only a short tail may still be such an end.
 """
 
 from __future__ import annotations
@@ -79,6 +83,7 @@ class Follow:
         """
         found = self._ends.search(text, start)
         limit = self._begun_at(text, start)
+        # In `cats, li` the end may already have begun at the comma: the value is certain up to there, and no further.
         return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
 
     def goes_on(self, text: str, at: int, *, first: bool, final: bool) -> bool | None:
@@ -96,6 +101,7 @@ class Follow:
 
         What is begun at the end of the text lies near it: what comes before is not searched again for each value.
         """
+        # Literal ends are found by one search. Only those with a free name or space in them are matched piece by piece.
         limit = self._literals.undecided_from(text, start)
         at = max(start, len(text) - self._longest)
         while (head := self._heads.search(text, at, limit)) is not None:
@@ -106,11 +112,13 @@ class Follow:
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:
+        # `a == b` is an expression: no argument begins before `==`. The sign after `=` has to be there to know.
         following = [_whole(pieces) + ("(?=[^=])" if self.in_code else "") for pieces in self._next_arguments]
         return re.compile("|".join([*following, *map(_whole, self._closings)]))
 
     @cached_property
     def _last(self) -> re.Pattern[str]:
+        # No more text comes, so a closer may be there in part: `)` without the `]` that ends the run of calls.
         end = self.syntax.arguments.end
         following = [_whole(pieces) + ("(?!=)" if self.in_code else "") for pieces in self._next_arguments]
         closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [end.strip()]) if end.strip()]
@@ -132,19 +140,17 @@ class Follow:
 
     @cached_property
     def _compiled(self) -> list[list[re.Pattern[str]]]:
-        return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in self._patterns]
+        return _compile(self._patterns)
 
     @cached_property
     def _others(self) -> list[list[re.Pattern[str]]]:
         # What the argument ends with has been taken: `between` begins with it.
-        after = self._arguments_after(self.syntax.arguments.between.removeprefix(self._layout_after))
-        return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in after]
+        return _compile(self._arguments_after(self.syntax.arguments.between.removeprefix(self._layout_after)))
 
     @cached_property
     def _firsts(self) -> list[list[re.Pattern[str]]]:
         entry = self.syntax.arguments.entry
-        pieces = [_GAP, *self._pieces(*entry[: entry.index(Slot.VALUE)])]
-        return [[re.compile(_pattern(piece)) for piece in pieces]]
+        return _compile([[_GAP, *self._pieces(*entry[: entry.index(Slot.VALUE)])]])
 
     @cached_property
     def _heads(self) -> re.Pattern[str]:
@@ -173,8 +179,10 @@ class Follow:
         entry = self.syntax.arguments.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
         following = [self._pieces(between, key, *named) for key in self.names or (Slot.KEY,)]
+        # Where white space alone is between key and value, it has to be there: any word might be a name otherwise.
         if self.in_code and not named[-1].strip():
             following = [[*pieces, _BLANK] for pieces in following]
+        # Layout between arguments has to be there whole: a value may hold one line break of two.
         if not between.strip():
             return [[*between, *pieces] for pieces in following]
         return [found for pieces in following for found in _after_layout(between, pieces)]
@@ -230,6 +238,10 @@ def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
 
 def _pattern(piece: str) -> str:
     return piece if piece in _LENGTHS else re.escape(piece)
+
+
+def _compile(rows: list[list[str]]) -> list[list[re.Pattern[str]]]:
+    return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in rows]
 
 
 def _whole(pieces: Iterable[str]) -> str:

@@ -1,8 +1,9 @@
 """Reads well-formed JSON in big steps, as far as it goes.
 
-Strategy: in each state one compiled regex takes the next step: a whole value when it is all there and not nested too
-deeply, else one bracket, comma or key. What does not match is not decided here: it may be half a word, or no JSON.
-Quantifiers are possessive, so no text makes a match go back over what it has read; work is linear.
+Strategy: in each state, one compiled regex takes the next step. It is a whole value if that is all there and not nested too
+deep, else one bracket, comma or key. What does not match may be half a word, or no JSON: the caller decides.
+
+Rules: quantifiers are possessive, so no match goes back over what it has read, and work is linear.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def _whole(levels: int) -> str:
     if levels == 0:
         return f"(?:{_TEXT}|{_ATOM})"
     inner = _whole(levels - 1)
+    # After a comma another item has to follow, and without one the bracket: no list ends `1, ]`, none has `1 2`.
     items = rf"\[{_GAP}(?:{inner}{_GAP}(?:,{_GAP}(?!\])|(?=\])))*+\]"
     members = rf"\{{{_GAP}(?:{_TEXT}{_GAP}:{_GAP}{inner}{_GAP}(?:,{_GAP}(?!\}})|(?=\}})))*+\}}"
     return f"(?:{_TEXT}|{_ATOM}|{items}|{members})"
@@ -87,7 +89,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
             if _CLOSES[text[end - 1]] != stack[-1]:
                 break
             stack, state = stack[:-1], NEXT
-        elif len(stack) < depth:
+        elif len(stack) < depth:  # Too long, cut off or too deep to be taken whole: its bracket alone.
             bracket, state = _OPENED[str(kind)]
             stack += bracket
         else:

@@ -1,8 +1,8 @@
 """Reads values in tags that bear the argument's name, as JSON text.
 
-Strategy: where the schema says string, text streams. Anything else is held until the argument's own closing tag is
-there. Where containers are nested tags, it is then read as a tree: an element with elements inside is a list when they are
-all items, else an object. Where they are not, it is one value.
+Strategy: where the schema says string, text streams. Anything else is held until the argument's own closing tag. Where
+lists and objects are nested tags, the text is then read as a tree: elements that are all items are a list, others an
+object. Where they are not, the text is one value.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from unrender.limits import MAX_PARSED_DEPTH
 from unrender.schema.shapes import Shape
-from unrender.values.atoms import escape
+from unrender.values.atoms import duplicate_key, escape
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
 from unrender.values.finder import Finder, end_of
-from unrender.values.keys import duplicate_key
 from unrender.values.scanner import Status
 
 _SPACE = re.compile(r"\s*")
@@ -127,6 +126,7 @@ def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape
     if not names:
         return ""
     allowed = types.types_of(schema)
+    # `<b>bold</b>` may be HTML that somebody wants to send.
     may_be_text = style.open == "<" and "string" in allowed
     items = all(name == style.item for name in names)
     if items and ("array" in allowed or not allowed or (len(names) > 1 and not may_be_text)):

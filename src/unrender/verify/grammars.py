@@ -19,7 +19,7 @@ from unrender.machine.events import Malformed
 from unrender.messages.wire import Message
 from unrender.parser.prompt_tail import prefill
 from unrender.turn import Turn
-from unrender.values.encode import encode_answer
+from unrender.values.notations import encode_answer
 from unrender.verify.axes import TOOL_NAMES, ProofAnswer
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 from unrender.verify.judge import REQUEST, claims, finding, with_and_without_end

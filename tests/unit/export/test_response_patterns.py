@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from unrender.export.response_patterns import any_of, at_most, beside_layout, beside_text, escape, skeleton
+from unrender.export.response_calls import any_of, at_most, beside_layout, beside_text, escape, skeleton
 from unrender.format import Slot
 
 

@@ -10,7 +10,7 @@ from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing,
 from unrender.grammar.expansion import Values, expand
 from unrender.messages.wire import Tool
 from unrender.nodes import Call, Grammar, JsonValue, Node, Until, walk
-from unrender.values.encode import encode_arguments
+from unrender.values.notations import encode_arguments
 
 NAME, ARGUMENTS, KEY, VALUE, TYPE, ID, INDEX = (
     Slot.NAME,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.values.delimiters import closing, closing_in_code
+from unrender.values.atoms import closing, closing_in_code
 
 
 @pytest.mark.parametrize(

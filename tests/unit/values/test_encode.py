@@ -24,7 +24,7 @@ from unrender.format import (
     Words,
 )
 from unrender.messages.json_values import json_type
-from unrender.values.encode import (
+from unrender.values.notations import (
     encode_answer,
     encode_arguments,
     encode_call,

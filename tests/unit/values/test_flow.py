@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from unrender.values.flow import JSON_STRING, Flow
+from unrender.values.finder import JSON_STRING, Flow
 
 FLOW = Flow(["</think>", "<a>"], '"', last="\n\n")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.values.keys import duplicate_key, duplicate_of
+from unrender.values.atoms import duplicate_key, duplicate_of
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 

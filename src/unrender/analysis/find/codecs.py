@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from unrender.analysis.ask.probes import WORD
 from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
-from unrender.values.encode import encode_arguments, encode_value
+from unrender.values.notations import encode_arguments, encode_value
 
 _SEPARATORS = ((", ", ": "), (",", ":"), (",", ": "), (", ", ":"))
 _INDENTS = (2, 4, 1, 3, 8)

@@ -23,7 +23,7 @@ from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMod
 from unrender.limits import MOST_REFUTED_CLAIMS
 from unrender.messages.wire import Request, Tool
 from unrender.parser.prompt_tail import after_header, begun_by
-from unrender.values.encode import encode_answer
+from unrender.values.notations import encode_answer
 
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
 """The claims without which such answers are not read at all."""

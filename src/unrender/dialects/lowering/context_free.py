@@ -1,12 +1,18 @@
 """Turns a PEG into context-free rules: what the dialects can express, and nothing else.
 
-Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is not a context-free operator, so each `Until` is
-joined with what follows it and becomes one `Stopped`: text up to the first stop, the stop itself, and the continuation
-that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule, but no further than to
-the literal that surely stops it: so a call is one rule, whatever may follow it.
+Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is not a context-free operator. So each `Until` is
+joined with what follows it, and both become one `Stopped`: text up to the first stop, the stop itself, and the
+continuation that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule, but only up
+to the literal that surely stops it. So a call is one rule, whatever may follow it.
 
 Rules: the result is exact: a text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot
 be decided from the literals after it is refused by name, never dropped. Rules are linear in the source's rules.
+
+>>> lowered = lower(Grammar(Sequence((Until(("</a>",)), Literal("</a>!")))))
+>>> lowered.rules["text"]
+Stopped(stops=('</a>',), branches=(('</a>', Ref(rule='rest')),), at_end=False, exact=())
+>>> lowered.rules["rest"]
+Literal(text='!')
 """
 
 from __future__ import annotations
@@ -14,15 +20,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeGuard
+from functools import wraps
+from typing import ParamSpec, TypeGuard, TypeVar
 
 from unrender import nodes
-from unrender.dialects.lowering.flattening import EMPTY, choice, flat, sequence
-from unrender.dialects.lowering.forks import Forks
-from unrender.dialects.lowering.leads import Beginnings, Group, Mixture
-from unrender.dialects.lowering.neighbours import Beside, followers
-from unrender.dialects.lowering.openness import Openness, generated, recursive_rules
-from unrender.dialects.lowering.stops import Place, Places, Rest
+from unrender.dialects.lowering.forks import Forks, Openness, generated, recursive_rules
+from unrender.dialects.lowering.leads import Beginnings, Beside, Group, Mixture, followers
+from unrender.dialects.lowering.stops import EMPTY, Place, Places, Rest, choice, flat, sequence
 from unrender.errors import GrammarError
 from unrender.limits import MOST_APART, MOST_WAYS
 from unrender.nodes import (
@@ -40,6 +44,9 @@ from unrender.nodes import (
     Until,
 )
 from unrender.schema.weights import STANDARD
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,21 @@ def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.ste
     root = lowering.rest((grammar.root,))
     lowering.finish()
     return Lowered(root.rule, reachable(root.rule, lowering.table), lowering.is_unsure())
+
+
+def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
+    """Return `write` with a `GrammarError` in place of the recursion error for nodes that are nested too deep."""
+
+    @wraps(write)
+    def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return write(*args, **kwargs)
+        except RecursionError:
+            raise GrammarError(
+                "grammar: nested too deep to be written; give its inner parts rules of their own"
+            ) from None
+
+    return bounded
 
 
 def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, Node | Stopped]:
@@ -178,7 +200,7 @@ class _Lowering:
     def rest(self, parts: Rest) -> Ref:
         """Return the rule of `parts`, one after the other, which run to the end of the output if they end open."""
         known = self.rests.get(parts)
-        if known is None:
+        if known is None:  # Every continuation is one rule, however many ways lead there: this keeps rules linear.
             first = parts[0] if parts else EMPTY
             hint = "root" if not self.rests else first.rule if isinstance(first, Ref) else "rest"
             if len(parts) == 1 and self.rests and isinstance(first, Ref) and not self.openness.endings(first):
@@ -195,6 +217,7 @@ class _Lowering:
         """
         if self.forks is None and not any(map(self.openness.endings, parts)):
             return sequence([self.closed(part) for part in parts])
+        # `Until("</a>"), name, "</a>"`: text may run on into the name, so all three become one `Stopped`.
         done: list[Node] = []
         plain = flat(parts)
         at = 0
@@ -210,6 +233,7 @@ class _Lowering:
             return _closed_at(endings, parts, at + 1)
         if self.forks is None or at + 1 == len(parts):
             return at
+        # `(", " entry)?` before `", and"`: a lexer cannot know after `, ` whether the option was taken.
         ends = self.forks.ends(parts[at])
         return len(parts) if ends and self.forks.clash(ends, self.forks.first_of(parts[at + 1 :])) else at
 
@@ -241,6 +265,7 @@ class _Lowering:
             name = f"loop {len(self.loops)}"
             endless = node.maximum is None
             rounds = max(node.minimum, 1) if node.maximum is None else node.maximum
+            # Two to three rounds are `a a (a)?`, each a rule; an endless one ends in a rule that refers to itself.
             for count in range(rounds, 0, -1):
                 more = Sequence((*again, Ref(f"{name} {min(count + 1, rounds)}")))
                 tail = more if count < node.minimum else Optional(more)
@@ -269,6 +294,7 @@ class _Lowering:
     def mixed(self, mixture: Mixture) -> Node:
         """Return free text and what is beside it."""
         stops, rests = mixture.stops, mixture.rests
+        # "Any text up to `</a>`, or exactly `<b>x</a>` with what may follow that": the exact texts win over the stop.
         rest = rests[0] if len(rests) == 1 else (Choice(tuple(map(Sequence, rests))),)
         beside = Beside(stops, rests, self.places.place(stops, rest), self.looked_into)
         beside.take(mixture.others)
@@ -287,6 +313,7 @@ class _Lowering:
 
     def branch(self, place: Place, stop: str) -> Ref:
         """Return the rule of what may follow `stop`."""
+        # In a chain of optional arguments, most places only hand a stop on to the next: they get no rule of their own.
         place = self.firstchoice(place, stop)
         own, below = place.after(stop)
         if len(own) == 1 and not below:
@@ -328,6 +355,7 @@ class _Lowering:
         options = list(dict.fromkeys(options))
         if self.forks is None or len(options) == 1 or self.apart > MOST_APART:
             return choice([self.rest(option) for option in options])
+        # Taking apart copies what is shared, so only what a lexer would confuse is taken apart.
         if not self.forks.confused(map(Sequence, options)):
             return choice([self.rest(option) for option in options])
         self.apart += len(options)

@@ -1,25 +1,196 @@
-"""Finds how a node may begin, and how it may go on at places where it might also have ended.
+"""Finds how nodes may begin, how they may end, and where a lexer could confuse two ways to go on.
 
-Strategy: least fixed points over the rules, as in `openness`. A text is told apart from others by its first literal;
-free text, which may be anything, by its stops.
+`Openness` says which nodes may be empty, and which may end in text that only the next node stops. `Forks` says how a node
+may begin, and how it may go on at places where it might also have ended.
+
+Strategy: all are least fixed points over the rules. A rule is looked at again only when one that it refers to has changed,
+so long chains of rules cost no more than their length. A text is told apart from others by its first literal, and free
+text, which may be anything, by its stops.
 
 Rules: a node with more than `MOST_WAYS` beginnings is not looked into, and clashes with nothing; nor are more than
-`MOST_COMPARED` compared. `unsure` says that either was met.
+`MOST_COMPARED` beginnings compared. `unsure` says that either was met.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
 from unrender import nodes
-from unrender.dialects.lowering.flattening import flat
-from unrender.dialects.lowering.openness import Openness, generated, settle, users_of
-from unrender.dialects.lowering.stops import Rest
+from unrender.dialects.lowering.stops import Rest, Stops, flat
 from unrender.limits import MOST_COMPARED, MOST_WAYS
-from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+
+_CLOSED: frozenset[Stops] = frozenset()
+
+
+class Openness:
+    """Which of some rules may be empty, and how each may end; `add` includes another rule."""
+
+    def __init__(self, rules: Mapping[str, Node]) -> None:
+        self._empty: set[str] = set()
+        self._endings: dict[str, frozenset[Stops]] = {}
+        self._known: dict[int, tuple[Node, frozenset[Stops]]] = {}
+        users = users_of(rules)
+        settle(rules, users, self._becomes_empty)
+        settle(rules, users, self._ends_in_more)
+
+    def _becomes_empty(self, name: str, node: Node) -> bool:
+        if name in self._empty or not self.nullable(node):
+            return False
+        self._empty.add(name)
+        return True
+
+    def _ends_in_more(self, name: str, node: Node) -> bool:
+        found = self._unsettled(node)
+        if found == self._endings.get(name, _CLOSED):
+            return False
+        self._endings[name] = found
+        return True
+
+    def add(self, name: str, node: Node) -> None:
+        """Include a rule that refers only to included ones and to itself."""
+        if self.nullable(node):
+            self._empty.add(name)
+        self._endings[name] = self._unsettled(node)
+
+    def nullable(self, node: Node) -> bool:
+        """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
+        match node:
+            case Ref(name):
+                return name in self._empty
+            case Literal(text) | nodes.Layout(text):
+                return text == ""
+            case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.Tolerated() | nodes.End():
+                return True
+            case nodes.Peek() | nodes.Negate():
+                return True
+            case Repeat(inner, low, _, _):
+                return low == 0 or self.nullable(inner)
+            case Sequence(parts):
+                return all(map(self.nullable, parts))
+            case Choice(options):
+                return any(map(self.nullable, generated(options)))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                return self.nullable(inner)
+        return False
+
+    def endings(self, node: Node) -> frozenset[Stops]:
+        """Return the stops of each free text that `node` may end in."""
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = (node, self._find(node, self.endings))
+        return known[1]
+
+    def _unsettled(self, node: Node) -> frozenset[Stops]:
+        """Return the endings while those of the rules may still grow; so none of them is kept in `_known`."""
+        return self._find(node, self._unsettled)
+
+    def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
+        match node:
+            case Literal() | Chars():
+                return _CLOSED
+            case Ref(name):
+                return self._endings.get(name, _CLOSED)
+            case Until(stops):
+                return frozenset((stops,))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
+                return below(inner)
+            case Sequence(parts):
+                return self._find_last(parts, below)
+            case Choice(options):
+                return _CLOSED.union(*map(below, generated(options)))
+        return _CLOSED
+
+    def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
+        # `Until("</a>"), Optional("!")` may end in the free text, since the mark may be missing.
+        found = _CLOSED
+        for part in reversed(parts):
+            found |= below(part)
+            if not self.nullable(part) and not isinstance(part, Until):
+                break
+        return found
+
+
+def generated(options: tuple[Node, ...]) -> list[Node]:
+    """Return the options that are also generated, not only read."""
+    return [option for option in options if not isinstance(option, nodes.Tolerated)]
+
+
+def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:
+    """Return the recursive rules, and the rules that lie between two of them.
+
+    A rule is recursive if it refers to itself, directly or through other rules.
+    """
+    # A rule on a circle has an endless path along its references and against them; so has a rule between two circles.
+    below = {name: {other for other in nodes.references(node) if other in rules} for name, node in rules.items()}
+    above: dict[str, set[str]] = {name: set() for name in rules}
+    for name, others in below.items():
+        for other in others:
+            above[other].add(name)
+    return frozenset(rules) - _loose(below, above) - _loose(above, below)
+
+
+def _loose(edges: Mapping[str, set[str]], back: Mapping[str, set[str]]) -> set[str]:
+    """Return the names from which no endless path leads along `edges`."""
+    left = {name: len(others) for name, others in edges.items()}
+    queue = [name for name, count in left.items() if not count]
+    for name in queue:
+        for other in back[name]:
+            left[other] -= 1
+            if not left[other]:
+                queue.append(other)
+    return set(queue)
+
+
+def users_of(rules: Mapping[str, Node]) -> dict[str, list[str]]:
+    """Return the rules that refer to each rule."""
+    return inverted({name: nodes.references(node) for name, node in rules.items()})
+
+
+def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return, for each name, the names that it is below."""
+    above: dict[str, list[str]] = {}
+    for name, others in below.items():
+        for other in dict.fromkeys(others):
+            above.setdefault(other, []).append(name)
+    return above
+
+
+def settle(rules: Mapping[str, Node], users: Mapping[str, list[str]], changed: Callable[[str, Node], bool]) -> None:
+    """Call `changed` for every rule, and again for the users of each rule that changed, until none does.
+
+    A rule comes after the rules that it refers to, so a chain of rules is settled in one round.
+    """
+    order = _leaves_first(rules, users)
+    waiting = set(order)
+    while waiting:
+        for name in order:
+            if name in waiting:
+                waiting.discard(name)
+                if changed(name, rules[name]):
+                    waiting.update(users.get(name, ()))
+
+
+def _leaves_first(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
+    """Return the rules, each after those that it refers to; those of a circle in any order."""
+    order: dict[str, None] = {}
+    seen: set[str] = set()
+    for root in rules:
+        path = [] if root in seen else [(root, iter(users.get(root, ())))]
+        seen.add(root)
+        while path:
+            name, above = path[-1]
+            following = next((user for user in above if user not in seen), None)
+            if following is None:
+                order[name] = None
+                path.pop()
+            else:
+                seen.add(following)
+                path.append((following, iter(users.get(following, ()))))
+    return list(reversed(order))
 
 
 class Head(NamedTuple):
@@ -115,13 +286,19 @@ class Forks:
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
         self.unsure |= self._compared > MOST_COMPARED or (_MANY in every and len(every) > 1)
+        # Free text may read on over any literal beside it, and `</a` is lost beside `</ab`.
         free = any(isinstance(head, Until) for heads in every for head in heads)
         for heads in every:
             for text, found in _by_text(heads).items():
                 by_text.setdefault(text, []).append(found)
         if (free and len(every) > 1) or any(b.startswith(a) for a, b in pairwise(sorted(by_text)) if a):
             return True
-        return any(self._part_ways(one, set().union(*before), DEPTH) for before, one in _each_after(by_text.values()))
+        # Of `", "` in two options only one lexeme is made; what follows it then has to tell the two apart.
+        return any(
+            self._part_ways(group[at], set().union(*group[:at]), DEPTH)
+            for group in by_text.values()
+            for at in range(1, len(group))
+        )
 
     def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
         """Return whether a lexer may confuse nodes with these heads.
@@ -143,8 +320,8 @@ class Forks:
         return any(self._part_ways(mine[text], theirs[text], depth) for text in mine.keys() & theirs.keys())
 
     def _part_ways(self, some: set[Head], others: set[Head], depth: int) -> bool:
-        """Return whether what follows the same literal may be confused; what is more than `DEPTH` literals on is not known."""
-        if others <= some:
+        """Return whether what follows the same literal may be confused; only `DEPTH` literals are looked through."""
+        if others <= some:  # The same rules, or the same continuations: there is one way on, not two.
             return False
         mine, theirs = (_union(map(self._following, heads)) for heads in (some, others - some))
         return not mine or not theirs or depth == 0 or self.clash(mine, theirs, depth - 1)
@@ -159,6 +336,7 @@ class Forks:
         return self._continuations[head]
 
     def _number(self, rest: Rest) -> int:
+        # Heads are hashed often, and a rest may be long: its number stands for it.
         if rest not in self._numbers:
             self._numbers[rest] = len(self._rests)
             self._rests.append(rest)
@@ -202,22 +380,11 @@ def _by_text(heads: Heads) -> dict[str, set[Head]]:
     return found
 
 
-def _each_after(groups: Iterable[list[set[Head]]]) -> Iterator[tuple[list[set[Head]], set[Head]]]:
-    """Yield each set of a group with those before it."""
-    for group in groups:
-        yield from ((group[:at], group[at]) for at in range(1, len(group)))
-
-
 def _longer(some: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether one of `others` begins with one of `some`, and goes on."""
     texts = sorted(others)
-    return any(_goes_on(one, texts) for one in some)
-
-
-def _goes_on(text: str, texts: list[str]) -> bool:
-    """Return whether one of the sorted `texts` begins with `text`, and is longer."""
-    at = bisect_right(texts, text)
-    return at < len(texts) and texts[at].startswith(text)
+    # What is longer than a text and begins with it sorts directly after it: `</a` before `</ab`.
+    return any((at := bisect_right(texts, one)) < len(texts) and texts[at].startswith(one) for one in some)
 
 
 def _within(rule: str, head: Head | Until) -> Head | Until:

@@ -1,11 +1,14 @@
 """Finds which stop comes first after free text, and what may follow that stop.
 
 Strategy: a continuation is taken apart only until a stop is complete. Where it goes on with a rule, that is a place of its
-own (`Place`), worked out once however many continuations lead there. So the places form a graph, and the stops that can
-be met are handed up along its edges: a chain of a thousand optional arguments costs a thousand places, not a thousand
+own (`Place`), worked out once, however many continuations lead there. So the places form a graph, and the stops that can
+be met are handed up along its edges. A chain of a thousand optional arguments costs a thousand places, not a thousand
 lists of a thousand arguments.
 
-Rules: exact: of several stops the one that is complete first counts. What begins with something else than literal text
+The small tools of lowering are here too: `unfolded` takes one step into a node, and `flat`, `sequence` and `choice` put
+nodes together.
+
+Rules: exact. Of several stops, the one that is complete first counts. What begins with something other than literal text
 cannot be told from the text before it, and is refused.
 """
 
@@ -19,6 +22,8 @@ from unrender.errors import GrammarError
 from unrender.nodes import Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
 
 _UNMARKED = str.maketrans("", "", nodes.MARKS)
+
+EMPTY = Literal("")
 
 Rest = tuple[Node, ...]
 Stops = tuple[str, ...]
@@ -38,6 +43,7 @@ class State:
         """Return the state without the lookaheads that can be decided; None when one of these fails."""
         if not self.sights:
             return self
+        # `</a` is too short to tell whether `</abc>` is there.
         open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
         decided = (sight for sight in self.sights if sight not in open_ones)
         met = all(self.read.startswith(text, at) == wanted for at, text, wanted in decided)
@@ -49,12 +55,8 @@ class State:
         return (Literal(text), *self.rest) if text else self.rest
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """The stops that are looked for, and the state where; each place has its own key."""
-
-    stops: Stops
-    state: State
+Key = tuple[Stops, State]
+"""The stops that are looked for, and the state where; each place has its own key."""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +87,7 @@ class Places:
         """Return the place after free text that ends at `stops`."""
         fresh: list[Place] = []
         queue: list[tuple[Key, Place]] = []
-        place = self._place(Key(stops, State("", (), rest)), queue, fresh)
+        place = self._place((stops, State("", (), rest)), queue, fresh)
         while queue:
             key, found = queue.pop()
             self._explore(key, found, queue, fresh)
@@ -102,22 +104,24 @@ class Places:
 
     def _explore(self, key: Key, place: Place, queue: list[tuple[Key, Place]], fresh: list[Place]) -> None:
         """Fill `place`; places below it that are new are put into `queue` and `fresh`."""
+        stops, start = key
         seen: set[State] = set()
-        states = [self._entered(key.state)]
+        states = [self._entered(start)]
         while states:
             self.step()
+            # For the stop `</think>`, the continuation `</`, then `think>`, is read on until the stop is complete.
             state = states.pop().settled()
             if state is None or state in seen:
                 continue
             seen.add(state)
-            if stop := _met(state, key.stops):
+            if stop := _met(state, stops):
                 place.own.setdefault(stop, []).append(state.after(stop))
             elif self._is_place(state):
-                place.below.append(self._place(Key(key.stops, state), queue, fresh))
+                place.below.append(self._place((stops, state), queue, fresh))
             elif (following := _following(state)) is not None:
                 states.extend(reversed(following))
             else:
-                _end(state, key.stops, place)
+                _end(state, stops, place)
         place.found = dict.fromkeys(place.own)
 
     def _entered(self, state: State) -> State:
@@ -135,6 +139,7 @@ class Places:
 
 def _met(state: State, stops: Stops) -> str:
     """Return the text up to the first stop that is complete; all of it when it is longer than any two stops."""
+    # A literal so long that holds no stop serves as a stop itself.
     if state.sights or not state.read:
         return ""
     return first_stop(state.read, stops) or (
@@ -161,7 +166,7 @@ def _following(state: State) -> list[State] | None:
 def _end(state: State, stops: Stops, place: Place) -> None:
     """Take what has been read for a stop of its own, where nothing more can be told."""
     if any(wanted for _, _, wanted in state.sights):
-        return
+        return  # A lookahead wants text that does not come.
     if state.read:
         place.own.setdefault(state.read, []).append(state.rest)
     elif not state.rest:
@@ -176,6 +181,7 @@ def _hand_up(fresh: list[Place]) -> None:
     for place in fresh:
         for below in place.below:
             users.setdefault(id(below), []).append(place)
+    # Places may refer to each other in circles, as a list's items do: handing up ends when nobody learns anything new.
     queue = list(fresh)
     while queue:
         place = queue.pop()
@@ -228,3 +234,49 @@ def first_stop(text: str, stops: Stops) -> str:
         return text[:end]
     places = [at for at, character in enumerate(text, 1) if character not in nodes.MARKS]
     return text[: places[end - 1]]
+
+
+def flat(parts: Rest) -> Rest:
+    """Return `parts` as a flat list.
+
+    Sequences and tags are taken apart, neighbouring literals are joined, and nodes without text are left out.
+    """
+    found: list[Node] = []
+    queue = list(reversed(parts))
+    while queue:
+        part = queue.pop()
+        match part:
+            case Sequence(inner):
+                queue.extend(reversed(inner))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                queue.append(inner)
+            case nodes.Cut() | nodes.Tolerated() | nodes.End():
+                continue
+            case Literal(text) | nodes.Layout(text):
+                if found and isinstance(last := found[-1], Literal):
+                    found[-1] = Literal(last.text + text)
+                elif text:
+                    found.append(Literal(text))
+            case _:
+                found.append(part)
+    return tuple(found)
+
+
+def sequence(parts: list[Node]) -> Node:
+    """Return `parts` as a sequence. Nested sequences are merged and neighbouring literals joined."""
+    merged: list[Node] = []
+    for item in (item for part in parts for item in (part.parts if isinstance(part, Sequence) else (part,))):
+        if not isinstance(item, Literal):
+            merged.append(item)
+        elif merged and isinstance(last := merged[-1], Literal):
+            merged[-1] = Literal(last.text + item.text)
+        elif item.text:
+            merged.append(item)
+    if not merged:
+        return EMPTY
+    return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
+
+
+def choice(options: list[Node]) -> Node:
+    """Return a node for one of `options`."""
+    return options[0] if len(options) == 1 else Choice(tuple(options))

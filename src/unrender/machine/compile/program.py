@@ -45,8 +45,7 @@ from unrender.machine.instructions import (
 from unrender.machine.interpreter import Program
 from unrender.machine.undeclared_reasoning import CloseUndeclared, Mention, OpenUndeclared
 from unrender.nodes import Calls, Role
-from unrender.values.finder import Finder
-from unrender.values.flow import Flow
+from unrender.values.finder import Finder, Flow
 
 CONTENT_HUB = 1
 """Where in every program the text outside of all parts is read."""

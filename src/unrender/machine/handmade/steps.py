@@ -13,8 +13,7 @@ from unrender.limits import MAX_NAME, MAX_STACK
 from unrender.machine.handmade.tagged import IN_CALLS, Closed, Opened
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
-from unrender.values.finder import Finder, end_of
-from unrender.values.flow import Flow
+from unrender.values.finder import Finder, Flow, end_of
 from unrender.values.scanner import DONE, FAILED, LiteralScanner, LiteralStyle
 
 UNLIMITED = -1

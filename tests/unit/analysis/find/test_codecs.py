@@ -10,7 +10,7 @@ import pytest
 from unrender.analysis.ask.probes import VALUES
 from unrender.analysis.find.codecs import find_json_codec, find_value_codec
 from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing, Words
-from unrender.values.encode import encode_arguments, encode_value
+from unrender.values.notations import encode_arguments, encode_value
 
 ENTRY = ("<", Slot.KEY, ">", Slot.VALUE)
 SEPARATORS = ((", ", ": "), (",", ":"), (",", ": "), (", ", ":"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.dialects.lowering.context_free import bounded_nesting
 from unrender.errors import GrammarError
 
 
