@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from unrender.parser.prompt_tail import prefill
     from unrender.parser.streaming import Parser, Span
     from unrender.rendering.loading import LoadedTemplates
-    from unrender.rendering.media import Media
+    from unrender.rendering.shape import Media
     from unrender.turn import Turn
 
 __all__ = [
@@ -144,7 +144,7 @@ _MODULES = MappingProxyType(
         "unrender.formats": ("declared_format",),
         "unrender.masks": ("AssistantMask", "assistant_mask"),
         "unrender.rendering.loading": ("LoadedTemplates",),
-        "unrender.rendering.media": ("Media",),
+        "unrender.rendering.shape": ("Media",),
         "unrender.messages.wire": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
         "unrender.machine.events": (
             "ArgumentsText",

@@ -36,7 +36,7 @@ class _Entry(Generic[Value]):
     value: Value
     weight: int
     used: bool = False
-    """It was asked for since it was put, or since it was spared."""
+    """It was read since it was put here, or since it last escaped being dropped."""
 
 
 class Cache(Generic[Value]):

@@ -25,15 +25,14 @@ if TYPE_CHECKING:
     from unrender.grammar import Grammar
     from unrender.machine.ids import IdMaker
     from unrender.machine.policy import Policy
-    from unrender.messages.tools import Offer
+    from unrender.messages.inputs import Offer
     from unrender.messages.wire import Request
     from unrender.parser.streaming import Parser
-    from unrender.prompt.continuation import Continued
-    from unrender.prompt.preparation import Planned
+    from unrender.prompt.preparation import Continued, Planned
     from unrender.prompt.transcript import Writer
     from unrender.prompt.variables import Variable
     from unrender.rendering.capabilities import Capabilities
-    from unrender.rendering.renderer import Renderer
+    from unrender.rendering.template import Renderer
     from unrender.turn import Turn
 
 ReasoningFormat = Literal["auto", "none"]
@@ -399,7 +398,7 @@ class ChatTemplate:
 def _compiled(source: str, loaded: LoadedTemplates, bounds: Bounds | None) -> Template:
     limits = bounds.rendering if bounds else Limits()
     if loaded.renderer is not None:
-        from unrender.rendering.renderer import CodeTemplate  # noqa: PLC0415 -- loaded when it is used
+        from unrender.rendering.template import CodeTemplate  # noqa: PLC0415 -- loaded when it is used
 
         return CodeTemplate(
             loaded.renderer,

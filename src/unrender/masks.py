@@ -23,7 +23,7 @@ from unrender.format import Format
 from unrender.parser.prompt_tail import after_header, prefill
 from unrender.prompt.preparation import read_request
 from unrender.prompt.transcript import Writer
-from unrender.rendering.media import shown_media
+from unrender.rendering.shape import shown_media
 
 _NEEDLE = "qzneedlezq"
 """Planted in a message to be found in its rendering."""

@@ -19,7 +19,7 @@ from unrender.parser.streaming import Parser
 if TYPE_CHECKING:
     from unrender.dialects.triggers import Trigger
     from unrender.injection import Injection
-    from unrender.rendering.media import Media
+    from unrender.rendering.shape import Media
     from unrender.schema.weights import Budget
 
 

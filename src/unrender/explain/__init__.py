@@ -13,7 +13,7 @@ from unrender.explain.disassembly import Line, listing
 from unrender.explain.explanation import explain
 from unrender.explain.picture import PicturePiece, call_picture, field_texts, pictures
 from unrender.explain.recording import Difference, Replay, Step, joined_events, replay
-from unrender.format.difference import differences
+from unrender.format.data import differences
 
 __all__ = [
     "Difference",

@@ -1,15 +1,27 @@
-"""Converts dataclasses of a Format to plain JSON data and back; wrong data is a `FormatError` with its place."""
+"""Converts a Format to plain JSON data and back, and lists the differences between two Formats.
+
+Rules:
+- Wrong data is a `FormatError` with its place.
+- Equal formats have no differences. A path names the smallest part that differs. But a skeleton or a list of markers is
+  compared whole, since its parts mean nothing alone.
+"""
 
 from __future__ import annotations
 
 import types
 import typing
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
-from typing import Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from unrender.errors import FormatError
-from unrender.format.parts import Slot
+from unrender.format.parts import CallSyntax, Slot, Spelling
+
+if TYPE_CHECKING:
+    from unrender.format import Format
+
 
 _LONG_NUMBER = 10**60
 
@@ -122,9 +134,71 @@ def _without_gone(outer: dict[str, Any], name: str, where: str) -> dict[str, Any
 
 
 def shown(data: Any) -> str:
-    """Return found data for a message. It is short, and no data makes it fail, however deep or long."""
+    """Return data in words for an error message: in short, and safely, however deep or long the data are."""
     if isinstance(data, str):
         return repr(data[:60])
     if isinstance(data, int) and abs(data) >= _LONG_NUMBER:
         return "a number of more than 60 digits"
     return f"{type(data).__name__}" if isinstance(data, dict | list | tuple) else repr(data)
+
+
+# Differences.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A part of the Format that differs."""
+
+    path: str
+    """e.g. `tools.call_start` or `tolerated[1].arguments.codec.strings`"""
+    before: Any
+    """Plain JSON data; None where the part is not there. A skeleton is one text, its slots written `«name»`."""
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}\n  - {_written(self.before)}\n  + {_written(self.after)}"
+
+
+def differences(before: Format, after: Format) -> tuple[Difference, ...]:
+    r"""Return the differences between two Formats, in the order of the Format's fields; none when they are equal.
+
+    >>> from unrender.format import Format, TurnTexts
+    >>> print(*differences(Format(turn=TurnTexts(end="<|end|>")), Format(turn=TurnTexts(end="<|end|>\n"))))
+    turn.end
+      - '<|end|>'
+      + '<|end|>\n'
+    """
+    return tuple(_differences(before, after, ""))
+
+
+def _differences(before: Any, after: Any, path: str) -> Iterator[Difference]:
+    if before == after:
+        return
+    if is_dataclass(before) and is_dataclass(after):
+        for field in fields(before):
+            place = f"{path}.{field.name}" if path else field.name
+            yield from _differences(getattr(before, field.name), getattr(after, field.name), place)
+    elif _holds_parts(before) or _holds_parts(after):
+        for i, (one, other) in enumerate(zip_longest(before, after)):
+            yield from _differences(one, other, f"{path}[{i}]")
+    else:
+        yield Difference(path=path, before=_plain(before), after=_plain(after))
+
+
+def _holds_parts(value: Any) -> bool:
+    return isinstance(value, tuple) and any(isinstance(item, CallSyntax | Spelling) for item in value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        if any(isinstance(item, Slot) for item in value):
+            return "".join(f"«{item}»" if isinstance(item, Slot) else item for item in value)
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        pairs = ((field, getattr(value, field.name)) for field in fields(value))
+        return {field.name: _plain(item) for field, item in pairs if item != field.default}
+    return str(value) if isinstance(value, str) else value
+
+
+def _written(value: Any) -> str:
+    return "not there" if value is None else repr(value)

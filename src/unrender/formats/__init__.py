@@ -15,8 +15,7 @@ from pathlib import Path
 from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats.declared import Declared, Signs, read_declared, read_declared_file, read_text_of
-from unrender.formats.locations import folders
+from unrender.formats.declared import Declared, Signs, folders, read_declared, read_declared_file, read_text_of
 
 __all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared", "read_declared_file"]
 

@@ -1,19 +1,27 @@
-"""Writes calls and results of earlier turns as text, for templates that would drop them.
+"""Writes histories otherwise, for templates that would drop or refuse them.
 
-Rules: a call is written exactly as the format has it, so that the model reads in its history what it is asked to write.
-Results become the user's words; where two messages of the user would follow each other they become one, since many
-templates insist that roles alternate.
+Rules:
+- A call is written exactly as the format has it, so that the model reads in its history what it is asked to write.
+- Results become the user's words. Two messages of the user that would follow each other become one, since many templates
+  insist that roles alternate.
+- A concession changes how something is said, never what. It is made only after the template has refused, since templates
+  know best what their models have seen. Concessions are tried from the smallest to the largest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from unrender.format import Format
-from unrender.messages.earlier_calls import values_of
+from unrender.format import Format, ToolMode
+from unrender.formats import declared_formats
+from unrender.messages.earlier_calls import function_of, message_calls, values_of
+from unrender.messages.wire import REASONING_FIELDS
 from unrender.values.notations import encode_calls
 
+DEFAULT_FORMAT = "tool-call-json"
+"""The declared format that is used when the template writes no calls and none was named."""
 RESULT_OPEN = '<tool_response name="{name}">\n'
 RESULT_CLOSE = "\n</tool_response>"
 _RESULT_ROLES = ("tool", "function")
@@ -24,13 +32,13 @@ def write_calls(messages: Sequence[Mapping[str, Any]], format: Format) -> list[M
     written, before = [], 0
     for message in messages:
         written.append(_with_calls_as_text(message, format, before) if message.get("tool_calls") else message)
-        before += len(_calls(message))
+        before += len(message_calls(message))
     return written
 
 
 def write_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the conversation with results as the user's messages, joined with the user's messages next to them."""
-    names = {call.get("id"): _function(call).get("name") for message in messages for call in _calls(message)}
+    names = {call.get("id"): function_of(call).get("name") for message in messages for call in message_calls(message)}
     written: list[Mapping[str, Any]] = []
     joins = False
     for message in messages:
@@ -58,11 +66,11 @@ def _with_calls_as_text(message: Mapping[str, Any], format: Format, before: int)
     content, turn = message.get("content"), format.turn
     calls = [
         (
-            str(_function(call).get("name")),
-            values_of(_function(call).get("arguments")),
+            str(function_of(call).get("name")),
+            values_of(function_of(call).get("arguments")),
             str(call.get("id") or f"call_{i}"),
         )
-        for i, call in enumerate(_calls(message), start=before)
+        for i, call in enumerate(message_calls(message), start=before)
     ]
     # A counter that is part of an id counts the calls of the conversation, any other those of the answer.
     first = before if format.tools.id_parts else 0
@@ -90,10 +98,80 @@ def _parts(content: Any) -> list[Any]:
     return list(content)
 
 
-def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
+# What a template refuses, said otherwise.
+
+Conversation = Sequence[Mapping[str, Any]]
 
 
-def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = call.get("function", call)
-    return function if isinstance(function, Mapping) else {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concession:
+    """One way to say a conversation otherwise."""
+
+    words: str
+    """What is done, for a warning."""
+    rewrite: Callable[[Conversation, Format], Conversation]
+
+
+def _with_ids(messages: Conversation, _: Format) -> Conversation:
+    """Give calls ids of nine letters and digits, the strictest form that templates ask for, and results those of their calls.
+
+    A result without an id answers the first call that has had no result.
+    """
+    renamed: dict[str, str] = {}
+    waiting: list[str] = []
+    written: list[Mapping[str, Any]] = []
+    count = 0
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            waiting = [f"call{number:05}" for number in range(count, count + len(calls))]
+            count += len(calls)
+            renamed |= {str(call.get("id")): id for call, id in zip(calls, waiting, strict=True)}
+            calls = [{**call, "id": id} for call, id in zip(calls, waiting, strict=True)]
+            written.append({**message, "tool_calls": calls})
+        elif message.get("role") == "tool" and (id := renamed.get(str(message.get("tool_call_id")))):
+            id = waiting[0] if waiting and not message.get("tool_call_id") else id
+            waiting = [other for other in waiting if other != id]
+            written.append({**message, "tool_call_id": id})
+        else:
+            written.append(message)
+    return written
+
+
+def _without_orphans(messages: Conversation, _: Format) -> Conversation:
+    """Make results that answer no call before them the user's words."""
+    called: set[str] = set()
+    written: list[Mapping[str, Any]] = []
+    for message in messages:
+        called.update(str(call.get("id")) for call in message.get("tool_calls") or ())
+        orphaned = message.get("role") == "tool" and str(message.get("tool_call_id")) not in called
+        written.extend(write_results([message]) if orphaned else [message])
+    return joined_messages(written)
+
+
+def _without_silence(messages: Conversation, _: Format) -> Conversation:
+    """Leave out answers in which nothing is said."""
+    telling = ("content", "tool_calls", *REASONING_FIELDS)
+    said = [m for m in messages if m.get("role") != "assistant" or any(m.get(name) for name in telling)]
+    return joined_messages(said)
+
+
+def _without_thoughts(messages: Conversation, _: Format) -> Conversation:
+    """Leave out the reasoning of earlier answers."""
+    return [{name: value for name, value in m.items() if name not in REASONING_FIELDS} for m in messages]
+
+
+def _in_words(messages: Conversation, format: Format) -> Conversation:
+    """Write calls and results as text."""
+    if format.tools.mode is ToolMode.NONE:
+        format = next(declared.format for declared in declared_formats() if declared.name == DEFAULT_FORMAT)
+    return joined_messages(write_calls(write_results(messages), format))
+
+
+CONCESSIONS = (
+    Concession(words="the ids of calls are replaced by nine letters and digits", rewrite=_with_ids),
+    Concession(words="results that answer no call are the user's words", rewrite=_without_orphans),
+    Concession(words="the reasoning of earlier answers is left out", rewrite=_without_thoughts),
+    Concession(words="answers that say nothing are left out", rewrite=_without_silence),
+    Concession(words="calls and results of earlier turns are written as text", rewrite=_in_words),
+)
+"""Each is tried alone, in this order; then all of them together."""

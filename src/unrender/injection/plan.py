@@ -13,15 +13,13 @@ from typing import Any
 from unrender.errors import MessageError
 from unrender.format import CallSyntax, Format, ToolMode
 from unrender.formats import Declared, declared_formats
-from unrender.injection.history import write_calls, write_results
+from unrender.injection.history import DEFAULT_FORMAT, write_calls, write_results
 from unrender.injection.instructions import Instructions
 from unrender.messages.wire import Request
 from unrender.rendering.capabilities import Capabilities
 
 AUTO = "auto"
 NONE = "none"
-DEFAULT_FORMAT = "tool-call-json"
-"""The declared format that is used when the template writes no calls and none was named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,18 @@ def _readable(message: Mapping[str, Any], where: str, rewritten: list[str], *, a
     return {**message, "tool_calls": read}
 
 
+def message_calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the calls of a message, as far as they are objects."""
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list | tuple) else ()
+
+
+def function_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the `function` of a call; of a flat call, which has none, the call itself."""
+    function = call.get("function", call)
+    return function if isinstance(function, Mapping) else {}
+
+
 def arguments_text(arguments: Any) -> str:
     """Return arguments in any form as text: nothing and white space are `{}`.
 
@@ -125,5 +137,6 @@ def _member(text: str, at: int) -> tuple[str, Any, int] | None:
         check_values(value, where="arguments")
     except (ValueError, RecursionError, MessageError):
         return None
+    # At the end of a text that was cut off, `"lines": 3` may be the beginning of `"lines": 34`.
     certain = end < len(text) or text.startswith(_ENDED, colon.end())
     return (name, value, end) if certain else None

@@ -2,21 +2,28 @@
 
 Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`input_schema`), MCP's (`inputSchema`), pydantic
 models, functions with type hints and a docstring, and objects of those SDKs. Messages may be mappings, an SDK's message
-objects, and our own `Message`. Rules: nothing is changed in place; a mapping that is plain already comes back as it is.
+objects, and our own `Message`.
+
+Rules:
+- Nothing is changed in place. A mapping that is plain already comes back as it is.
+- Servers are given the same tools with every request, so tools of the same content share what was read of them (`Offer`).
+  They are read from a copy: nothing changes when the caller's own data does.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import marshal
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from unrender.cache import kept
+from unrender.cache import SHARED, content_key, kept
 from unrender.errors import MessageError
 from unrender.limits import MAX_TOOLS
-from unrender.messages.wire import Message
+from unrender.messages.wire import Message, Tool, read_tools
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
 """What OpenAI, Anthropic and MCP call a tool's JSON Schema."""
@@ -231,3 +238,46 @@ def _plain(item: Any) -> Any:
         if callable(dump):
             return dump(exclude_none=True, by_alias=True) if method == "model_dump" else dump()
     return item
+
+
+# The tools of a request, read once.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """The tools of a request, read for templates and for the library."""
+
+    plain: Sequence[Mapping[str, Any]] = ()
+    """Each as `{"type": "function", "function": {…}}`; shared by requests, so never to be changed."""
+    tools: tuple[Tool, ...] = ()
+    key: bytes = b""
+    """Equal for no tools that differ; empty where there is no such key."""
+
+
+def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
+    """Read the tools of a request; none for None. `repeats` and `MessageError`s are as for `plain_tools`."""
+    if tools is None:
+        return Offer()
+    key = content_key(tools)
+    found: Offer | None = SHARED.get(("offer", key, repeats)) if key else None
+    if found is not None:
+        return found
+    offer = _read(tools, repeats=repeats)
+    if key and offer.key:
+        SHARED.put(("offer", key, repeats), offer, len(key) + len(offer.key))
+    return offer
+
+
+def _read(tools: Any, *, repeats: bool) -> Offer:
+    plain = plain_tools(tools, repeats=repeats) or []
+    read = read_tools(plain)
+    try:
+        # Version 2 knows no shared parts: equal content is written alike. Reading has bounded what that can come to.
+        written = marshal.dumps(plain, 2)
+    except ValueError:
+        return Offer(plain=plain, tools=read)
+    own = marshal.loads(written)  # noqa: S302 -- written just now
+    made: Offer = SHARED.made(
+        ("offer", written), lambda: Offer(plain=own, tools=read, key=written), lambda _: len(written)
+    )
+    return made

@@ -1,7 +1,7 @@
 """Prepares a turn: reads a conversation and a request, and renders the prompt.
 
-What depends on the template alone is worked out once for all equal templates; what depends on the tools, once for all
-requests with the same tools.
+What depends on the template alone is worked out once for all equal templates. What depends on the tools is worked out once
+for all requests with the same tools.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from unrender.analysis import Analysis
 from unrender.analysis.stored import load, store
 from unrender.cache import SHARED, kept
 from unrender.errors import MessageError
-from unrender.format import Format
+from unrender.format import ContentMode, Format, ReasoningMode
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
 from unrender.injection import Injection, Plan, plan_tools
 from unrender.injection.plan import AUTO, NONE
-from unrender.messages.inputs import plain_response_format
-from unrender.messages.tools import Offer, read_offer
+from unrender.messages.inputs import Offer, plain_response_format, read_offer
 from unrender.messages.wire import (
+    REASONING_FIELDS,
     Request,
     read_allowed_tools,
     read_response_schema,
@@ -29,12 +29,10 @@ from unrender.messages.wire import (
 )
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by
-from unrender.prompt.continuation import Continued, begun_text
 from unrender.prompt.transcript import Writer, context_of
 from unrender.prompt.variables import check_variables, thinking_of
 from unrender.rendering.capabilities import Capabilities
-from unrender.rendering.media import shown_media
-from unrender.rendering.shape import call_ids
+from unrender.rendering.shape import call_ids, shown_media
 from unrender.rendering.template import Template
 from unrender.turn import Turn
 
@@ -88,6 +86,7 @@ def prepared(
     This is `ChatTemplate.prepare` for arguments that were already read. A `grammar` made by hand is used to read and write
     the answer.
     """
+    # One way down: normalise the messages, shape their media, render (with tools injected), read off the prefill.
     conversation = writer.read(messages)
     written = ""
     if continued:
@@ -100,6 +99,7 @@ def prepared(
     prompt = rendering.unwrap()
     begun = begun_by(planned.format, prompt, lambda: writer.text(shown, asks=False))
     if continued:
+        # The template has opened the answer itself, e.g. with `<think>`. The caller's message says what comes there instead.
         prompt, begun = prompt.removesuffix(begun) + written, written
     return Turn(
         prompt=prompt,
@@ -137,7 +137,11 @@ def writing(
     """
     if grammar is not None:
         check_request(request)
-        tool_format = _without_injection(tool_format)
+        if tool_format not in (AUTO, NONE):
+            raise MessageError(
+                f"tool_format: the grammar made by hand says how calls are written, found {tool_format!r}"
+            )
+        tool_format = NONE
     if not isinstance(tool_format, str):
         raise MessageError(f"tool_format: expected the name of a format, found {tool_format!r:.60}")
     planned = _planned(template, given, tool_format, bounds, offered=bool(offer.tools), cache=cache)
@@ -216,8 +220,83 @@ def with_tokens_of(format: Format, made: Identity) -> Format:
     return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))
 
 
-def _without_injection(tool_format: str) -> str:
-    """Return the tool format that leaves everything to the template: a grammar made by hand says how calls are written."""
-    if tool_format not in (AUTO, NONE):
-        raise MessageError(f"tool_format: the grammar made by hand says how calls are written, found {tool_format!r}")
-    return NONE
+# The message that is to be continued.
+
+Continued = Literal["content", "reasoning", True]
+
+
+def begun_text(
+    message: Mapping[str, Any], format: Format | None, request: Request, continued: Continued, *, where: str
+) -> str:
+    """Return the text of the message that the model has to continue, from the header of the answer on.
+
+    Without a format it is the bare content, since nobody knows what surrounds it. Raises `MessageError`, naming
+    `where`, for a message that cannot be continued so.
+    """
+    if continued not in (True, "content", "reasoning"):
+        raise MessageError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")
+    if message["role"] != "assistant":
+        raise MessageError(f"{where}.role: expected the assistant's message to continue, found {message['role']!r}")
+    if message.get("tool_calls"):
+        raise MessageError(f"{where}.tool_calls: expected a message without calls to continue")
+    reasoning = next((message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)), "")
+    content = message.get("content") or ""
+    if not isinstance(content, str):
+        raise MessageError(f"{where}.content: expected text to continue, found {type(content).__name__}")
+    if format is None:
+        if continued == "reasoning" or reasoning:
+            raise MessageError(f"{where}: with a grammar made by hand only content can be continued, found reasoning")
+        return content
+    if continued == "reasoning":
+        return _begun_reasoning(reasoning, content, format, where=where)
+    # Where the caller keeps reasoning, markers included, in the content, it is there already.
+    before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
+    return (before or format.turn.start_to_content) + _wrapper_before(before, reasoning, format) + content
+
+
+def _begun_reasoning(reasoning: str, content: str, format: Format, *, where: str) -> str:
+    if not format.reasoning.end:
+        raise MessageError(f"{where}: the template writes no reasoning that could be continued")
+    if content:
+        raise MessageError(f"{where}.content: expected nothing after the reasoning to continue, found {content!r:.60}")
+    return _opening(format) + reasoning
+
+
+def _opening(format: Format) -> str:
+    """Return what begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
+    unmarked = format.reasoning.mode is ReasoningMode.DELIMITER
+    return format.reasoning.start or (format.turn.prefill if unmarked else "")
+
+
+def _reasoning_before(reasoning: str, format: Format) -> str:
+    """Return what is between header and content: the reasoning, or what is written when there is none."""
+    markers, turn = format.reasoning, format.turn
+    if not markers.end:
+        return ""
+    closing = markers.end + turn.reasoning_to_content
+    if reasoning:
+        return markers.start + reasoning + closing
+    opening = _opening(format).strip()
+    for empty in (turn.prefill_no_thinking, markers.empty):
+        if empty and (opening not in empty or markers.closed_in(empty)):
+            return _joined(empty, markers.end.strip(), turn.reasoning_to_content)
+    # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
+    return _opening(format) + closing if opening and opening in turn.prefill else ""
+
+
+def _joined(empty: str, end: str, joint: str) -> str:
+    r"""Return an empty block of reasoning with the joint after it.
+
+    The block may hold a part of the joint already: `<think></think>\n` before `\n\n` becomes `<think></think>\n\n`.
+    """
+    before, closer, _ = empty.rpartition(end)
+    whole = before + closer + joint
+    return whole if closer and whole.startswith(empty) else empty
+
+
+def _wrapper_before(before: str, reasoning: str, format: Format) -> str:
+    """Return what opens the content's wrapper, unless it is open already, or is only written after reasoning."""
+    wrapper = format.content
+    if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning:
+        return ""
+    return "" if before.endswith(wrapper.start) else wrapper.start

@@ -13,7 +13,7 @@ from typing import Any
 
 from unrender.errors import TemplateWarning
 from unrender.injection import Injection, Plan
-from unrender.injection.concessions import CONCESSIONS, Concession
+from unrender.injection.history import CONCESSIONS, Concession
 from unrender.messages.earlier_calls import readable_calls
 from unrender.messages.inputs import plain_messages
 from unrender.messages.wire import read_messages

@@ -6,7 +6,7 @@ Rules: what a template does not read is a mistake of the caller, and refused; no
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,15 +111,11 @@ _MISSING = object()
 @kept(200)
 def _default_thinking(template: Template, capabilities: Capabilities) -> bool | None:
     """Return what the template does when nobody says anything: what it writes then is what it writes for on, or for off."""
-    left_out, on, off = _switched(template, capabilities)
+    switches = ((), capabilities.thinking_on, capabilities.thinking_off)
+    left_out, on, off = (_prompt(template, capabilities, dict(switch)) for switch in switches)
     if on == off:
         return None
     return left_out == on if left_out in (on, off) else None
-
-
-def _switched(template: Template, capabilities: Capabilities) -> Iterator[str | None]:
-    for switch in ((), capabilities.thinking_on, capabilities.thinking_off):
-        yield _prompt(template, capabilities, dict(switch))
 
 
 def _prompt(template: Template, capabilities: Capabilities, given: Mapping[str, Any] | None = None) -> str | None:

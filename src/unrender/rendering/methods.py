@@ -111,17 +111,13 @@ def _compare(budget: Budget, asked: Asked) -> None:
 def _split(budget: Budget, asked: Asked) -> None:
     _compare(budget, asked)
     separator, most = asked.argument(0, "sep"), asked.argument(1, "maxsplit", -1)
-    pieces = _count_of_words(asked.value) if separator is None else count_of(asked.value, separator)
+    pieces = _count_of_matches(_WORD, asked.value) if separator is None else count_of(asked.value, separator)
     budget.items(1 + (min(most, pieces) if isinstance(most, int) and most >= 0 else pieces))
 
 
 def _split_lines(budget: Budget, asked: Asked) -> None:
     _read(budget, asked)
     budget.items(1 + _count_of_matches(_LINE, asked.value))
-
-
-def _count_of_words(text: Any) -> int:
-    return _count_of_matches(_WORD, text)
 
 
 def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
@@ -189,7 +185,7 @@ _BYTES: Mapping[str, Guard] = MappingProxyType(
 _STR: Mapping[str, Guard] = MappingProxyType(
     {name: guard for name, guard in _BYTES.items() if name not in ("decode", "hex")}
     | {"encode": _code, "maketrans": _translation, "translate": _translate}
-    | {"format": _free, "format_map": _free}  # measured field by field, see formatting.py
+    | {"format": _free, "format_map": _free}  # measured field by field, see `Formatting`
     | {"striptags": guard_slow_text, "unescape": _read}  # of a text that was escaped
 )
 _NUMBERS = ("real", "imag", "numerator", "denominator", "conjugate", "as_integer_ratio", "is_integer", "hex")

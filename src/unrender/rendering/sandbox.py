@@ -2,7 +2,7 @@
 
 Strategy: Jinja's sandbox, set up as transformers does for chat templates, plus a `Budget` that every loop round, call,
 filter, operator and output counts against. Jinja calls back for most of these; for the rest the tree is rewritten before code
-is generated (rewriting.py).
+is generated (`Rewriting`).
 
 Rules:
 - Lists and dicts may be changed (`ids.append(…)`): a rendering owns all values it sees, see rendering.py.
@@ -27,14 +27,13 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Namespace
 
-from unrender.rendering import rewriting
 from unrender.rendering.cost import Budget, Limits
-from unrender.rendering.facts import Facts, VariableFinder, read_facts
-from unrender.rendering.formatting import Formatting, format_method
 from unrender.rendering.growth import (
     LISTING_FILTERS,
     WRITING_FILTERS,
     Asked,
+    Formatting,
+    format_method,
     guard_filter,
     guard_keys,
     guard_numeric,
@@ -43,6 +42,19 @@ from unrender.rendering.growth import (
 )
 from unrender.rendering.methods import guard_date_format, guard_method, is_listed
 from unrender.rendering.printing import is_opaque, plain, variables_of
+from unrender.rendering.tree import (
+    CHECKED,
+    COUNTED,
+    JOINED,
+    SIZED,
+    SPREAD,
+    WEIGHED,
+    Facts,
+    Rewriting,
+    VariableFinder,
+    check_size,
+    read_facts,
+)
 
 _COMPARING_TESTS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt", "lessthan", "<=", "le", "in", "filter", "lower", "test", "upper")  # fmt: skip
 _CALCULATING_TESTS = ("divisibleby", "even", "odd")
@@ -161,9 +173,9 @@ class Sandbox(SandboxedEnvironment):
         return result
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
-        rewriting.check_size(source, self._limits)
+        check_size(source, self._limits)
         facts = read_facts(source)
-        code = super()._generate(rewriting.Rewriting().visit(source), *args, **kwargs)
+        code = super()._generate(Rewriting().visit(source), *args, **kwargs)
         self.facts = replace(facts, variables=frozenset(self.undeclared))
         return code
 
@@ -258,12 +270,12 @@ def _checked(environment: Sandbox, value: Any) -> Any:
 
 
 _REWRITTEN = {
-    rewriting.COUNTED: _counted,
-    rewriting.JOINED: _joined,
-    rewriting.WEIGHED: _weighed,
-    rewriting.SIZED: _sized,
-    rewriting.SPREAD: _spread,
-    rewriting.CHECKED: _checked,
+    COUNTED: _counted,
+    JOINED: _joined,
+    WEIGHED: _weighed,
+    SIZED: _sized,
+    SPREAD: _spread,
+    CHECKED: _checked,
 }
 
 

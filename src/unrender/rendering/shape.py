@@ -1,9 +1,11 @@
-"""Brings OpenAI conversations into the shape that one template wants.
+"""Brings OpenAI conversations into the shape that one template wants, media included.
 
 Rules:
-- Nothing is lost without need: reasoning goes to the field that the template reads, a system message that it refuses goes
-  into the next user message, a tool's result that it refuses becomes a user message.
-- Messages are copied, never changed; what is not understood is passed on as it is.
+- Nothing is lost without need. Reasoning goes to the field that the template reads. A system message that it refuses goes
+  into the next user message. A tool's result that it refuses becomes a user message.
+- Media may be OpenAI's parts (`image_url`, `input_audio`, `file`) or transformers' (`image`, `audio`, `video`). A rendering
+  of a part between two words shows which of them the template reads. What it cannot show is an error that names the part.
+- Messages are copied, never changed. What is not understood is passed on as it is.
 """
 
 from __future__ import annotations
@@ -12,12 +14,16 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from unrender.messages.earlier_calls import arguments_text, object_of
+from unrender.cache import kept
+from unrender.errors import MessageError
+from unrender.messages.earlier_calls import arguments_text, function_of, message_calls, object_of
 from unrender.messages.wire import REASONING_FIELDS
 from unrender.rendering.capabilities import Capabilities, ReasoningPlace
+from unrender.rendering.template import Template
 
 SHORT_ID = 9
 """Length of an id for templates that check it (`requires_short_id`)."""
@@ -63,12 +69,12 @@ def shape_context(
 
 def call_ids(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the ids of all calls in a conversation, one for each, "" where a call has none."""
-    return tuple(str(call.get("id") or "") for message in messages for call in _calls(message))
+    return tuple(str(call.get("id") or "") for message in messages for call in message_calls(message))
 
 
 def _name_results(messages: list[dict[str, Any]]) -> None:
     """Give each tool result the name of the function that was called; some templates want to write it."""
-    names = {call.get("id"): _function(call).get("name") for message in messages for call in _calls(message)}
+    names = {call.get("id"): function_of(call).get("name") for message in messages for call in message_calls(message)}
     for message in messages:
         if message.get("role") == "tool" and "name" not in message and names.get(message.get("tool_call_id")):
             message["name"] = names[message.get("tool_call_id")]
@@ -79,8 +85,8 @@ def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> N
     used: set[str] = set()
     position = 0
     for message in messages:
-        if _calls(message):
-            calls = [dict(call) for call in _calls(message)]
+        if message_calls(message):
+            calls = [dict(call) for call in message_calls(message)]
             for index, call in enumerate(calls, start=position):
                 new = _new_id(call, index, capabilities, used)
                 used.add(new)
@@ -94,7 +100,7 @@ def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> N
 
 def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities, used: Collection[str]) -> str:
     if capabilities.requires_name_in_id:
-        name, given = _function(call).get("name"), str(call.get("id"))
+        name, given = function_of(call).get("name"), str(call.get("id"))
         # An id like `functions.f:7` is kept: the model wrote it in an earlier answer.
         written = re.fullmatch(rf"(?:\w+\.)?{re.escape(str(name))}:\d+", given)
         counted = (f"functions.{name}:{number}" for number in count(index))
@@ -119,7 +125,7 @@ def _shape_message(message: dict[str, Any], capabilities: Capabilities) -> dict[
 def _shape_assistant(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:
     reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name)), "")
     shaped = {key: value for key, value in message.items() if key not in REASONING_FIELDS}
-    calls = [_shape_call(call, capabilities) for call in _calls(message)]
+    calls = [_shape_call(call, capabilities) for call in message_calls(message)]
     shaped.pop("tool_calls", None)
     if calls:
         shaped["tool_calls"] = calls
@@ -169,7 +175,7 @@ def _place_reasoning(message: dict[str, Any], reasoning: str, capabilities: Capa
 
 def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str, Any]:
     call = {name: value for name, value in call.items() if name not in _OF_THE_STREAM}
-    function = dict(_function(call))
+    function = dict(function_of(call))
     arguments = function.get("arguments")
     if capabilities.supports_object_arguments and isinstance(arguments, str):
         found = object_of(arguments_text(arguments))
@@ -228,11 +234,95 @@ def _text(content: Any) -> str:
     return str(content or "")
 
 
-def _calls(message: Mapping[str, Any]) -> Sequence[Any]:
-    calls = message.get("tool_calls")
-    return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list | tuple) else ()
+# Images, sound, video and files.
+
+KINDS = ("image", "audio", "video", "file")
+_FORMS = ("{}", "{}_url", "input_{}")
+"""The types of parts of a kind: transformers', OpenAI's for Chat Completions, OpenAI's for sound and for Responses."""
+_TYPES = {form.format(kind): kind for kind in KINDS for form in _FORMS}
+_BEFORE, _AFTER = "Wexlorp", "Quandrim"
 
 
-def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = call.get("function", call)
-    return function if isinstance(function, Mapping) else {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """One image, sound, video or file, in the order of the placeholders."""
+
+    kind: str
+    """`image`, `audio`, `video` or `file`."""
+    part: Mapping[str, Any]
+    """The part as the caller gave it."""
+    message: int
+    """The message that it is in, counted from 0."""
+
+
+def shown_media(
+    messages: Sequence[Mapping[str, Any]], template: Template, capabilities: Capabilities
+) -> tuple[Sequence[Mapping[str, Any]], tuple[Media, ...]]:
+    """Return the conversation with all media in the form that the template shows, and the media.
+
+    Raises `MessageError`, naming message and part, for media that the template shows in no form. No argument is
+    changed.
+    """
+    media: list[Media] = []
+    shown = [_shown(message, i, template, capabilities, media) for i, message in enumerate(messages)]
+    return (shown if media else messages), tuple(media)
+
+
+def _shown(
+    message: Mapping[str, Any], index: int, template: Template, capabilities: Capabilities, media: list[Media]
+) -> Mapping[str, Any]:
+    content = message.get("content")
+    if not isinstance(content, list | tuple) or not any(_kind(part) for part in content):
+        return message
+    parts = []
+    for at, part in enumerate(content):
+        kind = _kind(part)
+        if kind:
+            forms = _forms_shown(template, capabilities, kind)
+            if not forms:
+                raise MessageError(
+                    f"messages[{index}].content[{at}]: the template shows no {kind}, found {part['type']!r}"
+                )
+            media.append(Media(kind=kind, part=part, message=index))
+            known = part["type"] in forms and part["type"] in part
+            part = part if known else _part(forms[0], kind, _value(part, kind))  # noqa: PLW2901
+        parts.append(part)
+    return {**message, "content": parts}
+
+
+def _kind(part: Any) -> str:
+    return _TYPES.get(str(part.get("type")), "") if isinstance(part, Mapping) else ""
+
+
+def _value(part: Mapping[str, Any], kind: str) -> Any:
+    """Return the data of a part: a URL, or what stands in its place."""
+    # `{"type": "image_url", "image_url": {"url": "https://…"}}` and `{"type": "image", "image": "…"}` both hold a URL.
+    value = next((part[form.format(kind)] for form in _FORMS if form.format(kind) in part), None)
+    return value.get("url", value) if isinstance(value, Mapping) else value
+
+
+def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
+    return {"type": name, name: {"url": value} if name.endswith("_url") else value, kind: value}
+
+
+@kept(500)
+def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
+    """Return the types of parts of this kind that the template shows."""
+    types = (form.format(kind) for form in _FORMS)
+    return tuple(name for name in types if _is_shown(template, capabilities, _part(name, kind, "https://x/y")))
+
+
+def _is_shown(template: Template, capabilities: Capabilities, part: Mapping[str, Any]) -> bool:
+    with_part = _between(template, capabilities, [part])
+    return with_part is not None and with_part != _between(template, capabilities, [])
+
+
+def _between(template: Template, capabilities: Capabilities, parts: list[Any]) -> str | None:
+    """Return what a template writes around and between two words with `parts` between them; None when that is not a text."""
+    content = [{"type": "text", "text": _BEFORE}, *parts, {"type": "text", "text": _AFTER}]
+    context = shape_context(None, capabilities)
+    rendering = template.render([{"role": "user", "content": content}], add_generation_prompt=True, **context)
+    text = rendering.text
+    # A template that takes content for text writes the list as Python does.
+    whole = _BEFORE in text and _AFTER in text and "'type'" not in text and '"type"' not in text
+    return text if rendering.error is None and whole else None

@@ -1,4 +1,4 @@
-r"""Renders a template's source: compiled once, over copies of the input, within limits.
+r"""Renders a chat template, whose source is Jinja or a function, over copies of the input and within limits.
 
 >>> template = Template("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
 >>> template.render([{"role": "user", "content": "Hello"}]).text
@@ -7,19 +7,23 @@ r"""Renders a template's source: compiled once, over copies of the input, within
 >>> template.render([]).error
 'no system role, please'
 
-Rules: a rendering sees copies of everything it is given, so that templates may change lists and dicts; a rendering that
-fails is a value (`Rendering.error`), since analysis asks templates many questions that they refuse.
+Rules:
+- A rendering sees copies of all that it is given, since templates may change lists and dicts.
+- A rendering that fails is a value (`Rendering.error`), since analysis asks templates many questions that they refuse.
+- A function is the caller's own code. It runs without the limits of time that a source has.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
 
@@ -28,9 +32,9 @@ import jinja2
 from unrender.errors import MessageError, TemplateError
 from unrender.limits import DEEPEST_VALUE, LONGEST_TEMPLATE_ERROR, MOST_VALUES
 from unrender.rendering.cost import Budget, Exhausted, Limits
-from unrender.rendering.facts import Facts
 from unrender.rendering.printing import without_addresses
 from unrender.rendering.sandbox import Sandbox
+from unrender.rendering.tree import Facts
 
 _TOO_DEEP = "the template is nested or recurses too deeply"
 
@@ -185,14 +189,11 @@ class Template:
         return self.digest, self._clock, self.limits
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.source, self.bos_token, self.eos_token, self._clock, self.limits)
+        tokens = {"bos_token": self.bos_token, "eos_token": self.eos_token}
+        return partial(Template, self.source, **tokens, clock=self._clock, limits=self.limits), ()
 
     def __repr__(self) -> str:
         return f"Template({self.source!r:.60}, digest={self.digest[:12]!r})"
-
-
-def _rebuild(source: str, bos_token: str, eos_token: str, clock: Callable[[], datetime], limits: Limits) -> Template:
-    return Template(source, bos_token=bos_token, eos_token=eos_token, clock=clock, limits=limits)
 
 
 def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
@@ -281,3 +282,100 @@ def _copied_alone(item: Any, where: str) -> Any:
 
 def _shortened(message: str) -> str:
     return message if len(message) <= LONGEST_TEMPLATE_ERROR else f"{message[:LONGEST_TEMPLATE_ERROR]}…"
+
+
+# Templates that are functions.
+
+Renderer = Callable[..., str]
+"""Takes messages, and by name what it has parameters for: `tools`, `add_generation_prompt`, switches."""
+_FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
+"""Where messages hold reasoning."""
+
+
+class CodeTemplate(Template):
+    """A template that is a function. Two are equal if they have the same function and tokens.
+
+    `switches` are variables that the function takes in its `**keywords`, without naming them. Raises `TemplateError`
+    when it is not a function, takes no messages, or cannot take a switch.
+    """
+
+    def __init__(
+        self,
+        renderer: Renderer,
+        *,
+        switches: Collection[str] = (),
+        bos_token: str = "",
+        eos_token: str = "",
+        limits: Limits = Limits(),  # noqa: B008 -- frozen
+    ) -> None:
+        super().__init__("", bos_token=bos_token, eos_token=eos_token, limits=limits)
+        self._renderer = renderer
+        self._switches = tuple(switches)
+        known, defaults = _parameters(renderer, self._switches)
+        self._known = Facts(variables=known, string_constants=(), attribute_names=_FIELDS, defaults=defaults)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        **context: Any,
+    ) -> Rendering:
+        """Call the function with copies of the variables that it has parameters for.
+
+        An error that it raises is in the result.
+        """
+        given = {"tools": tools, "add_generation_prompt": add_generation_prompt, **context}
+        variables = {name: copied(value, name) for name, value in given.items() if name in self.variables}
+        try:
+            return Rendering(text=self._written(copied(messages, "messages"), variables))
+        except Exhausted as error:
+            return Rendering(error=str(error), exhausted=True)
+        except Exception as error:  # noqa: BLE001 -- code fails as code does, and refuses so
+            return self._failed(f"{type(error).__name__}: {error}", error)
+
+    def _written(self, messages: Any, variables: dict[str, Any]) -> str:
+        text = self._renderer(messages, **variables)
+        if not isinstance(text, str):
+            raise TypeError(f"expected the renderer to return text, found {type(text).__name__}")
+        if len(text) > self.limits.characters:
+            raise Exhausted(f"the renderer writes more than {self.limits.characters} characters")
+        return text
+
+    @cached_property
+    def digest(self) -> str:
+        """A random text for each object: code cannot be hashed, so nothing about it may be found on disk."""
+        return secrets.token_hex(32)
+
+    @property
+    def _facts(self) -> Facts:
+        return self._known
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self._renderer, self._switches, self.bos_token, self.eos_token, self.limits
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        tokens = {"bos_token": self.bos_token, "eos_token": self.eos_token}
+        return partial(CodeTemplate, self._renderer, switches=self._switches, **tokens, limits=self.limits), ()
+
+    def __repr__(self) -> str:
+        return f"CodeTemplate({self._renderer!r:.60})"
+
+
+def _parameters(renderer: Renderer, switches: Sequence[str]) -> tuple[frozenset[str], Mapping[str, Any]]:
+    """Return the names of what a function takes after the messages, and their defaults."""
+    if not callable(renderer):
+        raise TemplateError(f"renderer: expected a function, found {type(renderer).__name__}")
+    try:
+        _messages, *others = inspect.signature(renderer).parameters.values()
+    except ValueError as error:
+        raise TemplateError("renderer: expected a function that takes messages") from error
+    named = {p.name: p.default for p in others if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    takes_more = any(p.kind is p.VAR_KEYWORD for p in others)
+    unknown = [name for name in switches if name not in named and not takes_more]
+    if unknown:
+        raise TemplateError(f"renderer: expected a parameter {unknown[0]!r}, found {sorted(named)}")
+    defaults = {name: value for name, value in named.items() if value is not inspect.Parameter.empty}
+    return frozenset({*named, *switches}), defaults

@@ -20,7 +20,7 @@ from unrender.format import (
     Typing,
     Words,
 )
-from unrender.format.argument_checks import check_arguments
+from unrender.format.call_checks import check_arguments
 from unrender.limits import MAX_INDENT
 
 RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)

@@ -18,7 +18,7 @@ from unrender.format import (
     ToolMode,
     TurnTexts,
 )
-from unrender.format.conflicts import check_answer, check_fences, check_syntax
+from unrender.format.checks import check_answer, check_fences, check_syntax
 
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>")
 SAY = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")

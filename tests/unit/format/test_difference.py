@@ -7,7 +7,7 @@ from dataclasses import replace
 from properties.families import THINK
 
 from unrender.format import CallSyntax, Codec, Format, Slot, ToolMode, TurnTexts
-from unrender.format.difference import differences
+from unrender.format.data import differences
 
 CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
 FORMAT = Format(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unrender.format import Arguments, Skeleton, Slot
-from unrender.format.skeleton_checks import (
+from unrender.format.call_checks import (
     Problem,
     check_after_words,
     check_once,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unrender.format import Format
-from unrender.injection.concessions import CONCESSIONS
+from unrender.injection.history import CONCESSIONS
 
 IDS, ORPHANS, THOUGHTS, SILENCE, WORDS = (concession.rewrite for concession in CONCESSIONS)
 USER = {"role": "user", "content": "Hi"}

@@ -9,7 +9,7 @@ from copy import deepcopy
 import pytest
 
 from unrender.errors import MessageError
-from unrender.messages.tools import read_offer
+from unrender.messages.inputs import read_offer
 
 TOOL = {
     "type": "function",

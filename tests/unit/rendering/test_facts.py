@@ -8,8 +8,8 @@ import pytest
 from jinja2 import Environment
 
 from unrender.rendering.cost import Limits
-from unrender.rendering.facts import read_facts
 from unrender.rendering.sandbox import Sandbox
+from unrender.rendering.tree import read_facts
 
 
 def facts(source):

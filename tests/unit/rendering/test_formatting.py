@@ -7,7 +7,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from unrender.rendering.cost import Budget, Exhausted, Limits
-from unrender.rendering.formatting import Formatting, format_method, percent_widths
+from unrender.rendering.growth import Formatting, format_method, percent_widths
 
 
 def formatted(text, *args, characters=10**6, name="format", **kwargs):

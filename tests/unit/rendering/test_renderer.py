@@ -11,8 +11,7 @@ import pytest
 from unrender import ChatTemplate, MessageError, TemplateError
 from unrender.bounds import Bounds
 from unrender.rendering.cost import Limits
-from unrender.rendering.renderer import CodeTemplate
-from unrender.rendering.template import Template
+from unrender.rendering.template import CodeTemplate, Template
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}

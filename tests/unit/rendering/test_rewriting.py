@@ -6,7 +6,7 @@ import pytest
 from jinja2 import Environment, nodes
 
 from unrender.rendering.cost import Exhausted, Limits
-from unrender.rendering.rewriting import (
+from unrender.rendering.tree import (
     CHECKED,
     COUNTED,
     JOINED,
