@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.errors import SchemaWarning
 from unrender.format import (
     Arguments,
@@ -127,7 +127,7 @@ LARGE: dict[str, tuple[int, Callable[[int], tuple[Tool, ...]]]] = {
 
 def measured(calls: CallSyntax, dialect: str, offered: tuple[Tool, ...]) -> tuple[float, int]:
     """Return the milliseconds of processor time and the characters that a dialect takes."""
-    answer = Answer(format=format_of(calls), request=Request(tools=offered))
+    answer = Remainder(format=format_of(calls), request=Request(tools=offered))
     write = answer.gbnf if dialect == "gbnf" else answer.lark if dialect == "lark" else answer.structural_tag
     start = time.process_time()
     written = write()
@@ -154,7 +154,7 @@ def main() -> None:
         for dialect in DIALECTS:
             times = []
             for count in COUNTS:
-                answer = Answer(format=format_of(calls), request=Request(tools=tools(count)))
+                answer = Remainder(format=format_of(calls), request=Request(tools=tools(count)))
                 times.append(milliseconds(getattr(answer, dialect)))
             row = "".join(f"{spent:>9.1f} ms" for spent in times)
             print(f"{name:9} {dialect:16}{row}{times[2] / times[1]:>10.1f}")

@@ -8,11 +8,11 @@ from oracles.confusion import Confusion, confusions
 
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.grammar.expansion import Values
 
 
-def confusions_of(answer: Answer) -> Iterator[Confusion]:
+def confusions_of(answer: Remainder) -> Iterator[Confusion]:
     """Yield the confusions in what `Answer.lark` writes."""
     lowered = lower(answer.grammar(Values.NATIVE))
     yield from confusions(lowered, terminals(lowered))

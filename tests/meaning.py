@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from unrender.dialects.sample import Part, Sample
+from unrender.dialects.sample import Sample, SampledPart
 from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings
 from unrender.messages.json_values import json_type
 from unrender.messages.wire import Message
@@ -52,7 +52,7 @@ def _text(drawn: Sample, role: Role) -> str:
     return "".join(drawn.text[part.start : part.end] for part in drawn.parts if part.role is role)
 
 
-def _calls(drawn: Sample, times_named: int) -> Iterator[tuple[Part, Sequence[Part]]]:
+def _calls(drawn: Sample, times_named: int) -> Iterator[tuple[SampledPart, Sequence[SampledPart]]]:
     """Yield each call's name and its arguments: all together first, then each value with what is nested in it."""
     names = [part for part in drawn.parts if part.role is Role.NAME][:: times_named or 1]
     arguments = [part for part in drawn.parts if part.role is Role.ARGUMENT]
@@ -61,12 +61,12 @@ def _calls(drawn: Sample, times_named: int) -> Iterator[tuple[Part, Sequence[Par
         yield name, [whole, *_inside(whole, arguments)]
 
 
-def _inside(outer: Part, parts: Sequence[Part]) -> list[Part]:
+def _inside(outer: SampledPart, parts: Sequence[SampledPart]) -> list[SampledPart]:
     at = parts.index(outer)
     return [part for part in parts[at + 1 :] if part.start <= outer.end and part.end <= outer.end]
 
 
-def _spells(arguments: Arguments, text: str, parts: Sequence[Part], values: dict[str, Any]) -> bool:
+def _spells(arguments: Arguments, text: str, parts: Sequence[SampledPart], values: dict[str, Any]) -> bool:
     """Return whether the text of a call's arguments is a way to write `values`."""
     whole, *below = parts
     written = text[whole.start : whole.end]

@@ -126,6 +126,39 @@ def test_unit_tests_mirror_the_source() -> None:
     assert elsewhere == []
 
 
+EDGES = {"batch", "cli", "gateway", "integrations", "playground", "testing"}
+"""Packages that nothing else imports: their names may repeat the core's."""
+CORE = [path for path in MODULES if path.relative_to(SOURCE).parts[0] not in EDGES]
+MOST_MODULES = 15
+
+
+def defined_in(path: Path) -> set[str]:
+    """Return the public names that a module defines or assigns."""
+    found = set()
+    for node in tree_of(path).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+        found |= {node.name} if isinstance(node, Function | ast.ClassDef) else set()
+    return {name for name in found if not name.startswith("_")} - {"Value", "P", "T"}
+
+
+def test_a_name_of_the_core_has_one_home() -> None:
+    """No two modules of the core define the same public name, and no two are called alike."""
+    homes: dict[str, list[str]] = {}
+    for path in CORE:
+        for name in {*defined_in(path), *({f"{path.stem}.py"} - {"__init__.py"})}:
+            homes.setdefault(name, []).append(relative(path))
+
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+def test_a_room_can_be_looked_over() -> None:
+    """No folder has more modules than a reader takes in."""
+    rooms = {relative(path.parent): len(list(path.parent.glob("*.py"))) - 1 for path in MODULES}
+
+    assert {room: modules for room, modules in rooms.items() if modules > MOST_MODULES} == {}
+
+
 SAME_IN_SEVERAL = {
     "install": "puts unrender into a library. Each integration has its own, and is called by its module: `trl.install(…)`",
 }

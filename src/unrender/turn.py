@@ -96,10 +96,10 @@ class Turn:
 
     def sample(self, seed: int) -> str:
         """Return a random answer that the grammars allow, like a model that is always right; `seed` fixes it."""
-        from unrender.dialects.remainder import Answer  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
         from unrender.schema.weights import STANDARD  # noqa: PLC0415
 
-        answer = Answer(
+        answer = Remainder(
             format=self._generated,
             request=self.request,
             begun=self.begun,

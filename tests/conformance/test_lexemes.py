@@ -6,7 +6,7 @@ import pytest
 from answers import QUESTION, TOOL_SETS, all_template_paths, template_named
 from lexing import confusions_of
 
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.errors import TemplateError
 from unrender.parser.streaming import prefill
 
@@ -24,7 +24,7 @@ def test_no_lexeme_is_lost(name):
         pytest.skip(f"the template refuses the tools: {error}")
     begun = [prefill(turn.format, turn.prompt) for turn in turns]
     answers = [
-        Answer(format=turn.format, request=turn.request, begun=text) for turn, text in zip(turns, begun, strict=True)
+        Remainder(format=turn.format, request=turn.request, begun=text) for turn, text in zip(turns, begun, strict=True)
     ]
 
     assert [found for answer in answers for found in confusions_of(answer)] == []

@@ -33,7 +33,7 @@ from engines import converted_reader
 from meaning import differences
 from own_words import DIALECTS
 
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
 from unrender.dialects.triggers import TriggerKind
 from unrender.errors import SchemaWarning, TemplateError
@@ -105,7 +105,7 @@ class Subject:
     def grammar(self) -> Grammar:
         """What `Turn.sample` draws from."""
         begun = prefill(self.turn.format, self.turn.prompt)
-        return Answer(format=self.turn.format, request=self.turn.request, begun=begun).grammar()
+        return Remainder(format=self.turn.format, request=self.turn.request, begun=begun).grammar()
 
 
 @cache

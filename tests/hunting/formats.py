@@ -28,7 +28,7 @@ from lexing import confusions_of
 from meaning import differences
 from properties.invariants import check, check_strict
 
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
 from unrender.errors import FormatError, SchemaWarning
 from unrender.format import Format, ReasoningMode, ToolMode
@@ -172,8 +172,8 @@ class Subject:
         parser.finish()
         return parser.message
 
-    def answer(self) -> Answer:
-        return Answer(format=self.format, request=self.request, begun=self.begun)
+    def answer(self) -> Remainder:
+        return Remainder(format=self.format, request=self.request, begun=self.begun)
 
     def parser(self, *, strict: bool = False) -> Parser:
         return Parser(self.format, self.request, prompt=self.prompt, strict=strict, ids=numbered_id)
@@ -227,10 +227,10 @@ def _check_damaged(subject: Subject, text: str, number: int) -> None:
 
 def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
     """Write the answer in every dialect, and compile it with the engines that are installed."""
-    dialects: tuple[tuple[str, str, Callable[[Answer], Any], Callable[[Any], Accepts]], ...] = (
-        ("lark", "llguidance", Answer.lark, lark_reader),
-        ("gbnf", "xgrammar", Answer.gbnf, gbnf_reader),
-        ("structural tag", "xgrammar", Answer.structural_tag, tag_reader),
+    dialects: tuple[tuple[str, str, Callable[[Remainder], Any], Callable[[Any], Accepts]], ...] = (
+        ("lark", "llguidance", Remainder.lark, lark_reader),
+        ("gbnf", "xgrammar", Remainder.gbnf, gbnf_reader),
+        ("structural tag", "xgrammar", Remainder.structural_tag, tag_reader),
     )
     for dialect, engine, write, read in dialects:
         with _promise(dialect):

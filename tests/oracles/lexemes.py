@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from unrender.dialects.gbnf import State, states
+from unrender.dialects.gbnf import StopState, states
 from unrender.dialects.lowering.context_free import Stopped
-from unrender.dialects.lowering.stops import Rest, unfolded
+from unrender.dialects.lowering.stops import Rest, unfoldings
 from unrender.nodes import Chars, JsonValue, Literal, Node, Ref, walk
 
 MOST_STATES = 20_000
@@ -171,7 +171,7 @@ class Lexemes:
                     assert not isinstance(node, Stopped)
                     rests.append((node, *rest[1:]))
                 case _:
-                    rests.extend(unfolded(head, rest[1:]) or ())
+                    rests.extend(unfoldings(head, rest[1:]) or ())
         return frozenset(found)
 
     def _compared(self, one: Lexeme, other: Lexeme) -> Clash:
@@ -245,5 +245,5 @@ def _holds(chars: Chars, character: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _automaton(stops: tuple[str, ...]) -> Mapping[str, State]:
+def _automaton(stops: tuple[str, ...]) -> Mapping[str, StopState]:
     return {state.prefix: state for state in states(stops, stops)}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from properties.families import FAMILIES, REQUEST
 
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format, Slot
 from unrender.machine.ids import numbered_id
@@ -113,7 +113,7 @@ def _sampled(reading: Reading) -> tuple[str, ...]:
 
 def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...]:
     """Return answers that the format's grammar writes; at least one, be it empty."""
-    answer = Answer(format=format, request=request, begun=begun)
+    answer = Remainder(format=format, request=request, begun=begun)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)

@@ -10,7 +10,7 @@ from properties.families import REQUEST
 from properties.grammars import grammars, text_for
 from properties.invariants import check, check_copies, check_strict
 
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError
 from unrender.grammar import Grammar
 from unrender.machine.events import Malformed
@@ -61,7 +61,7 @@ def test_broken_outputs_are_read_alike_at_every_chunking(made: ByHand, data: st.
 @each
 def test_what_is_generated_is_read(made: ByHand) -> None:
     """Samples are read strictly, and every call in them is whole."""
-    answer = Answer(format=FORMAT, request=REQUEST, handmade=made.grammar)
+    answer = Remainder(format=FORMAT, request=REQUEST, handmade=made.grammar)
     for seed in range(25):
         parser = made.parser(strict=True)
         text = answer.sample(seed)

@@ -14,7 +14,7 @@ from splitting import splits
 
 from unrender.errors import GrammarError
 from unrender.machine.events import ContentText, Malformed, ReasoningText
-from unrender.machine.handmade.combinators import compile_combinators
+from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.handmade.tagged import Closed, Note, Opened
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine, Program

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from unrender import ChatTemplate, SchemaWarning
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.formats import declared_format
 from unrender.turn import Turn
 
@@ -16,8 +16,8 @@ SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<as
 HELLO = [{"role": "user", "content": "Hello"}]
 
 
-def answer_of(turn: Turn) -> Answer:
-    return Answer(format=turn.format, request=turn.request, begun=turn.begun)
+def answer_of(turn: Turn) -> Remainder:
+    return Remainder(format=turn.format, request=turn.request, begun=turn.begun)
 
 
 def tools(values):

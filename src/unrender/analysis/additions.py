@@ -32,11 +32,11 @@ def complete(format: Format, words: str) -> Format:
     for declared in declared_formats():
         if declared.evidence and declared.evidence.found_in(words):
             with suppress(FormatError):  # What does not go together with the derived parts adds nothing.
-                format = merge(format, declared)
+                format = with_declared(format, declared)
     return format
 
 
-def merge(format: Format, declared: Declared) -> Format:
+def with_declared(format: Format, declared: Declared) -> Format:
     """Return `format` with what one declared format adds to it. Raises `FormatError` when the two do not go together."""
     added = declared.format
     merged = replace(

@@ -19,9 +19,9 @@ from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import Allowance, Prober, carries_needle
 from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_mode, find_tools
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
-from unrender.analysis.find.reasoning import Openings, ReasoningFinding, Seen, find_openings, find_reasoning
+from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord, find_openings, find_reasoning
 from unrender.analysis.find.split import is_tag, lexemes, split_last_tag
-from unrender.analysis.find.turn_frame import Frame, find_frame, next_openers, openings_after_tool, unlike_history
+from unrender.analysis.find.turn_frame import TurnFrame, find_frame, next_openers, openings_after_tool, unlike_history
 from unrender.analysis.prove.claims import (
     Doubt,
     Proof,
@@ -49,7 +49,7 @@ _SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
 class _Findings:
     """One pass over a template, from its frame to its calls."""
 
-    frame: Frame
+    frame: TurnFrame
     answers: Answers
     format: Format
     tools: ToolsFinding
@@ -178,7 +178,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     openings = find_openings(answers, frame)
     tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
     source, content_end = prober.words, wrapper_end(tails, openings)
-    seen = Seen(source=source, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
+    seen = ReasoningRecord(source=source, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
     reasoning = find_reasoning(seen)
     wrapped = find_content(openings, tails, reasoning)
     content, end = wrapped.content, wrapped.turn_end
@@ -215,7 +215,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     )
 
 
-def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
+def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
     """Return the text that every prompt writes after the header and no answer begins with. It makes the header longer."""
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
@@ -230,7 +230,7 @@ def _after(header: str, prefill: str) -> str:
 
 
 def _joints(
-    turns: Turns, frame: Frame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding, *, lead: str
+    turns: Turns, frame: TurnFrame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding, *, lead: str
 ) -> dict[str, Any]:
     """Return what is between the parts of a turn, and whether its calls come first; `lead` is the space before a wrapper."""
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")

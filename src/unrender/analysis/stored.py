@@ -31,7 +31,7 @@ from unrender.analysis.result import Analysis, Evidence
 from unrender.errors import FormatError
 from unrender.files import named_path, read_regular, user_folder
 from unrender.format import Format
-from unrender.format.data import decode, encode
+from unrender.format.data import decode, plain_data
 from unrender.formats import texts_of_users
 from unrender.limits import LARGEST_JSON_FILE, MOST_FOLDER_ENTRIES, MOST_STORED_ANALYSES
 from unrender.rendering.capabilities import Capabilities
@@ -39,7 +39,7 @@ from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template
 from unrender.version import __version__
 
-VARIABLE = "UNRENDER_CACHE"
+CACHE_VARIABLE = "UNRENDER_CACHE"
 """A folder to keep analyses in, or `off`."""
 _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
@@ -52,7 +52,7 @@ _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for pac
 
 def cache_folder() -> Path | None:
     """Return the folder for analyses, which need not exist yet; None when analyses are not kept."""
-    named = os.environ.get(VARIABLE, "")
+    named = os.environ.get(CACHE_VARIABLE, "")
     if named.lower() in _OFF:
         return None
     if named:
@@ -112,7 +112,7 @@ def code_files() -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _written(analysis: Analysis) -> dict[str, Any]:
-    return {"unrender": "analysis", **encode(analysis), "format": analysis.format.to_dict()}
+    return {"unrender": "analysis", **plain_data(analysis), "format": analysis.format.to_dict()}
 
 
 def _read(data: Any) -> Analysis:

@@ -21,7 +21,7 @@ from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
 from unrender.nodes.patterns import Ranges
 
-ANY = "[^\\x00]"
+ANY_CHARACTER = "[^\\x00]"
 
 
 @bounded_nesting
@@ -61,7 +61,7 @@ def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
     return [(name, " | ".join((*exact, rules[0][1]))), *rules[1:]]
 
 
-def _state(state: State, names: dict[str, str], branches: dict[str, str], at_end: bool) -> str:
+def _state(state: StopState, names: dict[str, str], branches: dict[str, str], at_end: bool) -> str:
     options = [f"{_text(character)} {branches[stop]}" for character, stop in state.finishing]
     options += [f"{_text(character)} {names[target]}" for character, target in state.onward]
     # For the stop `</s>` in the state `</`: `s` goes on, `<` leads to the state `<`, any other character to the start.
@@ -144,7 +144,7 @@ def _text(text: str) -> str:
 @kept(lambda text: 200 + 20 * len(text))
 def _class(ranges: Ranges, *, negated: bool) -> str:
     if not ranges:
-        return ANY if negated else '""'
+        return ANY_CHARACTER if negated else '""'
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
@@ -170,7 +170,7 @@ def _in_class(character: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StopState:
     """One state of the automaton: where each next character leads.
 
     `finishing` maps a character to the stop that it completes, `onward` to another state. A character in `blocked`
@@ -184,19 +184,19 @@ class State:
 
 
 @kept(lambda found: 300 * len(found))
-def states(stops: tuple[str, ...], alive: tuple[str, ...]) -> tuple[State, ...]:
+def states(stops: tuple[str, ...], alive: tuple[str, ...]) -> tuple[StopState, ...]:
     """Return the states of the text before the first of `stops`, the start first.
 
     `alive` are the stops after which something may follow. Time and states are linear in the characters of the stops.
     """
     ends, live = frozenset(stops), frozenset(alive)
     moves = _moves(_first(ends))
-    found: dict[str, State] = {}
+    found: dict[str, StopState] = {}
     queue = [""]
     for prefix in queue:
         if prefix not in found:
             ordered = sorted(moves[prefix].items())
-            found[prefix] = State(
+            found[prefix] = StopState(
                 prefix,
                 finishing=tuple((character, target) for character, target in ordered if target in live),
                 onward=tuple((character, target) for character, target in ordered if target not in ends),

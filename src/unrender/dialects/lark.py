@@ -12,7 +12,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, longer_stops, lower, references
+from unrender.dialects.lowering.context_free import (
+    Lowered,
+    Stopped,
+    bounded_nesting,
+    longer_stops,
+    lower,
+    rule_references,
+)
 from unrender.dialects.lowering.forks import inverted
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
@@ -163,7 +170,7 @@ def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) ->
 def _regular(lowered: Lowered) -> frozenset[str]:
     """Return the rules that are made of characters and of other regular rules: no text up to a stop, no schema, no loop."""
     waiting = {
-        name: set(references(node))
+        name: set(rule_references(node))
         for name, node in lowered.rules.items()
         if not isinstance(node, Stopped) and name != lowered.root
         if not any(isinstance(below, JsonValue) for below in walk(node))
@@ -190,7 +197,7 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
     - what may go on with another lexeme, or end, where what follows it begins alike.
     """
     kept = {name for name in regular if not _may_go_on(rules[name])}
-    below = {name: list(dict.fromkeys(references(node))) for name, node in rules.items()}
+    below = {name: list(dict.fromkeys(rule_references(node))) for name, node in rules.items()}
     first = {name: frozenset(_first_rules(node)) for name, node in rules.items()}
     users = inverted(below)
     queue = [name for name in rules if name not in kept]

@@ -18,7 +18,7 @@ from unrender.cache import SHARED
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
 from unrender.dialects.lowering.context_free import bounded_nesting
-from unrender.dialects.lowering.stops import Rest, unfolded
+from unrender.dialects.lowering.stops import Rest, unfoldings
 from unrender.dialects.sample import Sample, draw
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.dialects.triggers import Trigger, opening, triggers_of
@@ -54,7 +54,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Remainder:
     """What may be generated in one turn, after `begun`, which the prompt has already written.
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
@@ -243,7 +243,7 @@ def constraint(
     With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Answer` does. Each keyword that
     is not enforced is a `SchemaWarning` every time, with the line of the code that called the caller.
     """
-    answer = Answer(format=format, request=request, begun=begun, handmade=grammar, budget=budget or STANDARD)
+    answer = Remainder(format=format, request=request, begun=begun, handmade=grammar, budget=budget or STANDARD)
     found: Written = _cached(answer, dialect, lambda: _immutable(answer, Dialect(dialect)), lambda one: len(one.said))
     warn_of(found.unsupported, stacklevel=5)
     return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- by `_immutable`
@@ -251,18 +251,18 @@ def constraint(
 
 def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...]:
     """Return the triggers: how an engine notices that a call begins."""
-    answer = Answer(format=format, request=request, begun=begun)
+    answer = Remainder(format=format, request=request, begun=begun)
     found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers, len)
     return found
 
 
-def _immutable(answer: Answer, dialect: Dialect) -> Written:
+def _immutable(answer: Remainder, dialect: Dialect) -> Written:
     """Return the answer in a dialect, a structural tag as bytes, which nobody can change."""
     written = answer.written(dialect)
     return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
 
 
-def _cached(answer: Answer, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
+def _cached(answer: Remainder, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
     request = answer.request.key
     if request is None:
         return make()
@@ -347,7 +347,7 @@ def _ways(head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node])
         case Ref(name):
             yield (rules[name], *tail), at
         case _:
-            yield from ((way, at) for way in unfolded(head, tail) or ())
+            yield from ((way, at) for way in unfoldings(head, tail) or ())
 
 
 def _through_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:

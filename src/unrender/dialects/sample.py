@@ -19,7 +19,7 @@ from collections.abc import Sequence as List
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, references
+from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
 from unrender.dialects.lowering.forks import inverted
 from unrender.errors import GrammarError
 from unrender.limits import LONGEST_SAMPLE, MOST_BRACES, MOST_OBJECT_PIECES, SAMPLE_STEPS
@@ -73,7 +73,7 @@ _UNMARKED = str.maketrans("", "", MARKS)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SampledPart:
     """`text[start:end]` of a drawn answer, tagged with `role` by the grammar. Parts may hold other parts."""
 
     role: Role
@@ -86,7 +86,7 @@ class Sample:
     """A drawn text and its parts with their roles, in the order in which they begin."""
 
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[SampledPart, ...]
 
 
 def sample_text(grammar: Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> str:
@@ -134,13 +134,13 @@ def _marked(grammar: Grammar) -> Grammar:
 
 
 def _unmarked(marked: str) -> Sample:
-    parts: list[Part] = []
+    parts: list[SampledPart] = []
     opened: list[int] = []
     text: list[str] = []
     for character in marked:
         if character in _ROLES:
             opened.append(len(parts))
-            parts.append(Part(_ROLES[character], len(text), len(text)))
+            parts.append(SampledPart(_ROLES[character], len(text), len(text)))
         elif character == _CLOSER:
             at = opened.pop()
             parts[at] = replace(parts[at], end=len(text))
@@ -288,7 +288,7 @@ def rule_costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
     The cost of a rule is computed again when a rule that it refers to has become cheaper, the cheapest first.
     """
     costs = dict.fromkeys(rules, ENDLESS)
-    users = inverted({name: references(node) for name, node in rules.items()})
+    users = inverted({name: rule_references(node) for name, node in rules.items()})
     queue = list(rules)
     while queue:
         changed: dict[str, None] = {}

@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
-from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, longer_stops, lower, reachable, references
+from unrender.dialects.lowering.context_free import (
+    Stopped,
+    bounded_nesting,
+    longer_stops,
+    lower,
+    reachable,
+    rule_references,
+)
 from unrender.dialects.lowering.forks import inverted
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.spelling import schema_grammar
@@ -22,7 +29,7 @@ from unrender.limits import MAX_SPACE, MAX_TAG_DEPTH
 from unrender.messages.wire import JsonSchema
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 
-Tag = dict[str, Any]
+TagFormat = dict[str, Any]
 _PART = 25
 """Characters of a tree for each part of a schema besides its names and values, at least: `{"x": {"type": "string"}}, `."""
 SHORT = 8_000
@@ -30,7 +37,7 @@ SHORT = 8_000
 
 
 @bounded_nesting
-def structural_tag_of(grammar: Grammar) -> Tag:
+def structural_tag_of(grammar: Grammar) -> TagFormat:
     """Return the grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
     Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
@@ -47,12 +54,12 @@ def is_long(spelled: Expansion) -> bool:
     return not spelled.unsupported and spelled.weight.characters + _PART * spelled.weight.parts > SHORT
 
 
-def write_ebnf(spelled: Expansion) -> Tag:
+def write_ebnf(spelled: Expansion) -> TagFormat:
     """Return an expanded grammar as a structural tag that holds EBNF in one piece."""
     return {"type": "structural_tag", "format": _grammar(write_gbnf(spelled))}
 
 
-def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
+def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
     """Return an expanded grammar as a structural tag.
 
     `spelled` is the same grammar with JSON spelled out, used where that is better.
@@ -82,12 +89,12 @@ def _leaves_first(rules: Mapping[str, Node | Stopped], root: str, plain: frozens
 
 
 def _below(node: Node | Stopped, plain: frozenset[str]) -> list[str]:
-    return [name for name in references(node) if name not in plain]
+    return [name for name in rule_references(node) if name not in plain]
 
 
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
     """Return the rules that hold neither JSON nor text up to a stop, nor refer to one that does: EBNF says them all."""
-    users = inverted({name: references(node) for name, node in rules.items()})
+    users = inverted({name: rule_references(node) for name, node in rules.items()})
     queue = [name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node)]
     special = set(queue)
     for name in queue:
@@ -107,10 +114,10 @@ class _Writer:
     def __init__(self, rules: Mapping[str, Node | Stopped], plain: frozenset[str]) -> None:
         self.rules = rules
         self.plain = plain
-        self.written: dict[str, Tag] = {}
+        self.written: dict[str, TagFormat] = {}
         self.sizes: dict[int, int] = {}
 
-    def tree(self, root: str, ebnf: Callable[[], str]) -> Tag:
+    def tree(self, root: str, ebnf: Callable[[], str]) -> TagFormat:
         """Return `root` as a tree; in EBNF where it is none, or would be more than twice as long as that."""
         most, instead = SHORT, ""
         for name in _leaves_first(self.rules, root, self.plain) or ():
@@ -124,7 +131,7 @@ class _Writer:
                 break
         return self.written[root] if root in self.written and size <= most else _grammar(instead or ebnf())
 
-    def size(self, tag: Tag) -> int:
+    def size(self, tag: TagFormat) -> int:
         """Return how long a tag is as JSON, about; parts that are in several places are measured once."""
         known = self.sizes.get(id(tag))
         if known is None:
@@ -138,14 +145,14 @@ class _Writer:
             return self.size(value)
         return sum(map(self.length, value)) + len(value) if isinstance(value, list) else 5
 
-    def text(self, node: Stopped) -> Tag:
+    def text(self, node: Stopped) -> TagFormat:
         """Write text up to a stop: a choice of what it may end with."""
         options = [_sequence([_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
             options.append(_text_without(node.stops))
         return _choice(options)
 
-    def node(self, node: Node) -> Tag:
+    def node(self, node: Node) -> TagFormat:
         if not isinstance(node, Literal | JsonValue) and self.is_plain(node):
             return self.regular(node)
         match node:
@@ -166,15 +173,15 @@ class _Writer:
                 return self.written[name]
         raise TypeError(f"{type(node).__name__} is not a context-free node")
 
-    def regular(self, node: Node) -> Tag:
+    def regular(self, node: Node) -> TagFormat:
         """Write a plain node with all the rules that it needs; one that is a word alone stays a word."""
         if isinstance(node, Ref) and isinstance(word := self.rules[node.rule], Literal):
             return self.node(word)
-        found = {name: rule for below in references(node) for name, rule in reachable(below, self.rules).items()}
+        found = {name: rule for below in rule_references(node) for name, rule in reachable(below, self.rules).items()}
         return _grammar(write_rules("root", {"root": node, **found}))
 
     def is_plain(self, node: Node) -> bool:
-        return not _holds_json(node) and all(name in self.plain for name in references(node))
+        return not _holds_json(node) and all(name in self.plain for name in rule_references(node))
 
 
 _COMMON = frozenset(
@@ -186,7 +193,7 @@ _COMMON = frozenset(
 """Keywords that xgrammar enforces exactly; it drops or widens others, and patterns of some kinds are an error there."""
 
 
-def _json(schema: JsonSchema) -> Tag:
+def _json(schema: JsonSchema) -> TagFormat:
     """Write a JSON value: natively where xgrammar reads the schema exactly, else spelled out."""
     if reads_exactly(schema):
         return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
@@ -213,7 +220,7 @@ def reads_exactly(schema: Any) -> bool:
     return all(map(reads_exactly, (*named, *listed, schema.get("items"), schema.get("additionalProperties"))))
 
 
-def _text_before(node: Stopped, stop: str) -> Tag:
+def _text_before(node: Stopped, stop: str) -> TagFormat:
     """Write text with `stop` after it; as EBNF where a longer stop, after which nothing follows, ends with it."""
     alive = {stop for stop, _ in node.branches}
     if _are_whole(node.stops) and alive.issuperset(longer_stops(node.stops).get(stop, ())):
@@ -222,7 +229,7 @@ def _text_before(node: Stopped, stop: str) -> Tag:
     return _grammar(write_rules("root", rules))
 
 
-def _text_without(stops: tuple[str, ...]) -> Tag:
+def _text_without(stops: tuple[str, ...]) -> TagFormat:
     """Write text to the end of the output."""
     if _are_whole(stops):
         return _any_text(stops)
@@ -234,30 +241,30 @@ def _are_whole(stops: tuple[str, ...]) -> bool:
     return all(len(text_pieces(stop)) == 1 for stop in stops)
 
 
-def _grammar(ebnf: str) -> Tag:
+def _grammar(ebnf: str) -> TagFormat:
     return {"type": "grammar", "grammar": ebnf}
 
 
-def _any_text(stops: tuple[str, ...]) -> Tag:
+def _any_text(stops: tuple[str, ...]) -> TagFormat:
     return {"type": "any_text", "excludes": list(stops)}
 
 
-def _text(text: str) -> Tag:
-    pieces: list[Tag] = [{"type": "const_string", "value": piece} for piece in text_pieces(text)]
+def _text(text: str) -> TagFormat:
+    pieces: list[TagFormat] = [{"type": "const_string", "value": piece} for piece in text_pieces(text)]
     return pieces[0] if len(pieces) == 1 else {"type": "sequence", "elements": pieces}
 
 
-def _sequence(parts: list[Tag]) -> Tag:
+def _sequence(parts: list[TagFormat]) -> TagFormat:
     flat = list(_flat("sequence", parts))
     return flat[0] if len(flat) == 1 else {"type": "sequence", "elements": flat}
 
 
-def _choice(options: list[Tag]) -> Tag:
+def _choice(options: list[TagFormat]) -> TagFormat:
     flat = list(_flat("or", options))
     return flat[0] if len(flat) == 1 else {"type": "or", "elements": flat}
 
 
-def _flat(kind: str, parts: list[Tag]) -> Iterator[Tag]:
+def _flat(kind: str, parts: list[TagFormat]) -> Iterator[TagFormat]:
     """Yield `parts`, those of the same kind taken apart, and nothing in a sequence left out."""
     for part in parts:
         if part["type"] == kind:

@@ -21,7 +21,7 @@ from typing import Any
 
 from unrender.errors import ExportError
 from unrender.format import Arguments, CallSyntax, Envelope, Format, Part, Slot
-from unrender.values.notations import Exported, notation_of
+from unrender.values.notations import ExportedNotation, notation_of
 
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _CONTROLS = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
@@ -30,7 +30,7 @@ ANYWHERE = r"\s*"
 """Layout between two things that are not verbatim text."""
 
 
-def escape(text: str) -> str:
+def escaped_pattern(text: str) -> str:
     r"""Return a pattern for exactly this text, as readable as possible.
 
     >>> print(escape('<|x|> {"a"'))
@@ -77,7 +77,7 @@ def beside_layout(parts: Sequence[Part]) -> str:
         bare = part.strip()
         before = ANYWHERE if part[:1].isspace() else ""
         after = ANYWHERE if bare and part[-1:].isspace() else ""
-        pattern += before + escape(bare) + after
+        pattern += before + escaped_pattern(bare) + after
     return pattern.replace(ANYWHERE * 2, ANYWHERE)
 
 
@@ -85,7 +85,7 @@ def spelled(format: Format, marker: str) -> str:
     """Return a pattern for the marker without its layout, in all its spellings."""
     bare = marker.strip()
     others = [other for spelling in format.spellings if spelling.marker.strip() == bare for other in spelling.others]
-    return any_of(map(escape, (bare, *others))) if bare else ""
+    return any_of(map(escaped_pattern, (bare, *others))) if bare else ""
 
 
 def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iterable[Slot] = ()) -> str:
@@ -98,7 +98,7 @@ def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iter
     pattern = ""
     for i, part in enumerate(parts):
         if not isinstance(part, Slot):
-            pattern += escape(part)
+            pattern += escaped_pattern(part)
         elif part in seen:
             pattern += f"(?P={part})"
         else:
@@ -132,20 +132,20 @@ def _slot(slot: Slot, stops: Iterable[str]) -> str:
             return f"[^{ends}\\s]+"
 
 
-Field = dict[str, Any]
+TemplateField = dict[str, Any]
 
 _PLACEHOLDER = re.compile(r"\w+")
 """Keys that a transform can name."""
 _LEAST_MARKER = 3
 """How many characters a marker in free text needs: fewer are common there."""
-_VALUES: Mapping[Exported, Field] = {
-    Exported.TEXT: {"name": "text", "args": {"strip": False}},
-    Exported.JSON: {"name": "json", "args": {"allow_non_json": True}},
+_VALUES: Mapping[ExportedNotation, TemplateField] = {
+    ExportedNotation.TEXT: {"name": "text", "args": {"strip": False}},
+    ExportedNotation.JSON: {"name": "json", "args": {"allow_non_json": True}},
 }
 """The parsers of values that are between markers."""
 
 
-def calls_field(format: Format) -> Field:
+def calls_field(format: Format) -> TemplateField:
     """Return the field that reads the format's calls; raises `ExportError`, saying why, when no field can."""
     tools = format.tools
     if tools.envelope is None:
@@ -168,7 +168,7 @@ def between_calls(format: Format) -> list[str]:
     weak = [text for text in markers if len(text) < _LEAST_MARKER]
     if weak:
         raise ExportError(f"tool calls: {weak[0]!r} between calls cannot be told from text")
-    return [ANYWHERE + escape(text) + ANYWHERE for text in markers]
+    return [ANYWHERE + escaped_pattern(text) + ANYWHERE for text in markers]
 
 
 def calls_opener(format: Format) -> str:
@@ -189,7 +189,7 @@ def _check_envelope(tools: CallSyntax, envelope: Envelope) -> None:
         raise ExportError(f"tool calls: a transform cannot name the JSON key {odd[0]!r}")
 
 
-def _list_field(format: Format, envelope: Envelope) -> Field:
+def _list_field(format: Format, envelope: Envelope) -> TemplateField:
     """Return the field for one JSON list of all calls."""
     tools = format.tools
     start, _, rest = tools.section_start.rpartition("[")
@@ -215,7 +215,7 @@ def _list_end(format: Format, after_list: str) -> str:
     return after_list + ANYWHERE + any_of([*turn_ends(format), r"\Z"])
 
 
-def _object_field(format: Format, envelope: Envelope) -> Field:
+def _object_field(format: Format, envelope: Envelope) -> TemplateField:
     """Return the field for calls that are a JSON object each."""
     tools = format.tools
     opened = _begun(format)
@@ -236,7 +236,7 @@ def _first_key(function: Sequence[Part]) -> str:
     """Return a pattern for the beginning of a call up to its first key: more is there for the JSON parser to read."""
     text = function[0] if function and not isinstance(function[0], Slot) else ""
     found = re.match(r'(\{)\s*("[^"]*")', text)
-    return rf"\{{\s*{escape(found[2])}" if found else r"\{"
+    return rf"\{{\s*{escaped_pattern(found[2])}" if found else r"\{"
 
 
 def _up_to_arguments(envelope: Envelope) -> str:
@@ -253,7 +253,7 @@ def _transform(envelope: Envelope, *, under: str) -> dict[str, Any]:
     return {"type": "function", **call_id, "function": function}
 
 
-def _named_field(format: Format) -> Field:
+def _named_field(format: Format) -> TemplateField:
     """Return the field for calls whose name is captured, with the arguments between opener and closer."""
     tools = format.tools
     content = _arguments(tools.arguments)
@@ -269,7 +269,7 @@ def _named_field(format: Format) -> Field:
     opened = begun + _captured(
         tools, head, [_first_argument(tools.arguments), *after_arguments, tools.call_end]
     ).replace(r"\n", ANYWHERE)
-    closed = _closers(format, [*tail, tools.call_end], begun + escape(_first_literal(head)))
+    closed = _closers(format, [*tail, tools.call_end], begun + escaped_pattern(_first_literal(head)))
     captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
     function = {"name": captures.pop("name"), "arguments": "{content}"}
     return {
@@ -308,7 +308,7 @@ def _begun(format: Format) -> str:
     section += ANYWHERE if section else ""
     others = [text.strip() for text in (*(wrapper.start for wrapper in format.wrappers), format.reasoning.start)]
     opener = (tools.call_start + _first_literal(tools.function)).strip()
-    avoided = "".join(f"(?!{escape(text)})" for text in others if opener and text.startswith(opener))
+    avoided = "".join(f"(?!{escaped_pattern(text)})" for text in others if opener and text.startswith(opener))
     return (maybe(section) if opener else section) + avoided + start
 
 
@@ -318,7 +318,7 @@ def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
     ended = beside_layout(tail)
     if ended.replace(ANYWHERE, ""):
         return ANYWHERE + ended.removeprefix(ANYWHERE) + ANYWHERE
-    after = [escape(text.strip()) + ANYWHERE for text in (tools.section_end, tools.separator) if text.strip()]
+    after = [escaped_pattern(text.strip()) + ANYWHERE for text in (tools.section_end, tools.separator) if text.strip()]
     following = [f"(?={ANYWHERE}{opened})"] if opened and tools.parallel else []
     if not after and format.turn.tools_first and (format.turn.tools_to_content + format.content.start).strip():
         raise ExportError("tool calls: content follows them, and no marker of their own ends them")
@@ -334,12 +334,12 @@ def _closed(pattern: str) -> dict[str, str]:
     return {"close_pattern": pattern.replace(ANYWHERE * 2, ANYWHERE)} if pattern else {}
 
 
-def _is_object(arguments: Arguments, content: Field) -> bool:
+def _is_object(arguments: Arguments, content: TemplateField) -> bool:
     """Return whether what is between a call's opener and closer is always an object, and so ends with a brace."""
     return content["content"] == "json" and arguments.when_empty is None
 
 
-def _arguments(arguments: Arguments) -> Field:
+def _arguments(arguments: Arguments) -> TemplateField:
     """Return how the text between a call's opener and closer is read."""
     notation = notation_of(arguments.codec)
     if not arguments.entry:
@@ -349,14 +349,14 @@ def _arguments(arguments: Arguments) -> Field:
     if notation.inside.bare_keys and notation.verbatim and arguments.start.strip() == "{":
         delimiters = [[notation.verbatim.open, notation.verbatim.close]]
         return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
-    if isinstance(arguments.entry[-1], Slot) or notation.exported is Exported.CODE:
+    if isinstance(arguments.entry[-1], Slot) or notation.exported is ExportedNotation.CODE:
         raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
     if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():
         raise ExportError("tool calls: there is only white space between two arguments")
     return {"content": "xml-inline", "content_args": _entries(arguments)}
 
 
-def _entries(arguments: Arguments) -> Field:
+def _entries(arguments: Arguments) -> TemplateField:
     value = _VALUES[notation_of(arguments.codec).exported]
     return {"tag_pattern": _entry(arguments), "value_parser": value}
 

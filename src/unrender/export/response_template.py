@@ -27,7 +27,7 @@ from unrender.export.response_calls import (
     between_calls,
     calls_field,
     calls_opener,
-    escape,
+    escaped_pattern,
     spelled,
     turn_ends,
 )
@@ -133,7 +133,7 @@ def _beginnings(format: Format) -> str:
     turn = format.turn
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
     headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]
-    return any_of((r"\A", *map(escape, headers), *_unasked(format)))
+    return any_of((r"\A", *map(escaped_pattern, headers), *_unasked(format)))
 
 
 def _unasked(format: Format) -> Iterator[str]:
@@ -146,8 +146,8 @@ def _reasoning_ends(format: Format) -> Iterator[str]:
     """Yield patterns for what ends reasoning: with its joint, but alone where no reasoning is written in a way of its own."""
     markers, core = format.reasoning, spelled(format, format.reasoning.end)
     joint = _joint(format.turn.reasoning_to_content)
-    begun = escape(markers.empty.removesuffix(markers.end.strip()))
-    if not joint or begun in ("", escape(markers.empty)) or markers.empty == markers.start + markers.end:
+    begun = escaped_pattern(markers.empty.removesuffix(markers.end.strip()))
+    if not joint or begun in ("", escaped_pattern(markers.empty)) or markers.empty == markers.start + markers.end:
         yield beside_text(markers.end, core) + joint
         return
     yield beside_text(markers.end, f"(?<!{begun}){core}") + joint
@@ -173,7 +173,7 @@ def _joint(text: str) -> str:
 
 def _closers(format: Format) -> str:
     """Return what ends the text that belongs to no other region, or is dropped from it."""
-    ignored = map(escape, format.ignored)
+    ignored = map(escaped_pattern, format.ignored)
     headers = _unasked(format)
     return any_of(
         (*turn_ends(format), *headers, *_wrappers(format), *_joints(format), *between_calls(format), *ignored)

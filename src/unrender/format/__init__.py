@@ -21,7 +21,7 @@ from typing import Any, Self, cast
 from unrender.errors import FormatError, FormatVersionError
 from unrender.format.checks import check, text_problem
 from unrender.format.codec import Codec, Containers, Strings, Typing, Words
-from unrender.format.data import decode, encode, shown, without_gone_fields
+from unrender.format.data import data_in_words, decode, plain_data, without_gone_fields
 from unrender.format.parts import (
     Arguments,
     CallIdPosition,
@@ -127,7 +127,7 @@ class Format:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data. Defaults are left out, and slots are written as `{"slot": "name"}`."""
-        return {"version": self.version, **encode(self)}
+        return {"version": self.version, **plain_data(self)}
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the format as JSON; `Format.from_json` reads it back."""
@@ -141,7 +141,8 @@ class Format:
         version = data.get("version")
         if type(version) is not int or version not in (1, FORMAT_VERSION):
             raise FormatVersionError(
-                f"{shown(version)} is not supported; this release reads 1 and {FORMAT_VERSION}", "format.version"
+                f"{data_in_words(version)} is not supported; this release reads 1 and {FORMAT_VERSION}",
+                "format.version",
             )
         if version == 1:
             data = without_gone_fields(data) | {"version": FORMAT_VERSION}

@@ -65,7 +65,7 @@ def check_after_words(parts: Skeleton, arguments: Arguments, where: str) -> Iter
     """
     begins = arguments.start or "".join(map(_first_text, arguments.entry[:1])) or "{"
     for at, part in enumerate(parts[1:], start=1):
-        text = begins if part is Slot.ARGUMENTS else literal(part)
+        text = begins if part is Slot.ARGUMENTS else text_of_part(part)
         instead = (arguments.when_empty or "") if part is Slot.ARGUMENTS else ""
         if parts[at - 1] in _WORDS and any(first.isalnum() or first == "_" for first in (text[:1], instead[:1])):
             yield f"{where}[{at}]", f"expected no letter or digit right after `{parts[at - 1]}`, found {text!r}"
@@ -76,7 +76,7 @@ def _first_text(part: Part) -> str:
     return "name" if isinstance(part, Slot) else part
 
 
-def literal(part: Part) -> str:
+def text_of_part(part: Part) -> str:
     """Return the text of a part; nothing for a slot."""
     return "" if isinstance(part, Slot) else part
 
@@ -128,14 +128,14 @@ def _function(tools: CallSyntax, where: str) -> Iterator[Problem]:
 
 def is_marked(tools: CallSyntax) -> bool:
     """Return whether a marker, or a bracket of JSON, comes before the name of a call."""
-    first = literal(tools.function[0]) if tools.function else ""
+    first = text_of_part(tools.function[0]) if tools.function else ""
     return tools.envelope is not None or bool((tools.section_start + tools.call_start + first).strip())
 
 
 def _unmarked(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield the problems of a call that no marker announces, as the first call or as one after another."""
     parts, empty = tools.function, tools.arguments.when_empty
-    first, last = literal(parts[0]) if parts else "", literal(parts[-1]) if parts else ""
+    first, last = text_of_part(parts[0]) if parts else "", text_of_part(parts[-1]) if parts else ""
     opened = is_marked(tools)
     if not opened and parts[:1] != (Slot.NAME,):
         yield f"{where}.function", "expected the slot `name` first, since no marker comes before it"

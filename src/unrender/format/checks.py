@@ -187,7 +187,7 @@ _WORDED_FENCE = re.compile(r"```\w")
 _TEXTS = ("format.reasoning.start", "format.content.start")
 """The markers after which any text may follow."""
 
-Named = tuple[str, str]
+NamedMarker = tuple[str, str]
 """Where a marker is in the Format, and its text."""
 
 
@@ -234,7 +234,7 @@ def check_answer(
                 yield other, f"expected another marker than {where.removeprefix('format.')}, found {text!r}"
 
 
-def _hidden(openers: list[Named]) -> Iterator[Problem]:
+def _hidden(openers: list[NamedMarker]) -> Iterator[Problem]:
     """Yield what begins with the marker that opens reasoning or content: the rest of it could be their text as well."""
     for where, core in openers:
         for other, text in openers if where in _TEXTS else ():
@@ -316,7 +316,7 @@ def check_syntax(tools: CallSyntax, where: str) -> Iterator[Problem]:
     yield from _doubles(_cores([*openers, *bare, *others, (f"{where}.separator", tools.separator)]))
 
 
-def _twins(openers: list[Named], closers: list[Named]) -> set[str]:
+def _twins(openers: list[NamedMarker], closers: list[NamedMarker]) -> set[str]:
     """Return the places of closers that may equal their opener, e.g. a fence around all calls, or around each call.
 
     A call that such a marker encloses ends before the next one begins.
@@ -347,7 +347,7 @@ def check_fences(tools: CallSyntax, where: str) -> Iterator[Problem]:
         yield f"{where}.call_end", "expected a Markdown fence without a word for each that is opened, and no other"
 
 
-def _openers(tools: CallSyntax, where: str) -> list[Named]:
+def _openers(tools: CallSyntax, where: str) -> list[NamedMarker]:
     """Return the markers that begin calls, the outermost first."""
     first = tools.function[0] if tools.function and not isinstance(tools.function[0], Slot) else ""
     named = [(f"{where}.section_start", tools.section_start), (f"{where}.call_start", tools.call_start)]
@@ -355,13 +355,13 @@ def _openers(tools: CallSyntax, where: str) -> list[Named]:
     return [(place, text) for place, text in named if text.strip()]
 
 
-def _cores(named: Iterable[Named]) -> list[Named]:
+def _cores(named: Iterable[NamedMarker]) -> list[NamedMarker]:
     """Return the markers without what does not tell them apart, blank ones left out."""
     cores = ((where, text.strip().rstrip("[{ \n") or text.strip()) for where, text in named)
     return [(where, core) for where, core in cores if core]
 
 
-def _without_twins(parts: list[Named]) -> list[Named]:
+def _without_twins(parts: list[NamedMarker]) -> list[NamedMarker]:
     """Return the markers, but not an end that is the same text as the start of its own part."""
     starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
     return [(where, core) for where, core in parts if not _is_end_of(where, core, starts)]
@@ -371,7 +371,7 @@ def _is_end_of(where: str, core: str, starts: Mapping[str, str]) -> bool:
     return where.endswith(".end") and starts.get(where.removesuffix(".end")) == core
 
 
-def _doubles(cores: list[Named]) -> Iterator[Problem]:
+def _doubles(cores: list[NamedMarker]) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     for where, core in cores:
         if core in seen:

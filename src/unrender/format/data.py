@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LONG_NUMBER = 10**60
 
 
-def encode(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return plain JSON data, slots as `{"slot": "name"}`."""
     if isinstance(value, Slot):
         return {"slot": value.value}
@@ -34,9 +34,9 @@ def encode(value: Any) -> Any:
         return value.value
     if is_dataclass(value):
         pairs = ((f, getattr(value, f.name)) for f in fields(value))
-        return {f.name: encode(item) for f, item in pairs if item != f.default or f.name == "mode"}
+        return {f.name: plain_data(item) for f, item in pairs if item != f.default or f.name == "mode"}
     if isinstance(value, tuple):
-        return [encode(item) for item in value]
+        return [plain_data(item) for item in value]
     return value
 
 
@@ -52,7 +52,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _decode_enum(kind, data, where=where)
     if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
-        raise FormatError(f"expected {kind.__name__}, found {shown(data)}", where)
+        raise FormatError(f"expected {kind.__name__}, found {data_in_words(data)}", where)
     return data
 
 
@@ -67,7 +67,7 @@ def _decode_union(options: tuple[Any, ...], data: Any, *, where: str) -> Any:
 
 def _decode_tuple(args: tuple[Any, ...], data: Any, *, where: str) -> Any:
     if not isinstance(data, list):
-        raise FormatError(f"expected a list, found {shown(data)}", where)
+        raise FormatError(f"expected a list, found {data_in_words(data)}", where)
     if args[-1] is Ellipsis:
         return tuple(decode(args[0], item, where=f"{where}[{i}]") for i, item in enumerate(data))
     if len(data) != len(args):
@@ -82,17 +82,17 @@ def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
         data = data.get("slot")
     values = [item.value for item in kind]
     if data not in values:
-        raise FormatError(f"expected one of {values}, found {shown(data)}", where)
+        raise FormatError(f"expected one of {values}, found {data_in_words(data)}", where)
     return kind(data)
 
 
 def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
     if not isinstance(data, dict):
-        raise FormatError(f"expected an object, found {shown(data)}", where)
+        raise FormatError(f"expected an object, found {data_in_words(data)}", where)
     hints = typing.get_type_hints(kind)
     unknown = [name for name in data if name not in hints]
     if unknown:
-        raise FormatError(f"unknown field {shown(unknown[0])}; known are {sorted(hints)}", where)
+        raise FormatError(f"unknown field {data_in_words(unknown[0])}; known are {sorted(hints)}", where)
     missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in data]
     if missing:
         raise FormatError(f"the field {missing[0]!r} is missing", where)
@@ -133,7 +133,7 @@ def _without_gone(outer: dict[str, Any], name: str, where: str) -> dict[str, Any
     return outer | {name: _without_gone(kept, "codec", place) if name == "arguments" else kept}
 
 
-def shown(data: Any) -> str:
+def data_in_words(data: Any) -> str:
     """Return data in words for an error message: in short, and safely, however deep or long the data are."""
     if isinstance(data, str):
         return repr(data[:60])
@@ -146,7 +146,7 @@ def shown(data: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class FormatDifference:
     """A part of the Format that differs."""
 
     path: str
@@ -159,7 +159,7 @@ class Difference:
         return f"{self.path}\n  - {_written(self.before)}\n  + {_written(self.after)}"
 
 
-def differences(before: Format, after: Format) -> tuple[Difference, ...]:
+def differences(before: Format, after: Format) -> tuple[FormatDifference, ...]:
     r"""Return the differences between two Formats, in the order of the Format's fields; none when they are equal.
 
     >>> from unrender.format import Format, TurnTexts
@@ -171,7 +171,7 @@ def differences(before: Format, after: Format) -> tuple[Difference, ...]:
     return tuple(_differences(before, after, ""))
 
 
-def _differences(before: Any, after: Any, path: str) -> Iterator[Difference]:
+def _differences(before: Any, after: Any, path: str) -> Iterator[FormatDifference]:
     if before == after:
         return
     if is_dataclass(before) and is_dataclass(after):
@@ -182,7 +182,7 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[Difference]:
         for i, (one, other) in enumerate(zip_longest(before, after)):
             yield from _differences(one, other, f"{path}[{i}]")
     else:
-        yield Difference(path=path, before=_plain(before), after=_plain(after))
+        yield FormatDifference(path=path, before=_plain(before), after=_plain(after))
 
 
 def _holds_parts(value: Any) -> bool:

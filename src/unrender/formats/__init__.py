@@ -19,7 +19,7 @@ from unrender.formats.declared import Declared, Signs, folders, read_declared, r
 
 __all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared", "read_declared_file"]
 
-Text = tuple[Path, str]
+SourceText = tuple[Path, str]
 """A file, and what was in it when it was read."""
 
 
@@ -42,7 +42,7 @@ def declared_format(name: str) -> Format:
     return known[name]
 
 
-def texts_of_users() -> tuple[Text, ...]:
+def texts_of_users() -> tuple[SourceText, ...]:
     """Return the users' files, as this process has read them: `declared_formats` is made of these texts.
 
     Raises `FormatError`, naming the file, when one cannot be read.
@@ -51,13 +51,13 @@ def texts_of_users() -> tuple[Text, ...]:
 
 
 @kept(100_000)
-def _texts(found: tuple[Path, ...]) -> tuple[Text, ...]:
+def _texts(found: tuple[Path, ...]) -> tuple[SourceText, ...]:
     paths = [path for folder in found for path in sorted(folder.glob("*.json"))]
     return tuple((path, read_text_of(path)) for path in paths)
 
 
 @kept(200_000)
-def _all(texts: tuple[Text, ...]) -> tuple[Declared, ...]:
+def _all(texts: tuple[SourceText, ...]) -> tuple[Declared, ...]:
     known = {declared.name: declared for declared in _own()}
     for path, text in texts:
         declared = read_declared(text, where=str(path), origin=str(path))

@@ -125,7 +125,7 @@ def known_reasoning() -> tuple[Reasoning, ...]:
 
 GROUP = "unrender.formats"
 """The group of entry points; each is a package with JSON files, or the path of a folder."""
-VARIABLE = "UNRENDER_FORMATS"
+FORMATS_VARIABLE = "UNRENDER_FORMATS"
 """Folders, separated as in PATH."""
 
 
@@ -138,10 +138,10 @@ def folders() -> tuple[Path, ...]:
 
 
 def _named() -> Iterator[Path]:
-    for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+    for name in filter(None, os.environ.get(FORMATS_VARIABLE, "").split(os.pathsep)):
         path = named_path(name)
         if path is None or not path.is_dir():
-            raise FormatError(f"{VARIABLE}: expected folders, found {name!r}")
+            raise FormatError(f"{FORMATS_VARIABLE}: expected folders, found {name!r}")
         yield path
 
 

@@ -80,14 +80,14 @@ class NoCalls:
     syntax: CallSyntax
 
 
-Part = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls | NoCalls
+AnswerPart = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls | NoCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The reading half: free text with any number of parts in it, in any order."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[AnswerPart, ...]
     """Where two begin with the same marker, the first counts."""
     lead: str = ""
     """Layout that may be before everything."""
@@ -128,7 +128,7 @@ def answer_grammar(format: Format, request: Request, known: Collection[Reasoning
 # What is read.
 
 
-def _parts(format: Format, request: Request, calls: list[Calls], known: Collection[Reasoning]) -> Iterator[Part]:
+def _parts(format: Format, request: Request, calls: list[Calls], known: Collection[Reasoning]) -> Iterator[AnswerPart]:
     """Yield what is in the free text of an answer."""
     if format.reasoning.end:
         yield _thought(format, format.reasoning)

@@ -14,10 +14,25 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from unrender.format import Arguments, Codec, Containers, Slot, Typing
-from unrender.grammar.spelling import EMPTY, Entry, Extra, Speller, chain
+from unrender.grammar.spelling import Extra, ObjectEntry, Speller, chain
 from unrender.limits import MOST_EXCLUDED_NAMES
-from unrender.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag, Until
-from unrender.nodes.patterns import choice
+from unrender.nodes import (
+    EMPTY,
+    Call,
+    Chars,
+    Choice,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Role,
+    Rules,
+    Sequence,
+    Tag,
+    Until,
+)
+from unrender.nodes.patterns import any_pattern
 from unrender.nodes.texts import WORDS, all_but, cannot_contain
 from unrender.schema import shapes
 from unrender.schema.admission import kinds_of
@@ -181,7 +196,7 @@ class _CallWriter:
             empty = None  # An object without properties is written like that anyway.
         if empty is not None and any(map(may_be_empty, objects)):
             options.append(Literal(empty))
-        return choice(list(dict.fromkeys(options)))
+        return any_pattern(list(dict.fromkeys(options)))
 
     # One JSON object.
 
@@ -204,7 +219,7 @@ class _CallWriter:
         orders = dict.fromkeys((properties, tuple(sorted(properties, key=lambda item: item.name))))
         extra = self.extra(shape)
         for order in orders:
-            items = [Entry(nodes[item.name], item.required) for item in order]
+            items = [ObjectEntry(nodes[item.name], item.required) for item in order]
             body = chain(items, extra, Literal(self.arguments.separator), self.context.rules, self.hint)
             optional = not any(item.required for item in order) and not (extra and extra.minimum)
             yield from self.enclosed(body, optional)
@@ -260,7 +275,7 @@ class _CallWriter:
             for kind in type_names(option, self.parameters.definitions):
                 by_word.setdefault(words.get(kind, kind), []).append(of_type(option, kind))
         options = [self.typed_entry(key, union(found), word, hint) for word, found in by_word.items()]
-        return choice(options)
+        return any_pattern(options)
 
     def typed_entry(self, key: str | Node, shape: Shape, word: str, hint: str) -> Node:
         parts: list[Node] = []
@@ -295,7 +310,7 @@ class _CallWriter:
             if isinstance(node, Until):
                 return node
             options.append(node)
-        return choice(list(dict.fromkeys(options)))
+        return any_pattern(list(dict.fromkeys(options)))
 
     def one_value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
         raw = self.notation.unquoted
@@ -341,7 +356,7 @@ class _CallWriter:
                 return self.json(shape, hint)
             case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
                 # Templates that write lists with `str()` may still write objects with `tojson`.
-                return choice(
+                return any_pattern(
                     [self.speller(found, hint).spell(shape, hint) for found in (PYTHON_BESIDE_JSON, JSON_LEXICON)]
                 )
             case Containers.PYTHON | Containers.BARE:
@@ -367,7 +382,7 @@ class _CallWriter:
                     self.context.report(
                         self.path(hint), "additionalProperties", "tags are named twice, and may be anything"
                     )
-                items = [Entry(self.tag(item.name, item.shape, hint), item.required) for item in shape.properties]
+                items = [ObjectEntry(self.tag(item.name, item.shape, hint), item.required) for item in shape.properties]
                 body = chain(items, None, EMPTY, self.context.rules, hint)
                 return EMPTY if body is None else body if any(item.required for item in items) else Optional(body)
             case shapes.Array():

@@ -14,14 +14,13 @@ from enum import StrEnum
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.limits import MOST_ROUNDS
-from unrender.nodes import Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
+from unrender.nodes import EMPTY, Choice, Grammar, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 
-EMPTY = Literal("")
 NEVER = Choice(())
 """Matches nothing."""
 
 
-class Count(StrEnum):
+class CallCount(StrEnum):
     """How many calls an answer shall have."""
 
     ANY = "any"
@@ -33,19 +32,19 @@ class Count(StrEnum):
 
     @property
     def allows_none(self) -> bool:
-        return self in (Count.ANY, Count.NONE, Count.AT_MOST_ONE)
+        return self in (CallCount.ANY, CallCount.NONE, CallCount.AT_MOST_ONE)
 
 
 _SHARES = {
-    Count.NONE: ((Count.NONE, Count.NONE),),
-    Count.ONE: ((Count.ONE, Count.NONE), (Count.NONE, Count.ONE)),
-    Count.AT_MOST_ONE: ((Count.ONE, Count.NONE), (Count.NONE, Count.AT_MOST_ONE)),
-    Count.SOME: ((Count.SOME, Count.ANY), (Count.NONE, Count.SOME)),
+    CallCount.NONE: ((CallCount.NONE, CallCount.NONE),),
+    CallCount.ONE: ((CallCount.ONE, CallCount.NONE), (CallCount.NONE, CallCount.ONE)),
+    CallCount.AT_MOST_ONE: ((CallCount.ONE, CallCount.NONE), (CallCount.NONE, CallCount.AT_MOST_ONE)),
+    CallCount.SOME: ((CallCount.SOME, CallCount.ANY), (CallCount.NONE, CallCount.SOME)),
 }
 """How a count is shared between a part and what follows it."""
 
 
-def counted(grammar: Grammar, count: Count) -> Grammar:
+def counted(grammar: Grammar, count: CallCount) -> Grammar:
     """Return the grammar of the answers with that many calls.
 
     Raises `GrammarError` when there is no such answer, and for repetitions of calls that are too long to count.
@@ -56,7 +55,7 @@ def counted(grammar: Grammar, count: Count) -> Grammar:
     >>> counted(Grammar(Choice((called, Literal("Hi")))), Count.NONE).root
     Literal(text='Hi')
     """
-    if count is Count.ANY:
+    if count is CallCount.ANY:
         return grammar
     counter = _Counter(grammar.rules)
     found = _without_impossible(Grammar(counter.node(grammar.root, count), counter.made.table))
@@ -72,16 +71,16 @@ class _Counter:
         self.silent = _possible(rules, calls=False)
         self.made = Rules()
         self.made.merge(rules)
-        self.copies: dict[tuple[str, Count], Ref] = {}
+        self.copies: dict[tuple[str, CallCount], Ref] = {}
 
-    def node(self, node: Node, count: Count) -> Node:
-        if count is Count.ANY:
+    def node(self, node: Node, count: CallCount) -> Node:
+        if count is CallCount.ANY:
             return node
         if not _may_call(node, self.calling):
             return node if count.allows_none else NEVER
         match node:
             case Tag():
-                return NEVER if count is Count.NONE else node
+                return NEVER if count is CallCount.NONE else node
             case Ref(rule):
                 return self.copy(rule, count)
             case Sequence(parts):
@@ -97,14 +96,14 @@ class _Counter:
                 return self.repeat(node, count)
         raise AssertionError(f"{type(node).__name__} holds no calls")
 
-    def copy(self, rule: str, count: Count) -> Ref:
+    def copy(self, rule: str, count: CallCount) -> Ref:
         key = (rule, count)
         if key not in self.copies:
             self.copies[key] = Ref(self.made.reserve(f"{rule}-{count.value}"))
             self.made.define(self.copies[key].rule, self.node(self.rules[rule], count))
         return self.copies[key]
 
-    def sequence(self, parts: tuple[Node, ...], count: Count) -> Node:
+    def sequence(self, parts: tuple[Node, ...], count: CallCount) -> Node:
         callers = [at for at, part in enumerate(parts) if _may_call(part, self.calling)]
         first = callers[0]
         before, part, rest = parts[:first], parts[first], parts[first + 1 :]
@@ -116,32 +115,32 @@ class _Counter:
         ]
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
-    def repeat(self, node: Repeat, count: Count) -> Node:
+    def repeat(self, node: Repeat, count: CallCount) -> Node:
         low, high, inner = node.minimum, node.maximum, node.node
         if node.separator is not None and _may_call(node.separator, self.calling):
             raise GrammarError("tool_choice: calls in the separator of a repetition cannot be counted")
         if not _is_possible(inner, self.silent, calls=False):
             return self.calls(node, count)
-        if count is Count.NONE:
+        if count is CallCount.NONE:
             return replace(node, node=self.node(inner, count))
         if high is not None or low > 1:
             return self.node(_unrolled(node), count)
         between = () if node.separator is None else (node.separator,)
         own, others = _SHARES[count][0]
-        silent = Repeat(Sequence((self.node(inner, Count.NONE), *between)))
+        silent = Repeat(Sequence((self.node(inner, CallCount.NONE), *between)))
         rounds = Sequence((silent, self.node(inner, own), Repeat(Sequence((*between, self.node(inner, others))))))
-        if count is not Count.AT_MOST_ONE:
+        if count is not CallCount.AT_MOST_ONE:
             return rounds
-        return Choice((rounds, replace(node, node=self.node(inner, Count.NONE))))
+        return Choice((rounds, replace(node, node=self.node(inner, CallCount.NONE))))
 
-    def calls(self, node: Repeat, count: Count) -> Node:
+    def calls(self, node: Repeat, count: CallCount) -> Node:
         """Return a repetition each of whose rounds has a call."""
         low, high = node.minimum, node.maximum
-        if count is Count.SOME:
+        if count is CallCount.SOME:
             return NEVER if high == 0 else replace(node, minimum=max(low, 1))
         none = EMPTY if low == 0 else NEVER
-        one = NEVER if low > 1 or high == 0 else self.node(node.node, Count.ONE)
-        options = {Count.NONE: (none,), Count.ONE: (one,), Count.AT_MOST_ONE: (one, none)}[count]
+        one = NEVER if low > 1 or high == 0 else self.node(node.node, CallCount.ONE)
+        options = {CallCount.NONE: (none,), CallCount.ONE: (one,), CallCount.AT_MOST_ONE: (one, none)}[count]
         return options[0] if len(options) == 1 else Choice(options)
 
 

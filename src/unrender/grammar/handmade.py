@@ -14,7 +14,7 @@ from typing import Any
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import TurnTexts
-from unrender.grammar.counting import Count, counted
+from unrender.grammar.counting import CallCount, counted
 from unrender.messages.wire import JsonSchema, Request, Tool, ToolChoice
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Ref, Role, Rules, Sequence, Tag, Until
 from unrender.schema import shapes
@@ -36,12 +36,12 @@ class Identity:
 
 
 _WANTED = {
-    ToolChoice.NONE: Count.NONE,
-    ToolChoice.AUTO: Count.ANY,
-    ToolChoice.REQUIRED: Count.SOME,
-    ToolChoice.NAMED: Count.ONE,
+    ToolChoice.NONE: CallCount.NONE,
+    ToolChoice.AUTO: CallCount.ANY,
+    ToolChoice.REQUIRED: CallCount.SOME,
+    ToolChoice.NAMED: CallCount.ONE,
 }
-_AT_MOST_ONE = {Count.ANY: Count.AT_MOST_ONE, Count.SOME: Count.ONE}
+_AT_MOST_ONE = {CallCount.ANY: CallCount.AT_MOST_ONE, CallCount.SOME: CallCount.ONE}
 
 
 def ends_of(turn: TurnTexts) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsu
     """
     check_request(request)
     _check_ends(grammar)
-    wanted = _WANTED[request.tool_choice] if request.calls_allowed else Count.NONE
+    wanted = _WANTED[request.tool_choice] if request.calls_allowed else CallCount.NONE
     found = counted(grammar, _AT_MOST_ONE.get(wanted, wanted) if request.one_call else wanted)
     if request.tools is None or not request.calls_allowed:
         return found, ()

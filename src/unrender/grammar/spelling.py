@@ -16,16 +16,14 @@ from typing import Any
 
 from unrender.limits import MAX_SPACE
 from unrender.messages.wire import JsonSchema
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Rules, Sequence, Until
-from unrender.nodes.patterns import choice
-from unrender.nodes.texts import Alphabet, all_but, between, cannot_contain, encode
+from unrender.nodes import EMPTY, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Rules, Sequence, Until
+from unrender.nodes.patterns import any_pattern
+from unrender.nodes.texts import Alphabet, all_but, between, cannot_contain, encoded_node
 from unrender.schema import shapes
 from unrender.schema.integers import numeric
 from unrender.schema.reader import Unsupported, read_schema
 from unrender.schema.shapes import Object, Shape, Text
 from unrender.values.notations import JSON_LEXICON, Lexicon, Quotes
-
-EMPTY = Literal("")
 
 _SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_SPACE)
 
@@ -70,7 +68,7 @@ class Speller:
             case shapes.Array():
                 return self.rules.add(hint, self.array(shape, hint))
             case shapes.Union(options):
-                return self.rules.add(hint, choice([self.spell(option, hint) for option in options]))
+                return self.rules.add(hint, any_pattern([self.spell(option, hint) for option in options]))
             case shapes.Reference(name):
                 return self.reference(name)
         raise ValueError("no value has this shape")
@@ -134,8 +132,10 @@ class Speller:
 
     def string(self, shape: Text) -> Node:
         if shape == Text():
-            return self.common("string", lambda: choice([self.quoted(shape, quotes) for quotes in self.lexicon.quotes]))
-        return self.rules.add("string", choice([self.quoted(shape, quotes) for quotes in self.lexicon.quotes]))
+            return self.common(
+                "string", lambda: any_pattern([self.quoted(shape, quotes) for quotes in self.lexicon.quotes])
+            )
+        return self.rules.add("string", any_pattern([self.quoted(shape, quotes) for quotes in self.lexicon.quotes]))
 
     def quoted(self, shape: Text, quotes: Quotes) -> Node:
         inside = self.unescaped(shape, quotes.close) if quotes.alphabet is None else self.text(shape, quotes.alphabet)
@@ -158,7 +158,7 @@ class Speller:
     def text(self, shape: Text, alphabet: Alphabet) -> Node:
         """Return the node of a string's text, written in `alphabet`."""
         if shape.pattern is not None:
-            return encode(shape.pattern, alphabet)
+            return encoded_node(shape.pattern, alphabet)
         if shape.excluded:
             return all_but(shape.excluded, alphabet)
         character = self.common(f"character-{ord(alphabet.written(chr(34))[0])}", alphabet.character)
@@ -182,7 +182,7 @@ class Speller:
         """Return the node of one string, with an option for each of `quotes`, by default all that can hold it."""
         every = quotes or self.lexicon.quotes
         forms = [Literal(f"{q.open}{q.alphabet.written(text) if q.alphabet else text}{q.close}") for q in every]
-        return choice(list(dict.fromkeys(forms)))
+        return any_pattern(list(dict.fromkeys(forms)))
 
     def key(self, name: str) -> Node:
         if self.lexicon.bare_keys:
@@ -248,7 +248,7 @@ class Speller:
 
     def object(self, shape: Object, hint: str) -> Node:
         entries = [
-            Entry(
+            ObjectEntry(
                 self.rules.add(
                     f"{hint}-{item.name}",
                     Sequence((self.key(item.name), self.colon(), self.spell(item.shape, f"{hint}-{item.name}"))),
@@ -263,7 +263,7 @@ class Speller:
                 Sequence((self.extra_key(keys), self.colon(), self.spell(value, f"{hint}-extra")))
                 for keys, value in shape.extra
             ]
-            more = Extra(self.rules.add(f"{hint}-extra", choice(pairs)), shape.minimum, shape.maximum)
+            more = Extra(self.rules.add(f"{hint}-extra", any_pattern(pairs)), shape.minimum, shape.maximum)
         body = chain(entries, more, self.comma(), self.rules, hint)
         if body is None:
             return self.bracketed("{", None, "}")
@@ -282,7 +282,7 @@ _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ObjectEntry:
     """One named entry of an object, and whether it must be there."""
 
     node: Node
@@ -298,7 +298,7 @@ class Extra:
     maximum: int | None = None
 
 
-def chain(entries: List[Entry], extra: Extra | None, separator: Node, rules: Rules, hint: str) -> Node | None:
+def chain(entries: List[ObjectEntry], extra: Extra | None, separator: Node, rules: Rules, hint: str) -> Node | None:
     """Return one or more entries in their order, each optional one present or not, then the extra ones.
 
     None when there is nothing to write. The nodes are linear in the number of entries, since what may follow an entry
@@ -324,7 +324,7 @@ def chain(entries: List[Entry], extra: Extra | None, separator: Node, rules: Rul
     heads.reverse()
     if extra is not None and last_head == len(entries):
         heads.append(Repeat(extra.node, max(extra.minimum, 1), extra.maximum, separator))
-    return choice(heads) if heads else None
+    return any_pattern(heads) if heads else None
 
 
 def _sequence(first: Node, second: Node) -> Node:

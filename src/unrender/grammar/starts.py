@@ -17,7 +17,7 @@ from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Re
 
 LAST = 0x10FFFF
 """The last code point of Unicode."""
-Ranges = tuple[tuple[int, int], ...]
+CodeRanges = tuple[tuple[int, int], ...]
 """Inclusive ranges of code points, sorted, without overlap."""
 
 
@@ -25,7 +25,7 @@ Ranges = tuple[tuple[int, int], ...]
 class Start:
     """How a node may start."""
 
-    ranges: Ranges = ()
+    ranges: CodeRanges = ()
     """Its possible first characters."""
     empty: bool = False
     """It may match without consuming a character."""
@@ -34,7 +34,7 @@ class Start:
 
     def either(self, other: Start) -> Start:
         """Return the start of a choice between the two."""
-        ranges = merged((*self.ranges, *other.ranges))
+        ranges = merged_ranges((*self.ranges, *other.ranges))
         return Start(ranges=ranges, empty=self.empty or other.empty, rules=self.rules | other.rules)
 
     def then(self, other: Start) -> Start:
@@ -50,17 +50,17 @@ class Start:
 
     def pattern(self) -> re.Pattern[str] | None:
         """Return a pattern for the next character; None when any character, or none, may come."""
-        if self.empty or self.ranges == ANY.ranges:
+        if self.empty or self.ranges == ANY_START.ranges:
             return None
         return re.compile(class_of(self.ranges) if self.ranges else "(?!)")
 
 
-ANY = Start(ranges=((0, LAST),))
+ANY_START = Start(ranges=((0, LAST),))
 NOTHING = Start(empty=True)
 _NEVER = Start()
 
 
-def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
+def merged_ranges(ranges: Iterable[tuple[int, int]]) -> CodeRanges:
     """Return the same code points in sorted ranges without overlap.
 
     >>> merged([(5, 9), (1, 4), (20, 30)])
@@ -75,22 +75,22 @@ def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
     return tuple(found)
 
 
-def complement(ranges: Ranges) -> Ranges:
+def other_characters(ranges: CodeRanges) -> CodeRanges:
     """Return the code points outside `ranges`."""
     edges = [-1, *(edge for pair in ranges for edge in pair), LAST + 1]
     gaps = zip(edges[::2], edges[1::2], strict=True)
     return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
 
 
-def class_of(ranges: Ranges) -> str:
+def class_of(ranges: CodeRanges) -> str:
     """Return the character class of `ranges` as Python's `re` writes it."""
     return "[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges) + "]"
 
 
-def ranges_of(chars: Chars) -> Ranges:
+def ranges_of(chars: Chars) -> CodeRanges:
     """Return the code points that `chars` may match."""
-    inside = merged((ord(low), ord(high)) for low, high in chars.ranges)
-    return complement(inside) if chars.negated else inside
+    inside = merged_ranges((ord(low), ord(high)) for low, high in chars.ranges)
+    return other_characters(inside) if chars.negated else inside
 
 
 def starts_of(rules: Mapping[str, Node]) -> dict[str, Start]:
@@ -132,7 +132,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
         case Chars():
             return _chars(node)
         case Until():
-            return ANY.or_nothing()
+            return ANY_START.or_nothing()
         case Sequence(parts):
             return reduce(Start.then, (start_of(part, known) for part in parts), NOTHING)
         case Choice(options):
@@ -148,13 +148,13 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
         case nodes.Tag(_, inner) | nodes.Atomic(inner) | nodes.Tolerated(inner):
             return start_of(inner, known)
         case nodes.Cut():
-            return ANY.or_nothing()  # What follows must be tried even if it fails, since the cut counts.
+            return ANY_START.or_nothing()  # What follows must be tried even if it fails, since the cut counts.
         case nodes.End() | nodes.Mark():
             return NOTHING
         case JsonValue():
             return _JSON
         case nodes.PythonValue():
-            return ANY
+            return ANY_START
         case nodes.Quoted(quote):
             return _text(quote)
         case nodes.Call() | nodes.Calls():
@@ -188,5 +188,5 @@ def _repeat(node: Repeat, known: Mapping[str, Start]) -> Start:
     return once.or_nothing() if node.minimum == 0 else once
 
 
-_SPACE = Start(ranges=merged((ord(c), ord(c)) for c in map(chr, range(0x3001)) if c.isspace()))
-_JSON = Start(ranges=merged((ord(c), ord(c)) for c in ' \t\n\r{["-0123456789tfn'))
+_SPACE = Start(ranges=merged_ranges((ord(c), ord(c)) for c in map(chr, range(0x3001)) if c.isspace()))
+_JSON = Start(ranges=merged_ranges((ord(c), ord(c)) for c in ' \t\n\r{["-0123456789tfn'))

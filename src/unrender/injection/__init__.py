@@ -11,7 +11,7 @@ Never break this rule: a template is helped only with what it does not do itself
 """
 
 from unrender.injection.history import DEFAULT_FORMAT
-from unrender.injection.instructions import call_form
 from unrender.injection.plan import Injection, Plan, plan_tools
+from unrender.injection.wording import call_form
 
 __all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "call_form", "plan_tools"]

@@ -14,7 +14,7 @@ from unrender.errors import MessageError
 from unrender.format import CallSyntax, Format, ToolMode
 from unrender.formats import Declared, declared_formats
 from unrender.injection.history import DEFAULT_FORMAT, write_calls, write_results
-from unrender.injection.instructions import Instructions
+from unrender.injection.wording import Instructions
 from unrender.messages.wire import Request
 from unrender.rendering.capabilities import Capabilities
 
@@ -117,12 +117,12 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
 
 def _speaking(format: Format, declared: Declared) -> Format:
     """Return the template's format with the declared call syntax; the template's own is still read."""
-    from unrender.analysis.additions import merge  # noqa: PLC0415 -- loaded when it is used
+    from unrender.analysis.additions import with_declared  # noqa: PLC0415 -- loaded when it is used
 
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
     alone = replace(format, tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
-    merged = merge(replace(alone, tolerated=(*own, *format.tolerated)), declared)
+    merged = with_declared(replace(alone, tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,
         content_to_tools=added.turn.content_to_tools or "\n",

@@ -44,7 +44,7 @@ class Span:
     end: int
 
 
-class Reading:
+class Buffer:
     """How far one output has been read.
 
     Positions count characters from the beginning of the output; text that the prompt has begun is before 0.

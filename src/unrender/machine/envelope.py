@@ -51,7 +51,7 @@ class EnvelopeState:
         """The field has been read before: its value is skipped."""
         self.repeated: str = ""
         """A repeated field before the name; it is reported once this is a call."""
-        self.others: tuple[Field, ...] = ()
+        self.others: tuple[RawField, ...] = ()
         """The fields so far that the format does not know."""
         self.held: list[str] = []
         """The value of such a field, as far as it is there."""
@@ -374,7 +374,7 @@ def _unquote(text: str) -> str:
 
 METADATA = frozenset(("call_id", "function", "id", "index", "object", "status", "tool_call_id", "type"))
 """Fields that the wire forms of calls have beside name and arguments; their values are never objects."""
-Field = tuple[str, str]
+RawField = tuple[str, str]
 """A key, and its value as JSON text."""
 _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 
@@ -386,7 +386,7 @@ def known_fields(syntax: CallSyntax, fields: Envelope) -> frozenset[str]:
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
 
-def settle(machine: Machine, others: Iterable[Field], name: str, *, takes: bool) -> bool:
+def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bool) -> bool:
     """Say what a call is, at its end, that has other fields. Return False if it cannot be said for sure.
 
     `name` is the name of the arguments in the format; `takes` means that they may have another.

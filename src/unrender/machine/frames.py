@@ -10,10 +10,10 @@ from unrender.values.coercion import ArgumentTypes
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StackEntry:
     """One entry of the stack of a grammar made by hand. The stack is a linked list, so ways back share the entries below."""
 
-    below: Entry | None
+    below: StackEntry | None
     depth: int
     address: int = 0
     """A rule: where to return to."""
@@ -51,7 +51,7 @@ class Frame:
     """Holds one whole call, and closes with it."""
     serial: int = 0
     """Counts the ways back that a grammar made by hand opens."""
-    stack: Entry | None = None
+    stack: StackEntry | None = None
     tag: Role | None = None
     name: str = ""
 

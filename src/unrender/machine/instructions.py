@@ -23,7 +23,7 @@ _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FreeText:
     """`(!marker .)*`: free text of `role`.
 
     At a marker, reading goes on where `table` says; at the end of the output, at `end`.

@@ -29,10 +29,10 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.machine.frames import CallState, Entry, Frame
+from unrender.machine.frames import CallState, Frame, StackEntry
 from unrender.machine.handmade.tagged import Closed, Note, Notice, Opened
 from unrender.machine.ids import CallIds
-from unrender.machine.ledger import Ledger, merged, relabel
+from unrender.machine.ledger import Ledger, merged_spans, relabel
 from unrender.machine.leftovers import BrokenText
 from unrender.machine.policy import (
     USUAL,
@@ -114,7 +114,7 @@ class Machine(Ledger):
         """A Markdown fence around a call is open."""
         self.failed_at: int = 0
         self.wanted: str = ""
-        self.stack: Entry | None = None
+        self.stack: StackEntry | None = None
         """The rules, choices, loops and tags of a grammar made by hand that are open."""
         self.serial: int = 0
         """Ways back that such a grammar has opened."""
@@ -258,9 +258,9 @@ class Machine(Ledger):
     def push(self, **held: int | Role | None) -> None:
         """Put an entry on the stack."""
         depth = self.stack.depth + 1 if self.stack else 1
-        self.stack = Entry(self.stack, depth, **held)  # type: ignore[arg-type]
+        self.stack = StackEntry(self.stack, depth, **held)  # type: ignore[arg-type]
 
-    def pop(self) -> Entry:
+    def pop(self) -> StackEntry:
         """Remove the latest entry from the stack, and return it."""
         entry = self.stack
         assert entry is not None
@@ -470,7 +470,7 @@ class Machine(Ledger):
         """Return the role and the end of each final span."""
         spans = super().final_spans()
         # Whether a dead call is next to content or becomes part of it would depend on the chunks.
-        return merged(spans) if self.rest else spans
+        return merged_spans(spans) if self.rest else spans
 
     @property
     def final_end(self) -> int:

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from typing import Any
 
 from unrender.limits import MAX_NAME
-from unrender.machine.buffer import Reading
+from unrender.machine.buffer import Buffer
 from unrender.machine.events import ContentText, ReasoningText
 from unrender.machine.handmade.tagged import IN_CALLS, Note
 from unrender.nodes import Role
@@ -18,11 +18,11 @@ from unrender.nodes import Role
 _VALUES = frozenset((Role.ARGUMENT, Role.VALUE))
 
 
-class Ledger(Reading):
+class Ledger(Buffer):
     """A reading that accounts for all text that it consumes."""
 
     base: int
-    lists = (*Reading.lists, "carried", "carried_spans")
+    lists = (*Buffer.lists, "carried", "carried_spans")
     __slots__ = ("answered", "carried", "carried_spans", "name", "roles", "tag")
 
     def __init__(self, program: tuple[Any, ...], roles: dict[Role, Role]) -> None:
@@ -169,7 +169,7 @@ def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:
     return kept if kept and kept[-1][1] == end else [*kept, (spans[cut][0], end)]
 
 
-def merged(spans: list[tuple[Role, int]]) -> list[tuple[Role, int]]:
+def merged_spans(spans: list[tuple[Role, int]]) -> list[tuple[Role, int]]:
     """Join neighbours of the same role."""
     after = (*(role for role, _ in spans[1:]), None)
     return [span for span, role in zip(spans, after, strict=False) if span[0] is not role]

@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK
-from unrender.machine.instructions import SPACE, tool_at
+from unrender.machine.instructions import BACKQUOTES, SPACE, tool_at
 from unrender.machine.interpreter import ABANDONED, Machine
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
-
-FENCE = "```"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class Tail:
         mark = self.marks.at(buffer, at)
         if mark in self.openers and not self._ends_this(machine, mark):
             return self._next_call(machine, at, mark)
-        if mark == FENCE and machine.fenced:
+        if mark == BACKQUOTES and machine.fenced:
             machine.fenced = False
             if machine.call:
                 machine.call.ended = True
@@ -74,7 +72,7 @@ class Tail:
     def _ends_this(self, machine: Machine, mark: str) -> bool:
         """Return whether a mark that begins a call ends this one: where both are the same marker, the second one ends."""
         awaited = (*self.closers, *self.section)[machine.closed :]
-        return not mark or mark in awaited or (mark == FENCE and machine.fenced)
+        return not mark or mark in awaited or (mark == BACKQUOTES and machine.fenced)
 
     def _excess(self, machine: Machine, at: int, mark: str) -> bool:
         after = end_of(SPACE, machine.buffer, at + 1, at + 1 + MAX_BLANK)

@@ -301,6 +301,8 @@ class Grammar:
         object.__setattr__(self, "rules", frozen(self.rules))
 
 
+EMPTY = Literal("")
+"""The empty text."""
 _HOLDERS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(item.name for item in fields(kind) if "Node" in str(item.type)) for kind in get_args(Node)
 }

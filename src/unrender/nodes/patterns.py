@@ -57,7 +57,7 @@ def read_pattern(pattern: str) -> Node:
     branches = reader.branches()
     if reader.position < len(pattern):
         raise reader.broken("unbalanced ')'")
-    node = choice([_unanchored(branch) for branch in branches])
+    node = any_pattern([_unanchored(branch) for branch in branches])
     if _weight(node) > MAX_PATTERN:
         raise UnsupportedPattern(f"a pattern that repeats more than {MAX_PATTERN} characters")
     return node
@@ -75,7 +75,7 @@ def _weight(node: Node) -> int:
     return 1
 
 
-def choice(options: list[Node]) -> Node:
+def any_pattern(options: list[Node]) -> Node:
     """Return one node for a choice of `options`."""
     return options[0] if len(options) == 1 else Choice(tuple(options))
 
@@ -242,7 +242,7 @@ class _Reader:
             raise self.broken("expected ')'")
         if any(isinstance(item, _Anchor) for branch in branches for item in branch):
             raise UnsupportedPattern("an anchor inside a group")
-        return choice([Sequence(tuple(item for item in b if not isinstance(item, _Anchor))) for b in branches])
+        return any_pattern([Sequence(tuple(item for item in b if not isinstance(item, _Anchor))) for b in branches])
 
     def named_group(self) -> None:
         look = ("=", "!", "<=", "<!")

@@ -14,7 +14,7 @@ from os.path import commonprefix
 
 from unrender.limits import MAX_EXCLUDED_WORD, MOST_CLASSES
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, rewrite, walk
-from unrender.nodes.patterns import Ranges, choice, complement, holds, read_pattern
+from unrender.nodes.patterns import Ranges, any_pattern, complement, holds, read_pattern
 
 _HOUR = r"([01][0-9]|2[0-3])"
 _DATE = (
@@ -92,7 +92,7 @@ class Alphabet:
 
     def character(self) -> Node:
         """Return the node of any one character."""
-        return self.general or encode(Chars((), negated=True), self)
+        return self.general or encoded_node(Chars((), negated=True), self)
 
     def written(self, text: str) -> str:
         """Return `text` with its characters written in the alphabet."""
@@ -155,7 +155,7 @@ PYTHON_DOUBLE = replace(PYTHON, escapes=(('"', '\\"'), *_PYTHON_ESCAPES[1:]))
 """Between the double quotes of `repr()`, which it takes when the text holds a single quote."""
 
 
-def encode(node: Node, alphabet: Alphabet) -> Node:
+def encoded_node(node: Node, alphabet: Alphabet) -> Node:
     """Return `node`, which generates decoded text, with each character written in `alphabet`.
 
     A `Ref` is not changed: the caller must encode the rule that it names.
@@ -200,7 +200,7 @@ def _written_class(node: Chars, alphabet: Alphabet) -> Node:
     if by_head:
         options.append(Sequence((_BACKSLASH, Chars(tuple((c, c) for c in by_head)))))
     options += [Literal(form) for form in escapes if len(form) != 2 or form[0] != "\\"]
-    return choice(options) if options else Chars(())
+    return any_pattern(options) if options else Chars(())
 
 
 def _compact(ranges: Ranges) -> Chars:
@@ -255,13 +255,13 @@ def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:
     for word in words:
         heads.setdefault(word[depth : depth + 1], []).append(word)
     ended = heads.pop("", None)
-    other = encode(Chars(tuple((head, head) for head in heads), negated=True), alphabet)
+    other = encoded_node(Chars(tuple((head, head) for head in heads), negated=True), alphabet)
     options: list[Node] = [Sequence((other, between(alphabet.character(), 0, None)))]
     for head, rest in heads.items():
         options.append(Sequence((Literal(alphabet.written(head)), _all_but(rest, depth + 1, alphabet))))
     if not ended:
         options.append(Literal(""))
-    return choice(options)
+    return any_pattern(options)
 
 
 def cannot_contain(pattern: Node, stop: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from unrender.machine.events import Event, Malformed
 from unrender.machine.handmade.steps import UpTo
-from unrender.machine.instructions import Text
+from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText
 from unrender.nodes import Role
@@ -36,7 +36,7 @@ def expected_by(machine: Machine) -> tuple[str, ...]:
     if not wanted and asked.scanner is not None:
         return ("more of the value", *_quoted(getattr(getattr(now, "suffix", None), "literals", ())))
     after = asked.program[asked.pc]
-    if not wanted and isinstance(after, Text):
+    if not wanted and isinstance(after, FreeText):
         return _text(after)
     # A call that is not certain yet may still turn out to be text.
     return (wanted or _wanted(asked, asked.finish()), *(["text"] if machine.frames else []))
@@ -47,7 +47,7 @@ def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
     return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
 
 
-def _text(hub: Text) -> tuple[str, ...]:
+def _text(hub: FreeText) -> tuple[str, ...]:
     return (_TEXT[hub.role], *_quoted(hub.table))
 
 

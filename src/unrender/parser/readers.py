@@ -13,7 +13,7 @@ from unrender.grammar.assemble import answer_grammar, names_matter, offered
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
 from unrender.machine.compile.program import CONTENT_HUB, compile_grammar
 from unrender.machine.events import Event, Malformed
-from unrender.machine.handmade.combinators import compile_combinators
+from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine, Program
 from unrender.machine.leftovers import BrokenText

@@ -22,7 +22,7 @@ from unrender.limits import (
     TEMPLATE_NODES,
     TEMPLATE_SCOPES,
 )
-from unrender.rendering.printing import inside
+from unrender.rendering.printing import values_inside
 
 _BULK = 50_000
 """Characters that are copied, searched or compared between two looks at the clock."""
@@ -61,7 +61,7 @@ class Exhausted(Exception):
     """A rendering has reached one of its limits; the message says which."""
 
 
-class Budget:
+class CostBudget:
     """The part of one rendering's `Limits` that is left. Every method raises `Exhausted` when it is not enough."""
 
     __slots__ = ("_limits", "_listed", "_made", "_steps", "_unseen", "_until")
@@ -134,7 +134,7 @@ class Budget:
                 elif isinstance(item, str | bytes):
                     total += len(item) + 4 - _NODE
                 else:
-                    deeper.extend(inside(item))
+                    deeper.extend(values_inside(item))
                 total += _NODE
                 if total + _NODE * len(deeper) > limit:
                     break

@@ -27,7 +27,7 @@ from unrender.limits import (
     MOST_ROUNDED_DIGITS,
     MOST_TEXT_COMPARISONS,
 )
-from unrender.rendering.cost import Budget, Exhausted
+from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.printing import plain
 
 TEXT = (str, bytes, bytearray)
@@ -36,7 +36,7 @@ _INTEGER_ERROR = f"the template makes an integer of more than {LONGEST_INTEGER} 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Operands:
     """The value that a filter or a method works on, and its arguments."""
 
     value: Any
@@ -58,31 +58,31 @@ class Asked:
         return self.args[position] if len(self.args) > position else self.kwargs.get(name, default)
 
 
-Guard = Callable[[Budget, Asked], None]
+Guard = Callable[[CostBudget, Operands], None]
 
 
-def guard_operator(budget: Budget, operator: str, left: Any, right: Any) -> None:
+def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> None:
     """Count the result of `left operator right`, before it is computed; the operator is one of `+ - * ** %`."""
     if isinstance(left, int) and isinstance(right, int):
         _guard_integers(operator, left, right)
     elif operator == "+":
         _guard_sum(budget, left, right)
     elif operator == "%" and isinstance(left, TEXT):
-        guard_percent(budget, Asked(left, (right,)))
+        guard_percent(budget, Operands(left, (right,)))
     elif operator == "*":
         for value, times in ((left, right), (right, left)):
             if isinstance(times, int):
                 _guard_repeat(budget, value, times)
 
 
-def guard_filter(budget: Budget, name: str, asked: Asked) -> None:
+def guard_filter(budget: CostBudget, name: str, asked: Operands) -> None:
     """Count the result of the filter `name`, before it is computed."""
     guard = FILTERS.get(name)
     if guard is not None:
         guard(budget, asked)
 
 
-def guard_result(budget: Budget, result: Any) -> None:
+def guard_result(budget: CostBudget, result: Any) -> None:
     """Count the result of a filter or a call."""
     if isinstance(result, TEXT):
         budget.text(len(result))
@@ -98,7 +98,7 @@ def guard_integer(value: int) -> None:
         raise Exhausted(_INTEGER_ERROR)
 
 
-def guard_keys(budget: Budget, asked: Asked) -> None:
+def guard_keys(budget: CostBudget, asked: Operands) -> None:
     """Guard `dict(…)`, `namespace(…)` and `update`, which turn their arguments into keys and values."""
     odd = 0
     for items in asked.given:
@@ -117,28 +117,28 @@ def guard_comparisons(text: str | bytes | bytearray, part: Any) -> None:
         raise Exhausted(f"the template compares more than {MOST_TEXT_COMPARISONS} characters at once")
 
 
-def guard_padding(budget: Budget, asked: Asked) -> None:
+def guard_padding(budget: CostBudget, asked: Operands) -> None:
     """Guard `center`, `indent`, `expandtabs`, where each line or tab may be padded."""
     widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
     text = asked.text
     budget.text(len(text) + (1 + count_of(text, "\n") + count_of(text, "\t")) * max([0, *widths]))
 
 
-def guard_replace(budget: Budget, asked: Asked) -> None:
+def guard_replace(budget: CostBudget, asked: Operands) -> None:
     """Guard `replace`, the filter and the method."""
     # Text grows most where a short piece is replaced: `"aaaa" | replace("a", x * 1000)`.
     old, new, *_ = (*asked.given, "", "")
     budget.text(len(asked.text) + count_of(asked.text, old) * budget.weigh(new))
 
 
-def guard_join(budget: Budget, asked: Asked) -> None:
+def guard_join(budget: CostBudget, asked: Operands) -> None:
     """Guard the filter `join`: the value holds the items, and the argument is the separator."""
     count = len(asked.value) if isinstance(asked.value, Sized) else 0
     budget.items(count)
     budget.text(budget.weigh(asked.value) + count * budget.weigh(asked.given))
 
 
-def guard_percent(budget: Budget, asked: Asked) -> None:
+def guard_percent(budget: CostBudget, asked: Operands) -> None:
     """Guard `%`: each field may print all arguments, padded to the widths in the text."""
     text = asked.value if isinstance(asked.value, str) else bytes(asked.value).decode("latin-1")
     # In `"%*d" % (9999999, 1)` the width is an argument. Which one is not worked out: all integers count for each `*`.
@@ -147,7 +147,7 @@ def guard_percent(budget: Budget, asked: Asked) -> None:
     budget.text(len(text) + widths + text.count("%") * budget.weigh(asked.given))
 
 
-def guard_slow_text(budget: Budget, asked: Asked) -> None:
+def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
     """Guard filters and methods that take microseconds for each character."""
     size = budget.weigh(asked.value)
     if size > LONGEST_SLOW_TEXT:
@@ -161,7 +161,7 @@ def guard_numeric(value: Any) -> None:
         raise TypeError(f"expected a number, found {type(value).__name__}")
 
 
-def guard_slow_list(budget: Budget, asked: Asked) -> None:
+def guard_slow_list(budget: CostBudget, asked: Operands) -> None:
     """Guard filters and methods that sort or compare items."""
     _guard_items(budget, asked)
     if budget.weigh(asked.value) > LONGEST_SLOW_LIST:
@@ -185,25 +185,25 @@ def _guard_integers(operator: str, left: int, right: int) -> None:
         raise Exhausted(_INTEGER_ERROR)
 
 
-def _guard_sum(budget: Budget, left: Any, right: Any) -> None:
+def _guard_sum(budget: CostBudget, left: Any, right: Any) -> None:
     if isinstance(left, TEXT) and isinstance(right, TEXT):
         budget.text(len(left) + len(right))
     elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
         budget.items(len(left) + len(right))
 
 
-def _guard_repeat(budget: Budget, value: Any, times: int) -> None:
+def _guard_repeat(budget: CostBudget, value: Any, times: int) -> None:
     if isinstance(value, TEXT):
         budget.text(max(0, len(value) * times))
     elif isinstance(value, list | tuple):
         budget.items(max(0, len(value) * times))
 
 
-def _guard_text(budget: Budget, asked: Asked) -> None:
+def _guard_text(budget: CostBudget, asked: Operands) -> None:
     budget.read(budget.weigh(asked.value))
 
 
-def _guard_items(budget: Budget, asked: Asked) -> None:
+def _guard_items(budget: CostBudget, asked: Operands) -> None:
     """Guard what walks over items in one go, or splits the name of an attribute."""
     if isinstance(asked.value, Sized):
         budget.items(len(asked.value))
@@ -211,20 +211,20 @@ def _guard_items(budget: Budget, asked: Asked) -> None:
         raise Exhausted(f"the template looks up a name of more than {LONGEST_SLOW_TEXT} characters")
 
 
-def _guard_unique(budget: Budget, asked: Asked) -> None:
+def _guard_unique(budget: CostBudget, asked: Operands) -> None:
     guard_slow_list(budget, asked)
     if isinstance(asked.value, Iterable) and not isinstance(asked.value, str):
-        guard_keys(budget, Asked(None, ([(item,) for item in asked.value],)))
+        guard_keys(budget, Operands(None, ([(item,) for item in asked.value],)))
 
 
-def _guard_batches(budget: Budget, asked: Asked) -> None:
+def _guard_batches(budget: CostBudget, asked: Operands) -> None:
     _guard_items(budget, asked)
     for item in asked.given:
         if isinstance(item, int):
             budget.items(max(0, item))
 
 
-def _guard_round(budget: Budget, asked: Asked) -> None:
+def _guard_round(budget: CostBudget, asked: Operands) -> None:
     guard_numeric(asked.value)
     budget.step()
     if any(isinstance(item, int) and abs(item) > MOST_ROUNDED_DIGITS for item in asked.given):
@@ -275,7 +275,9 @@ class Formatting:
 
     __slots__ = ("_budget", "_environment", "_is_map", "_text")
 
-    def __init__(self, environment: SandboxedEnvironment, budget: Callable[[], Budget], text: str, name: str) -> None:
+    def __init__(
+        self, environment: SandboxedEnvironment, budget: Callable[[], CostBudget], text: str, name: str
+    ) -> None:
         self._environment = environment
         self._budget = budget
         self._text = text
@@ -291,7 +293,7 @@ class Formatting:
             return self._formatted(budget, (), args[0])
         return self._formatted(budget, args, kwargs)
 
-    def _formatted(self, budget: Budget, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    def _formatted(self, budget: CostBudget, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         formatter = _formatter(self._environment, budget, self._text)
         return type(self._text)(formatter.vformat(self._text, args, kwargs))
 
@@ -331,7 +333,7 @@ def _end_of_name(text: str, at: int) -> int:
 class _Measured:
     """Measures a field before it is written; to be mixed into a formatter."""
 
-    budget: Budget
+    budget: CostBudget
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         return super().convert_field(self._printable(value), conversion)  # type: ignore[misc]
@@ -359,7 +361,7 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
     pass
 
 
-def _formatter(environment: SandboxedEnvironment, budget: Budget, text: str) -> _Formatter | _EscapeFormatter:
+def _formatter(environment: SandboxedEnvironment, budget: CostBudget, text: str) -> _Formatter | _EscapeFormatter:
     made: _Formatter | _EscapeFormatter
     made = _EscapeFormatter(environment, escape=text.escape) if isinstance(text, Markup) else _Formatter(environment)
     made.budget = budget

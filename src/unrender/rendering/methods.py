@@ -13,11 +13,11 @@ from typing import Any
 
 from jinja2 import exceptions
 
-from unrender.rendering.cost import Budget, Exhausted
+from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.growth import (
     TEXT,
-    Asked,
     Guard,
+    Operands,
     count_of,
     guard_comparisons,
     guard_join,
@@ -44,7 +44,7 @@ def is_listed(value: Any, name: str) -> bool:
     return methods is None or name in methods or (isinstance(value, tuple) and name in getattr(value, "_fields", ()))
 
 
-def guard_method(budget: Budget, name: str, asked: Asked) -> None:
+def guard_method(budget: CostBudget, name: str, asked: Operands) -> None:
     """Count the result of the method `name` of `asked.value`, before it is computed."""
     methods = _methods_of(asked.value)
     guard = (_OF_OTHERS if methods is None else methods).get(name, _weigh_all)
@@ -61,61 +61,61 @@ def _methods_of(value: Any) -> Mapping[str, Guard] | None:
     return next((methods for kinds, methods in METHODS if isinstance(value, kinds)), None)
 
 
-def _free(budget: Budget, _asked: Asked) -> None:
+def _free(budget: CostBudget, _asked: Operands) -> None:
     budget.step()
 
 
-def _weigh_all(budget: Budget, asked: Asked) -> None:
+def _weigh_all(budget: CostBudget, asked: Operands) -> None:
     budget.weigh(asked.given)
 
 
-def _weigh_owner(budget: Budget, asked: Asked) -> None:
+def _weigh_owner(budget: CostBudget, asked: Operands) -> None:
     """Guard what compares items, with each other or with an argument."""
     budget.weigh(asked.value)
     budget.weigh(asked.given)
 
 
-def _sort(budget: Budget, asked: Asked) -> None:
+def _sort(budget: CostBudget, asked: Operands) -> None:
     if asked.kwargs.get("key") is not None:
         raise exceptions.SecurityError("sort: expected no key, which would be called unseen")
     _weigh_owner(budget, asked)
 
 
-def _copy(budget: Budget, asked: Asked) -> None:
+def _copy(budget: CostBudget, asked: Operands) -> None:
     budget.items(len(asked.value))
 
 
-def _extend(budget: Budget, asked: Asked) -> None:
+def _extend(budget: CostBudget, asked: Operands) -> None:
     for items in asked.args:
         budget.items(len(asked.value) + len(items))
 
 
-def _hash_key(budget: Budget, asked: Asked) -> None:
+def _hash_key(budget: CostBudget, asked: Operands) -> None:
     if asked.args and not isinstance(asked.args[0], str):
         budget.weigh(asked.args[0])
 
 
-def _read(budget: Budget, asked: Asked) -> None:
+def _read(budget: CostBudget, asked: Operands) -> None:
     budget.read(len(asked.value) + sum(len(item) for item in asked.given if isinstance(item, TEXT)))
     for item in asked.given:
         if isinstance(item, tuple):
             budget.weigh(item)
 
 
-def _compare(budget: Budget, asked: Asked) -> None:
+def _compare(budget: CostBudget, asked: Operands) -> None:
     _read(budget, asked)
     for item in asked.given:
         guard_comparisons(asked.value, item)
 
 
-def _split(budget: Budget, asked: Asked) -> None:
+def _split(budget: CostBudget, asked: Operands) -> None:
     _compare(budget, asked)
     separator, most = asked.argument(0, "sep"), asked.argument(1, "maxsplit", -1)
     pieces = _count_of_matches(_WORD, asked.value) if separator is None else count_of(asked.value, separator)
     budget.items(1 + (min(most, pieces) if isinstance(most, int) and most >= 0 else pieces))
 
 
-def _split_lines(budget: Budget, asked: Asked) -> None:
+def _split_lines(budget: CostBudget, asked: Operands) -> None:
     _read(budget, asked)
     budget.items(1 + _count_of_matches(_LINE, asked.value))
 
@@ -128,13 +128,13 @@ def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
     return sum(1 for _ in islice(pattern.finditer(text), 1_000_000))
 
 
-def _pad(budget: Budget, asked: Asked) -> None:
+def _pad(budget: CostBudget, asked: Operands) -> None:
     for item in asked.given:
         if isinstance(item, int):
             budget.text(max(0, item))
 
 
-def _code(budget: Budget, asked: Asked) -> None:
+def _code(budget: CostBudget, asked: Operands) -> None:
     _read(budget, asked)
     codec, errors = asked.argument(0, "encoding", "utf-8"), asked.argument(1, "errors", "strict")
     if str(codec).lower().replace("-", "").replace("_", "") not in _CODECS or errors not in _CODEC_ERRORS:
@@ -144,21 +144,21 @@ def _code(budget: Budget, asked: Asked) -> None:
         )
 
 
-def _translate(budget: Budget, asked: Asked) -> None:
+def _translate(budget: CostBudget, asked: Operands) -> None:
     budget.text(len(asked.value) * budget.weigh(asked.given))
 
 
-def _translation(budget: Budget, asked: Asked) -> None:
+def _translation(budget: CostBudget, asked: Operands) -> None:
     budget.weigh(asked.given)
     budget.items(sum(len(item) for item in asked.given if isinstance(item, str)))
 
 
-def _join(budget: Budget, asked: Asked) -> None:
+def _join(budget: CostBudget, asked: Operands) -> None:
     for items in asked.args:
-        guard_join(budget, Asked(items, (asked.value,)))
+        guard_join(budget, Operands(items, (asked.value,)))
 
 
-def _format_date(_budget: Budget, asked: Asked) -> None:
+def _format_date(_budget: CostBudget, asked: Operands) -> None:
     guard_date_format(str(asked.argument(0, "format", "")))
 
 

@@ -40,7 +40,7 @@ class _Shown:
         return self._repr
 
 
-def inside(value: Any) -> Iterable[Any]:
+def values_inside(value: Any) -> Iterable[Any]:
     """Return the values that `value` holds, keys included; nothing for text, numbers and opaque values."""
     if isinstance(value, _ATOMS):
         return ()
@@ -90,7 +90,7 @@ def _holds_opaque(value: Any) -> bool:
         item = waiting.pop()
         if is_opaque(item):
             return True
-        waiting.extend(inside(item))
+        waiting.extend(values_inside(item))
     return False
 
 

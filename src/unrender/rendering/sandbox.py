@@ -27,12 +27,12 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Namespace
 
-from unrender.rendering.cost import Budget, Limits
+from unrender.rendering.cost import CostBudget, Limits
 from unrender.rendering.growth import (
     LISTING_FILTERS,
     WRITING_FILTERS,
-    Asked,
     Formatting,
+    Operands,
     format_method,
     guard_filter,
     guard_keys,
@@ -91,13 +91,13 @@ class Sandbox(SandboxedEnvironment):
         self.globals["strftime_now"] = _strftime_with(clock)
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> CostBudget:
         """The budget of the rendering that runs in this thread."""
-        budget: Budget = self._thread.budget
+        budget: CostBudget = self._thread.budget
         return budget
 
     @budget.setter
-    def budget(self, budget: Budget) -> None:
+    def budget(self, budget: CostBudget) -> None:
         self._thread.budget = budget
 
     def concat(self, parts: Iterable[str]) -> str:
@@ -161,13 +161,13 @@ class Sandbox(SandboxedEnvironment):
             args = tuple(_Counted(arg, budget) for arg in args)
         elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
-            guard_method(budget, __obj.__name__, Asked(__obj.__self__, args, kwargs))
+            guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
             if isinstance(__obj.__self__, str):
                 args = tuple(map(__self.printable, args))
             budget.check()
         elif __obj is dict or __obj is Namespace:
             args = tuple(_listed(arg, budget) for arg in args)
-            guard_keys(budget, Asked(None, args, kwargs))
+            guard_keys(budget, Operands(None, args, kwargs))
         result = super().call(__context, __obj, *args, **kwargs)
         guard_result(budget, result)
         return result
@@ -195,7 +195,7 @@ class _Counted:
 
     __slots__ = ("_budget", "_items")
 
-    def __init__(self, items: Any, budget: Budget) -> None:
+    def __init__(self, items: Any, budget: CostBudget) -> None:
         self._items = items
         self._budget = budget
 
@@ -214,7 +214,7 @@ class _Stream:
 
     __slots__ = ("_budget", "_items")
 
-    def __init__(self, items: Iterator[Any], budget: Budget) -> None:
+    def __init__(self, items: Iterator[Any], budget: CostBudget) -> None:
         self._items = items
         self._budget = budget
 
@@ -288,7 +288,7 @@ def _finalize(context: Context, value: Any) -> Any:
     return environment.printable(value)
 
 
-def _listed(value: Any, budget: Budget) -> Any:
+def _listed(value: Any, budget: CostBudget) -> Any:
     return list(_Counted(value, budget)) if isinstance(value, Iterator) else value
 
 
@@ -317,14 +317,14 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
     return budgeted
 
 
-def _asked(environment: Sandbox, name: str, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Asked:
+def _asked(environment: Sandbox, name: str, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Operands:
     """Return what a filter is asked, in the form that its guard can measure."""
     if name in LISTING_FILTERS:
         value = _listed(value, environment.budget)
     if name in WRITING_FILTERS:
         show = environment.printable
-        return Asked(show(value), tuple(map(show, args)), {key: show(item) for key, item in kwargs.items()})
-    return Asked(value, args, kwargs)
+        return Operands(show(value), tuple(map(show, args)), {key: show(item) for key, item in kwargs.items()})
+    return Operands(value, args, kwargs)
 
 
 def _passed(function: Any, context: Context) -> tuple[Any, ...]:
@@ -392,7 +392,7 @@ def _tojson(
     return environment.concat(_counted_text(encoder.iterencode(value), budget))
 
 
-def _counted_text(parts: Iterable[str], budget: Budget) -> Iterator[str]:
+def _counted_text(parts: Iterable[str], budget: CostBudget) -> Iterator[str]:
     for part in parts:
         budget.step()
         budget.text(len(part))

@@ -236,10 +236,10 @@ def _text(content: Any) -> str:
 
 # Images, sound, video and files.
 
-KINDS = ("image", "audio", "video", "file")
+MEDIA_KINDS = ("image", "audio", "video", "file")
 _FORMS = ("{}", "{}_url", "input_{}")
 """The types of parts of a kind: transformers', OpenAI's for Chat Completions, OpenAI's for sound and for Responses."""
-_TYPES = {form.format(kind): kind for kind in KINDS for form in _FORMS}
+_TYPES = {form.format(kind): kind for kind in MEDIA_KINDS for form in _FORMS}
 _BEFORE, _AFTER = "Wexlorp", "Quandrim"
 
 

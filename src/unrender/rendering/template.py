@@ -31,7 +31,7 @@ import jinja2
 
 from unrender.errors import MessageError, TemplateError
 from unrender.limits import DEEPEST_VALUE, LONGEST_TEMPLATE_ERROR, MOST_VALUES
-from unrender.rendering.cost import Budget, Exhausted, Limits
+from unrender.rendering.cost import CostBudget, Exhausted, Limits
 from unrender.rendering.printing import without_addresses
 from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.tree import Facts
@@ -160,7 +160,7 @@ class Template:
         return self._sandbox.facts
 
     def _run(self, variables: dict[str, Any]) -> str:
-        self._sandbox.budget = Budget(self.limits)
+        self._sandbox.budget = CostBudget(self.limits)
         context = self._compiled.new_context(variables)
         parts, size = [], 0
         for part in self._compiled.root_render_func(context):

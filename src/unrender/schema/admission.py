@@ -271,7 +271,7 @@ def kind_of(value: object) -> str:
     return "integer" if whole else kind
 
 
-def inside(shape: Shape, key: str | None, definitions: Definitions) -> Shape:
+def shapes_inside(shape: Shape, key: str | None, definitions: Definitions) -> Shape:
     """Return the shape of one part in the values of `shape`: an object's property `key`, or, for None, a list's items.
 
     `Nothing` when no value of `shape` has such a part.

@@ -15,12 +15,12 @@ from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.limits import MAX_BREAKS, MAX_COMPLEMENT_DEPTH
-from unrender.schema.places import Place, References, pointer, shown
+from unrender.schema.places import Place, References, pointer, value_in_words
 
-Report = Callable[[str, str, str], None]
+ReportLoss = Callable[[str, str, str], None]
 
 
-def unfolded(place: Place, references: References, report: Report) -> tuple[list[Place], Place]:
+def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[list[Place], Place]:
     """Express keywords of `place` by other places; return these places, and the place without the keywords.
 
     Raises `GrammarError` for a reference that leads nowhere, and for a value that is not the list or the object that
@@ -41,33 +41,33 @@ def unfolded(place: Place, references: References, report: Report) -> tuple[list
     return added, replace(place, schema=rest) if done else place
 
 
-def _reference(place: Place, keyword: str, references: References, report: Report) -> list[Place]:
+def _reference(place: Place, keyword: str, references: References, report: ReportLoss) -> list[Place]:
     reference = place.get(keyword)
     follow = references.follow_dynamic if keyword == "$dynamicRef" else references.follow
     target = follow(reference, place) if isinstance(reference, str) else None
     if target is None:
-        reason = f"only references within the schema are followed, found {shown(reference)}"
+        reason = f"only references within the schema are followed, found {value_in_words(reference)}"
         report(place.path, keyword, reason)
         return []
     return [target]
 
 
-def _unfollowed(place: Place, keyword: str, _references: References, report: Report) -> list[Place]:
+def _unfollowed(place: Place, keyword: str, _references: References, report: ReportLoss) -> list[Place]:
     report(place.path, keyword, "where it leads depends on how it is reached")
     return []
 
 
-def _all(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:
+def _all(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place]:
     return place.each(keyword)
 
 
-def _condition(place: Place, keyword: str, _references: References, _report: Report) -> list[Place] | None:
+def _condition(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
     """`if` holds and `then` does, or `if` is broken and `else` holds; None where it cannot be said how it is broken."""
     condition = place.at(keyword)
     branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
     if condition.schema == {} or isinstance(condition.schema, bool):
         return [branches[condition.schema is False]]
-    broken = complement(condition.schema)
+    broken = excluded_schemas(condition.schema)
     if broken is None or len(broken) > MAX_BREAKS or not _CONSEQUENCES & place.mapping.keys():
         return None
     # `if` may be broken in several ways, and `else` holds with each of them.
@@ -79,38 +79,38 @@ _CONSEQUENCES = frozenset(("then", "else", "unevaluatedItems", "unevaluatedPrope
 """Keywords beside `if` that ask whether it holds."""
 
 
-def _dependencies(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:
+def _dependencies(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place]:
     found = place.get(keyword)
     if not isinstance(found, Mapping):
-        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {shown(found)}")
+        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {value_in_words(found)}")
     return [_dependency(place, keyword, name, needed) for name, needed in found.items()]
 
 
 def _dependency(place: Place, keyword: str, name: Any, needed: Any) -> Place:
     at = f"{pointer(place.path)}/{keyword}"
     if not isinstance(name, str):
-        raise GrammarError(f"{at}: expected names that are strings, found {shown(name)}")
+        raise GrammarError(f"{at}: expected names that are strings, found {value_in_words(name)}")
     if isinstance(needed, list | tuple):
         present: dict[str, Any] = {"required": [name, *needed]}
     elif isinstance(needed, Mapping | bool):
         present = {"required": [name], "allOf": [needed]}
     else:
-        raise GrammarError(f"{at}/{name}: expected a list or a JSON Schema, found {shown(needed)}")
+        raise GrammarError(f"{at}/{name}: expected a list or a JSON Schema, found {value_in_words(needed)}")
     return place.made(f"{keyword} {name}", {"anyOf": [{ABSENT: [name]}, present]})
 
 
-def _negated(place: Place, keyword: str, _references: References, _report: Report) -> list[Place] | None:
+def _negated(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
     """Undo `not` where what it forbids can be said without it; None where that is left to the types."""
     forbidden = place.at(keyword)
     if forbidden.mapping and is_listing(forbidden.mapping):
         return None
-    broken = complement(forbidden.schema)
+    broken = excluded_schemas(forbidden.schema)
     if broken is None or len(broken) > MAX_BREAKS:
         return None
     return [forbidden.made("broken", {"anyOf": broken})]
 
 
-_REWRITERS: Mapping[str, Callable[[Place, str, References, Report], list[Place] | None]] = {
+_REWRITERS: Mapping[str, Callable[[Place, str, References, ReportLoss], list[Place] | None]] = {
     "$ref": _reference,
     "$dynamicRef": _reference,
     "$recursiveRef": _unfollowed,
@@ -139,7 +139,7 @@ ANNOTATIONS = frozenset(
 """Keywords that forbid nothing."""
 
 
-def complement(schema: Any, depth: int = 0) -> list[Any] | None:
+def excluded_schemas(schema: Any, depth: int = 0) -> list[Any] | None:
     """Return schemas such that a value obeys one of them exactly when it does not obey `schema`.
 
     None when that cannot be expressed. An empty list means that every value obeys `schema`.
@@ -196,7 +196,7 @@ def _complements(schemas: Any, depth: int) -> list[list[Any]] | None:
     """Return the complement of each schema in a list; None when one of them cannot be expressed."""
     if not isinstance(schemas, list | tuple):
         return None
-    found = [complement(schema, depth + 1) for schema in schemas]
+    found = [excluded_schemas(schema, depth + 1) for schema in schemas]
     expressed = [parts for parts in found if parts is not None]
     return expressed if len(expressed) == len(found) else None
 

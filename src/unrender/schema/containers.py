@@ -17,16 +17,16 @@ from unrender.errors import GrammarError
 from unrender.limits import MAX_ARRANGED, MAX_EXCLUDED_WORD, MAX_KEY_PATTERNS, MAX_RANGE
 from unrender.messages.wire import JsonSchema
 from unrender.nodes import Choice, Literal, Node, Sequence
-from unrender.nodes.patterns import UnsupportedPattern, choice, matches, read_pattern
+from unrender.nodes.patterns import UnsupportedPattern, any_pattern, matches, read_pattern
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, canonical, kinds_of
-from unrender.schema.conjuncts import ABSENT, ITEMS, MEMBERS, complement
-from unrender.schema.places import Context, Excluded, Place, Places, pointer, shown, size_of
+from unrender.schema.conjuncts import ABSENT, ITEMS, MEMBERS, excluded_schemas
+from unrender.schema.places import Excluded, KeywordContext, Place, Places, pointer, size_of, value_in_words
 from unrender.schema.scalars import read_text
 from unrender.schema.shapes import Anything, Array, Contained, Nothing, Property, Shape, Text, alternatives, union
 
 
-def read_array(places: Places, _excluded: Excluded, context: Context) -> Shape:
+def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the lists that are allowed."""
     lists = [_array_parts(place, context) for place in places]
     lists += [_unevaluated_items(place, places, context) for place in places if "unevaluatedItems" in place.mapping]
@@ -60,7 +60,7 @@ def _sized(prefix: list[Shape], items: Shape, size: tuple[int, int | None]) -> S
     return Array(prefix=tuple(prefix[:most]), items=items, minimum=least, maximum=most)
 
 
-def _containing(shape: Array, place: Place, rest: Places, context: Context) -> Shape:
+def _containing(shape: Array, place: Place, rest: Places, context: KeywordContext) -> Shape:
     """Return the lists of `shape` that hold as many wanted items as the `contains` of `place` says."""
     wanted = place.at("contains")
     sizes = replace(place, schema={"minContains": 1} | dict(place.mapping))
@@ -74,7 +74,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: Context) -> S
     if wanted.schema is False or (high is not None and low > high):
         return Nothing() if low else shape
     # Items are told apart one by one: each is wanted, or obeys the complement. So wanted ones can be counted.
-    broken = complement(wanted.schema)
+    broken = excluded_schemas(wanted.schema)
     least = max(shape.minimum, low)
     if broken is None or shape.prefix or shape.contained or shape.maximum is not None or shape.minimum > low:
         reason = "only a schema that can be negated is counted, in lists without a length and first items"
@@ -103,7 +103,7 @@ def _with_wanted(shape: Array, contained: Contained) -> Shape:
     return replace(shape, minimum=low, contained=contained)
 
 
-def _unique(shape: Array, place: Place, context: Context) -> Shape:
+def _unique(shape: Array, place: Place, context: KeywordContext) -> Shape:
     """Return the lists of `shape` without doubles, one by one; `shape` itself where they are too many."""
     if shape.maximum is not None and shape.maximum <= 1:
         return shape
@@ -178,7 +178,7 @@ def _item(parts: tuple[list[Place], Place], at: int) -> Place:
     return prefix[at] if at < len(prefix) else rest
 
 
-def _array_parts(place: Place, context: Context) -> tuple[list[Place], Place]:
+def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Place]:
     """Return the places of the first items and of all others; `items` as a list is the old `prefixItems`."""
     anything = Place(True, place.path)
     first = "prefixItems" if "prefixItems" in place.mapping else "items"
@@ -186,11 +186,11 @@ def _array_parts(place: Place, context: Context) -> tuple[list[Place], Place]:
     if isinstance(place.get(first), list | tuple):
         return place.each(first), place.at(other) if other in place.mapping else anything
     if first == "prefixItems":
-        context.report(place.path, "prefixItems", f"a list is expected, found {shown(place.get(first))}")
+        context.report(place.path, "prefixItems", f"a list is expected, found {value_in_words(place.get(first))}")
     return [], place.at("items") if "items" in place.mapping else anything
 
 
-def _unevaluated_items(place: Place, places: Places, context: Context) -> tuple[list[Place], Place]:
+def _unevaluated_items(place: Place, places: Places, context: KeywordContext) -> tuple[list[Place], Place]:
     """Return `unevaluatedItems` like other items: it holds after what `place` and all that it asks for describe."""
     anything = Place(True, place.path)
     owned = [other for other in places if context.owns(place, other)]
@@ -206,7 +206,7 @@ def _unevaluated_items(place: Place, places: Places, context: Context) -> tuple[
     return [anything] * prefix, _unless_wanted(place, wanted, context)
 
 
-def _unless_wanted(place: Place, wanted: list[Place], context: Context) -> Place:
+def _unless_wanted(place: Place, wanted: list[Place], context: KeywordContext) -> Place:
     """Return the place of the unevaluated items: what some `contains` wants is evaluated."""
     if not wanted:
         return place.at("unevaluatedItems")
@@ -234,7 +234,7 @@ class _Scope:
     rest: Place | None
 
 
-def read_object(places: Places, _excluded: Excluded, context: Context) -> Shape:
+def read_object(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the objects that are allowed."""
     scopes = [_scope(place, places, context) for place in places]
     members = [name for place in places for name in _mapping(place, MEMBERS)]
@@ -270,7 +270,7 @@ def _is_closed(places: Places, scopes: list[_Scope]) -> bool:
 def _mapping(place: Place, keyword: str) -> Mapping[str, Any]:
     value = place.mapping.get(keyword, {})
     if not isinstance(value, Mapping):
-        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {shown(value)}")
+        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {value_in_words(value)}")
     return value
 
 
@@ -283,11 +283,11 @@ def _required(place: Place) -> list[str]:
     if isinstance(value, bool):
         return []
     if not isinstance(value, list | tuple):
-        raise GrammarError(f"{pointer(place.path)}/required: expected a list, found {shown(value)}")
+        raise GrammarError(f"{pointer(place.path)}/required: expected a list, found {value_in_words(value)}")
     return _strings(value)
 
 
-def _scope(place: Place, places: Places, context: Context) -> _Scope:
+def _scope(place: Place, places: Places, context: KeywordContext) -> _Scope:
     names, patterns = _named(place, "properties"), _named(place, "patternProperties")[:MAX_KEY_PATTERNS]
     if len(_mapping(place, "patternProperties")) > MAX_KEY_PATTERNS:
         context.report(place.path, "patternProperties", f"more than {MAX_KEY_PATTERNS} patterns are not read")
@@ -306,7 +306,7 @@ def _scope(place: Place, places: Places, context: Context) -> _Scope:
     )
 
 
-def _unevaluated(place: Place, owned: list[Place], context: Context) -> Place | None:
+def _unevaluated(place: Place, owned: list[Place], context: KeywordContext) -> Place | None:
     """Return the place of `unevaluatedProperties`; None when it has nothing left to say, or that cannot be known."""
     if any("if" in other.mapping for other in (place, *owned)) and place.get("unevaluatedProperties") is not True:
         context.report(place.path, "unevaluatedProperties", "if decides which properties are evaluated")
@@ -320,7 +320,9 @@ def _named(place: Place, keyword: str) -> tuple[str, ...]:
     found = _mapping(place, keyword)
     for name in found:
         if not isinstance(name, str):
-            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected names that are strings, found {shown(name)}")
+            raise GrammarError(
+                f"{pointer(place.path)}/{keyword}: expected names that are strings, found {value_in_words(name)}"
+            )
     return tuple(found)
 
 
@@ -350,7 +352,9 @@ def _found(pattern: str, name: str) -> bool:
 _Extra = tuple[tuple[Text, Shape], ...]
 
 
-def _extra(places: Places, scopes: list[_Scope], names: frozenset[str], context: Context) -> tuple[_Extra, Shape]:
+def _extra(
+    places: Places, scopes: list[_Scope], names: frozenset[str], context: KeywordContext
+) -> tuple[_Extra, Shape]:
     """Return the keys and values that are generated besides the declared ones, and the shape of all others."""
     value = context.child(tuple(scope.rest for scope in scopes if scope.rest))
     patterned = [scope for scope in scopes if _mapping(scope.place, "patternProperties")]
@@ -368,7 +372,7 @@ def _extra(places: Places, scopes: list[_Scope], names: frozenset[str], context:
     return _with_keys_apart(tuple(pairs), patterned[0].place, context), value
 
 
-def _by_pattern(scope: _Scope, scopes: list[_Scope], context: Context) -> Iterator[tuple[Text, Shape]]:
+def _by_pattern(scope: _Scope, scopes: list[_Scope], context: KeywordContext) -> Iterator[tuple[Text, Shape]]:
     """Yield the keys of each pattern, and their values, which obey what other subschemas say of unknown keys."""
     for pattern in _named(scope.place, "patternProperties")[:MAX_KEY_PATTERNS]:
         keys = read_text((Place({"pattern": pattern}, f"{scope.place.path}/patternProperties"),), Excluded(), context)
@@ -382,7 +386,7 @@ def _by_pattern(scope: _Scope, scopes: list[_Scope], context: Context) -> Iterat
             yield keys if isinstance(keys, Text) else Text(), value
 
 
-def _with_keys_apart(pairs: _Extra, place: Place, context: Context) -> _Extra:
+def _with_keys_apart(pairs: _Extra, place: Place, context: KeywordContext) -> _Extra:
     """Return keys by pattern such that each key has one shape: patterns that may share a key become one."""
     # `^a_` and `^b_` share no key; `^a` and `^ab` do, and so may patterns without a beginning in plain text.
     starts = [_start(keys.pattern) for keys, _ in pairs]
@@ -393,7 +397,7 @@ def _with_keys_apart(pairs: _Extra, place: Place, context: Context) -> _Extra:
     if values != pairs[0][1]:
         context.report(place.path, "patternProperties", "a key may match several patterns; its value obeys one of them")
     nodes = [keys.pattern for keys, _ in pairs if keys.pattern is not None]
-    return ((Text(pattern=choice(nodes)) if len(nodes) == len(pairs) else Text(), values),)
+    return ((Text(pattern=any_pattern(nodes)) if len(nodes) == len(pairs) else Text(), values),)
 
 
 def _start(pattern: Node | None) -> str:
@@ -406,7 +410,7 @@ def _start(pattern: Node | None) -> str:
     return text
 
 
-def _key_shape(places: Places, context: Context) -> Shape | None:
+def _key_shape(places: Places, context: KeywordContext) -> Shape | None:
     """Return the shape of all keys; None when the schema does not restrict them."""
     limits = tuple(place.at("propertyNames") for place in places if "propertyNames" in place.mapping)
     if not limits:
@@ -414,7 +418,7 @@ def _key_shape(places: Places, context: Context) -> Shape | None:
     return context.child((Place({"type": "string"}, f"{limits[0].path}/type"), *limits))
 
 
-def _keys(places: Places, names: frozenset[str], context: Context) -> Text:
+def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Text:
     """Return the shape of the keys that are not declared."""
     if any(len(name) > MAX_EXCLUDED_WORD for name in names):
         reason = f"names of more than {MAX_EXCLUDED_WORD} characters may be repeated"
@@ -433,7 +437,7 @@ def _keys(places: Places, names: frozenset[str], context: Context) -> Text:
     return Text(excluded=names)
 
 
-def _with_size(shape: shapes.Object, places: Places, context: Context) -> Shape:
+def _with_size(shape: shapes.Object, places: Places, context: KeywordContext) -> Shape:
     """Return `shape` with `minProperties` and `maxProperties`, as far as only extra properties are counted."""
     least, most = size_of(places, "minProperties", "maxProperties", context)
     required = sum(item.required for item in shape.properties)

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from unrender.limits import LARGEST_MODULUS, MAX_INTEGER_DIGITS
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Sequence
-from unrender.nodes.patterns import choice
+from unrender.nodes.patterns import any_pattern
 from unrender.schema.shapes import Integer, Number
 
 _ENUMERABLE = 256
@@ -29,10 +29,10 @@ def integer_node(minimum: int | None, maximum: int | None) -> Node:
     if minimum is None or minimum < 0:
         low = 1 if maximum is None else max(-maximum, 1)
         negative = _natural(low, None if minimum is None else -minimum)
-        options.extend([Sequence((Literal("-"), choice(negative)))] if negative else [])
+        options.extend([Sequence((Literal("-"), any_pattern(negative)))] if negative else [])
     if not options:
         raise ValueError(f"no whole number between {minimum} and {maximum}")
-    return choice(options)
+    return any_pattern(options)
 
 
 def _natural(low: int, high: int | None) -> list[Node]:
@@ -77,7 +77,7 @@ def _same_length(low: str, high: str) -> Node:
         options.append(_sequence(Chars(((chr(first), chr(last)),)), _digits(width, width)))
     if partial:
         options.append(Sequence((Literal(high[0]), _same_length("0" * width, high[1:]))))
-    return choice(options)
+    return any_pattern(options)
 
 
 def _digits(minimum: int, maximum: int | None) -> Node:
@@ -103,7 +103,7 @@ def multiples(shape: Integer) -> MultipleRules | None:
     high = None if shape.maximum is not None and shape.maximum >= most else shape.maximum
     if low is not None and high is not None and (high - low) // step < _ENUMERABLE:
         values = range(-(-low // step) * step, high + 1, step)
-        return MultipleRules(choice([Literal(str(value)) for value in values]), {}) if values else None
+        return MultipleRules(any_pattern([Literal(str(value)) for value in values]), {}) if values else None
     if step > LARGEST_MODULUS or high is not None or low not in (None, 0, 1):
         return None
     return _remainders(step, zero=low != 1, negative=low is None)
@@ -113,7 +113,7 @@ def _remainders(step: int, *, zero: bool, negative: bool) -> MultipleRules:
     """Return the automaton whose states are the remainders of the digits read so far."""
     names = [f"multiple-of-{step}-{remainder}" for remainder in range(step)]
     rules = {name: _continued(step, remainder, names) for remainder, name in enumerate(names)}
-    start = choice([Sequence((Literal(str(d)), Ref(names[d % step]))) for d in range(1, 10)])
+    start = any_pattern([Sequence((Literal(str(d)), Ref(names[d % step]))) for d in range(1, 10)])
     options = [Literal("0")] if zero else []
     signed: Node = Sequence((Optional(Literal("-")), start)) if negative else start
     return MultipleRules(Choice((*options, signed)), rules)
@@ -154,7 +154,7 @@ def number_node(shape: Number) -> Node:
         options += [Sequence((Literal("-"), option)) for option in _magnitudes(low, high, shape.places)]
     if not options:
         raise ValueError(f"no number between {shape.minimum} and {shape.maximum}")
-    return choice(options)
+    return any_pattern(options)
 
 
 def _free_number(places: int | None) -> Node:
@@ -178,7 +178,7 @@ def _not_zero(digits: int, most: int) -> Node:
     if most >= MAX_INTEGER_DIGITS:
         return Sequence((Chars((("0", "0"),), minimum=0, maximum=digits - 1), _NONZERO, _digits(0, digits - 1)))
     zeros = [(Literal("0" * count),) if count else () for count in range(digits)]
-    return choice([Sequence((*before, _NONZERO, _digits(0, digits - at - 1))) for at, before in enumerate(zeros)])
+    return any_pattern([Sequence((*before, _NONZERO, _digits(0, digits - at - 1))) for at, before in enumerate(zeros)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def _magnitudes(low: _Edge, high: _Edge | None, places: int | None) -> list[Node
     options: list[Node] = [] if first is None else [Sequence((Literal(str(low.whole)), first))]
     between = _natural(low.whole + 1, None if high is None else high.whole - 1)
     free = Optional(Sequence((Literal("."), _digits(1, most))))
-    options += [Sequence((choice(between), free))] if between else []
+    options += [Sequence((any_pattern(between), free))] if between else []
     last = None if high is None else _fraction_below(high, most)
     if high is not None and last is not None:
         options.append(Sequence((Literal(str(high.whole)), last)))
@@ -233,8 +233,8 @@ def _fraction_above(edge: _Edge, most: int) -> Node | None:
         tails.append(_sequence_of(digits, 0, further))
     elif further > 0:
         tails.append(Sequence((Literal(digits), _not_zero(further, most) if edge.open else _digits(1, further))))
-    options += [Sequence((Literal("."), choice([*tails])))] if tails else []
-    return choice(options) if options else None
+    options += [Sequence((Literal("."), any_pattern([*tails])))] if tails else []
+    return any_pattern(options) if options else None
 
 
 def _sequence_of(digits: str, minimum: int, maximum: int) -> Sequence:
@@ -256,8 +256,8 @@ def _fraction_below(edge: _Edge, most: int) -> Node | None:
         room = most - len(digits)
         zeros = Chars((("0", "0"),), minimum=0 if digits else 1, maximum=room) if room > 0 else Literal("")
         tails.append(_sequence(Literal(digits), zeros))
-    options += [Sequence((Literal("."), choice(tails)))] if tails else []
-    return choice(options) if options else None
+    options += [Sequence((Literal("."), any_pattern(tails)))] if tails else []
+    return any_pattern(options) if options else None
 
 
 def _fraction_between(low: _Edge, high: _Edge, most: int) -> Node | None:
@@ -275,8 +275,8 @@ def _fraction_between(low: _Edge, high: _Edge, most: int) -> Node | None:
     if not high.open and (first < last or not low.open):
         tails.append(_padded(last, last, width))
     options: list[Node] = [Literal("")] if first == 0 and not low.open and (last > 0 or not high.open) else []
-    options += [Sequence((Literal("."), choice(tails)))] if tails else []
-    return choice(options) if options else None
+    options += [Sequence((Literal("."), any_pattern(tails)))] if tails else []
+    return any_pattern(options) if options else None
 
 
 def _short_fractions(first: int, last: int, low: _Edge, high: _Edge, width: int, short: int) -> list[Node]:

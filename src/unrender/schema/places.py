@@ -23,7 +23,7 @@ from unrender.messages.wire import JsonSchema
 from unrender.schema.shapes import Shape
 
 
-def shown(value: Any) -> str:
+def value_in_words(value: Any) -> str:
     """Return `value` as errors show it, in at most 80 characters.
 
     >>> shown("a")
@@ -89,7 +89,7 @@ class Place:
     def checked(cls, schema: Any, path: str, base: str = "") -> Place:
         """Return the place, or raise `GrammarError` when `schema` is not a JSON Schema."""
         if not isinstance(schema, _SCHEMAS):
-            raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {shown(schema)}")
+            raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {value_in_words(schema)}")
         return cls(schema, path, base)
 
     @property
@@ -107,7 +107,7 @@ class Place:
         path = self.path + "".join(map(step_text, steps))
         # Most schemas are in one document: the scope is kept only from the first base on.
         if not isinstance(schema, _SCHEMAS):
-            raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {shown(schema)}")
+            raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {value_in_words(schema)}")
         base = base_of(self.base, schema)
         return Place(schema, path, base, entered(self.scope, base) if self.scope or base != self.base else ())
 
@@ -115,7 +115,7 @@ class Place:
         """Return the subschemas that `keyword` lists."""
         listed = self.mapping.get(keyword, [])
         if not isinstance(listed, list | tuple):
-            raise GrammarError(f"{pointer(self.path)}/{keyword}: expected a list, found {shown(listed)}")
+            raise GrammarError(f"{pointer(self.path)}/{keyword}: expected a list, found {value_in_words(listed)}")
         return [self.at(keyword, index) for index in range(len(listed))]
 
     def values(self, keyword: str) -> list[Any]:
@@ -123,7 +123,7 @@ class Place:
         found = self.mapping[keyword]
         values = [found] if keyword == "const" else found
         if not isinstance(values, list | tuple):
-            raise GrammarError(f"{pointer(self.path)}/enum: expected a list, found {shown(found)}")
+            raise GrammarError(f"{pointer(self.path)}/enum: expected a list, found {value_in_words(found)}")
         # A value as from Python, a date for example, could neither be compared nor written.
         for value in values:
             _check_json(value, f"{self.path}/{keyword}")
@@ -149,7 +149,7 @@ Places = tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class KeywordContext:
     """What a keyword needs of its reader: `report(path, keyword, reason)`, and a function for a subschema's shape."""
 
     report: Callable[[str, str, str], None]
@@ -177,7 +177,7 @@ def _check_json(value: Any, path: str) -> None:
     for _ in range(MAX_SCHEMA_DEPTH + 1):
         for item in level:
             if not _is_json(item):
-                raise GrammarError(f"{path}: expected JSON, found {shown(item)}")
+                raise GrammarError(f"{path}: expected JSON, found {value_in_words(item)}")
         level = [part for item in level for part in _parts(item)]
         if not level:
             return
@@ -216,11 +216,11 @@ def bounds_of(places: Places, keyword: str) -> list[tuple[Place, float]]:
     found = [(place, place.get(keyword)) for place in places if place.get(keyword) is not None]
     for place, value in found:
         if not isinstance(value, int | float) or isinstance(value, bool) or not _is_json(value):
-            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected a number, found {shown(value)}")
+            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected a number, found {value_in_words(value)}")
     return found
 
 
-def size_of(places: Places, low: str, high: str, context: Context) -> tuple[int, int | None]:
+def size_of(places: Places, low: str, high: str, context: KeywordContext) -> tuple[int, int | None]:
     """Return the tightest lower and upper bound of a size; a bound too large to count is reported and ignored."""
     leasts = [_counted_to(place, low, value, context) or 0 for place, value in _sizes(places, low)]
     mosts = [_counted_to(place, high, value, context) for place, value in _sizes(places, high)]
@@ -231,11 +231,13 @@ def _sizes(places: Places, keyword: str) -> list[tuple[Place, int]]:
     found = [(place, place.get(keyword)) for place in places if place.get(keyword) is not None]
     for place, value in found:
         if not _is_json(value) or isinstance(value, bool) or not isinstance(value, int | float) or value % 1:
-            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected a whole number, found {shown(value)}")
+            raise GrammarError(
+                f"{pointer(place.path)}/{keyword}: expected a whole number, found {value_in_words(value)}"
+            )
     return [(place, int(value)) for place, value in found]
 
 
-def _counted_to(place: Place, keyword: str, value: int, context: Context) -> int | None:
+def _counted_to(place: Place, keyword: str, value: int, context: KeywordContext) -> int | None:
     """Return a size, or None when it is too large to be counted."""
     longest = MAX_COUNT if context.longest is None else context.longest
     if value <= longest:
@@ -317,7 +319,7 @@ class References:
         found = self.anchors.get((uri, unquote(fragment)))
         if not found:
             missing = f"{fragment!r:.80} is missing"
-            raise GrammarError(f"{place.path}/$ref: {shown(reference)} leads nowhere: {missing}")
+            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} leads nowhere: {missing}")
         return found
 
     def index(self) -> None:
@@ -373,7 +375,7 @@ def _pointed(resource: Place, fragment: str, reference: str, place: Place) -> Pl
             continue
         target = _stepped(target, name)
         if target is _MISSING:
-            raise GrammarError(f"{place.path}/$ref: {shown(reference)} leads nowhere: {name!r:.80} is missing")
+            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} leads nowhere: {name!r:.80} is missing")
         # The way may lead into a part with its own `$id`: references inside are resolved against that.
         base, path = base_of(base, target), path + step_text(name)
     return Place.checked(target, path, base)
@@ -430,7 +432,7 @@ def _named(uri: str, document: Any) -> JsonSchema:
     if isinstance(document, bool):
         return {"$id": uri, "allOf": [document]}
     if not isinstance(document, Mapping):
-        raise GrammarError(f"documents[{uri!r}]: expected a JSON Schema, found {shown(document)}")
+        raise GrammarError(f"documents[{uri!r}]: expected a JSON Schema, found {value_in_words(document)}")
     own = document.get("$id")
     if not isinstance(own, str):
         return {"$id": uri, **document}

@@ -33,9 +33,9 @@ from unrender.limits import (
 from unrender.messages.json_values import json_type
 from unrender.messages.wire import JsonSchema
 from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless
-from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, complement, unfolded
+from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, excluded_schemas, unfolded
 from unrender.schema.containers import read_array, read_object
-from unrender.schema.places import Context, Excluded, Place, Places, References, is_deep, pointer, shown
+from unrender.schema.places import Excluded, KeywordContext, Place, Places, References, is_deep, pointer, value_in_words
 from unrender.schema.scalars import read_boolean, read_integer, read_null, read_number, read_text
 from unrender.schema.shapes import Anything, Constant, Nothing, Reference, Shape, union
 from unrender.schema.weights import Scale, Weight
@@ -234,7 +234,7 @@ class _Reader:
         if any("enum" in place.mapping or "const" in place.mapping for place in places):
             return self.enumerated(places)
         excluded = negation(places, self.report)
-        return leaf(places, excluded, Context(self.report, self.child, self.owns, self.longest))
+        return leaf(places, excluded, KeywordContext(self.report, self.child, self.owns, self.longest))
 
     def affordable(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
         """Return `places` without the branches that would multiply beyond the budget."""
@@ -350,7 +350,7 @@ def _forbidden_values(place: Place) -> list[Any]:
 def without_scalar(place: Place) -> Place | None:
     """Return a schema for the values that break `place`; None unless it is only about scalar values or types."""
     scalar = all(keyword in _SCALAR or keyword in ANNOTATIONS for keyword in place.mapping)
-    broken = complement(place.schema) if scalar else None
+    broken = excluded_schemas(place.schema) if scalar else None
     if broken is None:
         return None
     implied = sorted({TYPE_OF[keyword] for keyword in place.mapping.keys() & TYPE_OF.keys()})
@@ -364,11 +364,13 @@ def _named_types(place: Place) -> set[str]:
     value = place.get("type")
     listed = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(kind, str) and kind in TYPES for kind in listed):
-        raise GrammarError(f"{pointer(place.path)}/type: expected one of {list(_READERS)}, found {shown(value)}")
+        raise GrammarError(
+            f"{pointer(place.path)}/type: expected one of {list(_READERS)}, found {value_in_words(value)}"
+        )
     return {*listed, *(["null"] if place.get("nullable") is True else []), *(["integer"] if "number" in listed else [])}
 
 
-def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
+def leaf(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the values that obey `places`, which hold no references or branches."""
     for place in places:
         # A condition without consequences asks for nothing.
@@ -397,7 +399,7 @@ def _types(places: Places) -> set[str]:
     return implied | ({"integer"} if "number" in implied else set()) or set(TYPES)
 
 
-_READERS: Mapping[str, Callable[[Places, Excluded, Context], Shape]] = {
+_READERS: Mapping[str, Callable[[Places, Excluded, KeywordContext], Shape]] = {
     "object": read_object,
     "array": read_array,
     "string": read_text,

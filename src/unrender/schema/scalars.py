@@ -15,16 +15,16 @@ from unrender.nodes.patterns import UnsupportedPattern, matches, read_pattern
 from unrender.nodes.texts import ANNOTATING_FORMATS, format_node
 from unrender.schema import shapes
 from unrender.schema.integers import multiples
-from unrender.schema.places import Context, Excluded, Place, Places, bounds_of, pointer, shown, size_of
+from unrender.schema.places import Excluded, KeywordContext, Place, Places, bounds_of, pointer, size_of, value_in_words
 from unrender.schema.shapes import Nothing, Shape, Text, union
 
 
-def read_null(_places: Places, excluded: Excluded, _context: Context) -> Shape:
+def read_null(_places: Places, excluded: Excluded, _context: KeywordContext) -> Shape:
     """Return the shape of null; `Nothing` if null is excluded."""
     return Nothing() if "null" in excluded.values else shapes.Null()
 
 
-def read_boolean(_places: Places, excluded: Excluded, _context: Context) -> Shape:
+def read_boolean(_places: Places, excluded: Excluded, _context: KeywordContext) -> Shape:
     """Return the shape of the booleans that are allowed."""
     kept = [shapes.Constant(word) for word in ("true", "false") if word not in excluded.values]
     return shapes.Boolean() if len(kept) == 2 else union(list[Shape](kept))
@@ -54,7 +54,7 @@ class _Bounds:
 _HUGE = 10**MAX_SCHEMA_DIGITS
 
 
-def _bounds(places: Places, context: Context) -> _Bounds:
+def _bounds(places: Places, context: KeywordContext) -> _Bounds:
     """Return the tightest numeric bounds; the old boolean `exclusiveMinimum` is understood."""
     low, open_low = max(_edges(places, "minimum", -1, context), default=(None, False))
     highs = [(edge, not is_open) for edge, is_open in _edges(places, "maximum", 1, context)]
@@ -62,7 +62,7 @@ def _bounds(places: Places, context: Context) -> _Bounds:
     return _Bounds(low, high, open_low, not closed_high)
 
 
-def _edges(places: Places, inclusive: str, outward: int, context: Context) -> Iterable[tuple[Decimal, bool]]:
+def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext) -> Iterable[tuple[Decimal, bool]]:
     """Yield each bound on one side, and whether it is open; `outward` is the sign of the side."""
     exclusive = f"exclusive{inclusive.capitalize()}"
     numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
@@ -74,11 +74,11 @@ def _edges(places: Places, inclusive: str, outward: int, context: Context) -> It
                 context.report(place.path, keyword, f"numbers of more than {MAX_SCHEMA_DIGITS} digits are not compared")
             else:
                 raise GrammarError(
-                    f"{pointer(place.path)}/{keyword}: expected a number of at most {MAX_SCHEMA_DIGITS} digits, found {shown(value)}"
+                    f"{pointer(place.path)}/{keyword}: expected a number of at most {MAX_SCHEMA_DIGITS} digits, found {value_in_words(value)}"
                 )
 
 
-def read_integer(places: Places, excluded: Excluded, context: Context) -> Shape:
+def read_integer(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the whole numbers that are allowed."""
     bounds = _bounds(places, context)
     # Whole numbers above 2.5 begin at 3; only an open bound that is whole itself moves, from 3 to 4.
@@ -123,11 +123,13 @@ def _steps(places: Places) -> list[tuple[Place, Fraction]]:
     found = bounds_of(places, "multipleOf")
     for place, value in found:
         if value <= 0:
-            raise GrammarError(f"{pointer(place.path)}/multipleOf: expected a positive number, found {shown(value)}")
+            raise GrammarError(
+                f"{pointer(place.path)}/multipleOf: expected a positive number, found {value_in_words(value)}"
+            )
     return [(place, Fraction(str(value))) for place, value in found]
 
 
-def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
+def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the numbers that are allowed."""
     steps = _steps(places)
     if any(step.denominator == 1 for _, step in steps):
@@ -186,7 +188,7 @@ def _bounds_of(shape: shapes.Number) -> _Bounds:
     return _Bounds(shape.minimum, shape.maximum, shape.exclusive_minimum, shape.exclusive_maximum)
 
 
-def _forbidden(places: Places, excluded: Excluded, context: Context) -> list[Decimal]:
+def _forbidden(places: Places, excluded: Excluded, context: KeywordContext) -> list[Decimal]:
     """Return the numbers that `not` forbids one by one, in order."""
     texts = [text for text in excluded.values if text[0] in "-0123456789"]
     if len(texts) > MAX_FORBIDDEN or any(len(text) > MAX_SCHEMA_DIGITS for text in texts):
@@ -195,7 +197,7 @@ def _forbidden(places: Places, excluded: Excluded, context: Context) -> list[Dec
     return sorted(map(Decimal, texts))
 
 
-def read_text(places: Places, excluded: Excluded, context: Context) -> Shape:
+def read_text(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the strings that are allowed."""
     least, most = size_of(places, "minLength", "maxLength", context)
     if most is not None and least > most:
@@ -209,10 +211,10 @@ def read_text(places: Places, excluded: Excluded, context: Context) -> Shape:
     return _with_pattern(shape, sources[0][2], places, context) if sources else shape
 
 
-def _text_nodes(place: Place, context: Context) -> Iterable[tuple[str, Node]]:
+def _text_nodes(place: Place, context: KeywordContext) -> Iterable[tuple[str, Node]]:
     pattern, name = place.get("pattern"), place.get("format")
     if pattern is not None and not isinstance(pattern, str):
-        raise GrammarError(f"{pointer(place.path)}/pattern: expected a string, found {shown(pattern)}")
+        raise GrammarError(f"{pointer(place.path)}/pattern: expected a string, found {value_in_words(pattern)}")
     if pattern is not None:
         try:
             yield "pattern", read_pattern(pattern)
@@ -223,12 +225,12 @@ def _text_nodes(place: Place, context: Context) -> Iterable[tuple[str, Node]]:
     if name is not None and not (isinstance(name, str) and name in ANNOTATING_FORMATS):
         node = format_node(name) if isinstance(name, str) else None
         if node is None:
-            context.report(place.path, "format", f"{shown(name)} is not a known format")
+            context.report(place.path, "format", f"{value_in_words(name)} is not a known format")
         else:
             yield "format", node
 
 
-def _with_pattern(shape: Text, pattern: Node, places: Places, context: Context) -> Text:
+def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordContext) -> Text:
     """Return the shape with a pattern; lengths are merged into it where it is one repeated class."""
     excluded = shape.excluded
     if excluded:

@@ -17,7 +17,7 @@ from unrender.errors import GrammarError
 from unrender.limits import MAX_KNOWN_ARGUMENTS
 from unrender.messages.wire import Tool
 from unrender.schema import shapes
-from unrender.schema.admission import TYPES, admits, inside, kinds_of
+from unrender.schema.admission import TYPES, admits, kinds_of, shapes_inside
 from unrender.schema.places import step_text
 from unrender.schema.reader import Reading, read_schema
 from unrender.schema.shapes import Shape
@@ -88,7 +88,7 @@ class ArgumentTypes:
 
     def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
         """Return a part of `shape`: an object's property `key`, or, for None, the items of a list."""
-        return None if shape is None else _unless_free(inside(shape, key, self._reading.definitions))
+        return None if shape is None else _unless_free(shapes_inside(shape, key, self._reading.definitions))
 
     @property
     def _reading(self) -> Reading:
@@ -119,7 +119,7 @@ class _Arguments:
         self.names = _names(self.reading)
 
     def shape(self, key: str) -> Shape | None:
-        return _unless_free(inside(self.reading_of(key).shape, key, self.reading_of(key).definitions))
+        return _unless_free(shapes_inside(self.reading_of(key).shape, key, self.reading_of(key).definitions))
 
     def reading_of(self, key: str) -> Reading:
         """Return what says the type of `key`: the whole schema, or its own part where the whole is invalid."""

@@ -80,7 +80,7 @@ PYTHON_BESIDE_JSON = replace(PYTHON_LEXICON, keys_like_repr=True)
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
-class Exported(Enum):
+class ExportedNotation(Enum):
     """How an exported format can describe a codec's scalar values."""
 
     JSON = auto()
@@ -116,7 +116,7 @@ class Notation:
     """What arguments are called that are one object, e.g. `one JSON object`."""
     sentences: tuple[str, ...]
     """What a model is told of values, one fact each."""
-    exported: Exported
+    exported: ExportedNotation
     is_json: bool
     """Every value is JSON."""
     losses: tuple[Loss, ...]
@@ -133,7 +133,7 @@ class _Strings:
     write: Callable[[str], str]
     lexicon: Lexicon
     said: str
-    exported: Exported
+    exported: ExportedNotation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,40 +175,47 @@ def _strings(codec: Codec) -> _Strings:
                 write=partial(json.dumps, ensure_ascii=codec.ascii_only),
                 lexicon=JSON_LEXICON,
                 said="strings in double quotes, as in JSON",
-                exported=Exported.JSON,
+                exported=ExportedNotation.JSON,
             )
         case Strings.PYTHON:
             return _Strings(
-                write=repr, lexicon=PYTHON_LEXICON, said="strings in quotes, as in Python", exported=Exported.CODE
+                write=repr,
+                lexicon=PYTHON_LEXICON,
+                said="strings in quotes, as in Python",
+                exported=ExportedNotation.CODE,
             )
         case Strings.QUOTED:
             return _Strings(
                 write=lambda text: f"{codec.string_open}{text}{codec.string_close}",
                 lexicon=_bare(codec),
                 said=f"strings between {codec.string_open} and {codec.string_close}",
-                exported=Exported.CODE,
+                exported=ExportedNotation.CODE,
             )
         case Strings.RAW:
             return _Strings(
                 write=_in_cdata if codec.cdata else str,
                 lexicon=_bare(codec),
                 said="strings as they are, without quotes",
-                exported=Exported.TEXT,
+                exported=ExportedNotation.TEXT,
             )
         case Strings.SINGLE:
             return _Strings(
                 write=partial(single_quoted, ascii_only=codec.ascii_only),
-                lexicon=Lexicon(
-                    name="single",
-                    quotes=_SINGLE_QUOTES,
-                    item_separator=codec.item_separator,
-                    key_separator=codec.key_separator,
-                ),
+                lexicon=_single(codec),
                 said="strings in single quotes, escaped as in JSON",
-                exported=Exported.CODE,
+                exported=ExportedNotation.CODE,
             )
         case _:
             assert_never(codec.strings)
+
+
+def _single(codec: Codec) -> Lexicon:
+    return Lexicon(
+        name="single",
+        quotes=_SINGLE_QUOTES,
+        item_separator=codec.item_separator,
+        key_separator=codec.key_separator,
+    )
 
 
 def single_quoted(text: str, *, ascii_only: bool) -> str:

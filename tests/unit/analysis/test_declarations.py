@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.analysis.additions import complete, merge
+from unrender.analysis.additions import complete, with_declared
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, Spelling, ToolMode
 from unrender.formats import Declared, declared_formats
 
@@ -30,7 +30,7 @@ def test_what_was_derived_stays():
     derived = Format(reasoning=THINK, content=SAY, tools=CALL)
     added = declared(reasoning=OTHER, content=replace(SAY, start="<x>", end="</x>"), tolerated=(KIND, SAME, KIND))
 
-    merged = merge(derived, added)
+    merged = with_declared(derived, added)
 
     assert (merged.reasoning, merged.content, merged.tools) == (THINK, SAY, CALL)
     assert merged.tolerated == (KIND,)
@@ -39,20 +39,20 @@ def test_what_was_derived_stays():
 
 def test_what_is_missing_is_filled():
     """Each part that was not found is the declared one's."""
-    merged = merge(
+    merged = with_declared(
         Format(), declared(reasoning=OTHER, content=SAY, tools=CALL, spellings=(SPELLING,), ignored=("<i>",))
     )
 
     assert (merged.reasoning, merged.content, merged.tools) == (OTHER, SAY, CALL)
     assert (merged.spellings, merged.ignored) == ((SPELLING,), ("<i>",))
-    assert merge(Format(content=SAY), declared(ignored=("<i>",))).content == SAY
+    assert with_declared(Format(content=SAY), declared(ignored=("<i>",))).content == SAY
 
 
 def test_what_adds_nothing_is_not_named():
     """A format to which nothing is added is the same, and spellings are not repeated."""
     derived = Format(tools=CALL, spellings=(SPELLING,), ignored=("<i>",))
 
-    assert merge(derived, declared(tolerated=(SAME,), spellings=(SPELLING,), ignored=("<i>",))) == derived
+    assert with_declared(derived, declared(tolerated=(SAME,), spellings=(SPELLING,), ignored=("<i>",))) == derived
 
 
 @pytest.mark.parametrize("item", [item for item in declared_formats() if item.evidence], ids=lambda item: item.name)

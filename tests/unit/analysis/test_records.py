@@ -6,14 +6,14 @@ from dataclasses import MISSING, fields
 
 import pytest
 
-from unrender.analysis.ask.answers import Answers, Asked, Turns, Variants, Written
+from unrender.analysis.ask.answers import Answers, Continuations, Turns, Variants, WrittenCall
 from unrender.analysis.find.argument_syntax import ArgumentsFinding
 from unrender.analysis.find.call_syntax import ToolsFinding
 from unrender.analysis.find.codecs import CodecFinding
 from unrender.analysis.find.content import Tails
-from unrender.analysis.find.reasoning import Openings, ReasoningFinding, Seen
+from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord
 from unrender.analysis.find.split import Solution
-from unrender.analysis.find.turn_frame import Frame
+from unrender.analysis.find.turn_frame import TurnFrame
 from unrender.analysis.prove.claims import Proof
 from unrender.analysis.prove.readback import Said
 from unrender.analysis.result import Analysis, Evidence, Shown
@@ -23,22 +23,22 @@ RECORDS = [
     Analysis,
     Answers,
     ArgumentsFinding,
-    Asked,
+    Continuations,
     CodecFinding,
     Evidence,
-    Frame,
+    TurnFrame,
     Openings,
     Proof,
     ReasoningFinding,
     Said,
-    Seen,
+    ReasoningRecord,
     Shown,
     Solution,
     Tails,
     ToolsFinding,
     Turns,
     Variants,
-    Written,
+    WrittenCall,
 ]
 
 

@@ -17,7 +17,7 @@ from unrender.analysis.result import Analysis, Evidence, Shown
 from unrender.cache import SHARED
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats.declared import VARIABLE as OWN_FORMATS
+from unrender.formats.declared import FORMATS_VARIABLE as OWN_FORMATS
 from unrender.limits import LARGEST_JSON_FILE
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template
@@ -30,7 +30,7 @@ SHOWN = Shown(what="content", text="Hi")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(stored.VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.setenv(stored.CACHE_VARIABLE, str(tmp_path / "kept"))
     SHARED.clear()
     yield tmp_path / "kept"
     SHARED.clear()
@@ -122,7 +122,7 @@ def test_a_damaged_file_is_ignored_and_written_anew(folder, monkeypatch, damage)
 def test_the_cache_can_be_switched_off(folder, monkeypatch):
     """By a parameter, or by the environment: nothing is written, nothing is read."""
     assert ChatTemplate.from_string(SOURCE, cache=False).prepare([{"role": "user", "content": "a"}]).prompt
-    monkeypatch.setenv(stored.VARIABLE, "off")
+    monkeypatch.setenv(stored.CACHE_VARIABLE, "off")
     forget(monkeypatch)
     assert ChatTemplate.from_string(SOURCE).format.version
 
@@ -132,7 +132,7 @@ def test_the_cache_can_be_switched_off(folder, monkeypatch):
 
 def test_the_folder_is_the_users(tmp_path, monkeypatch):
     """Without a word of the user's, it is where XDG says."""
-    monkeypatch.delenv(stored.VARIABLE)
+    monkeypatch.delenv(stored.CACHE_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert stored.cache_folder() == tmp_path / "unrender"
 
@@ -144,7 +144,7 @@ def test_the_folder_is_the_users(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
     """Nothing depends on the cache: where there can be none, analysis is made each time."""
     folder.parent.joinpath("file").write_text("")
-    monkeypatch.setenv(stored.VARIABLE, str(folder.parent / "file" / "below"))
+    monkeypatch.setenv(stored.CACHE_VARIABLE, str(folder.parent / "file" / "below"))
 
     assert ChatTemplate.from_string(SOURCE).format.version
 
@@ -260,7 +260,7 @@ def test_the_cache_cannot_be_where_a_pipe_is(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "closed").mkdir(mode=0o500)
     for name in ("pipe", "closed", "closed/below", "x" * 5000, "~nobody-has-this-name/kept"):
-        monkeypatch.setenv(stored.VARIABLE, name if "~" in name else str(tmp_path / name))
+        monkeypatch.setenv(stored.CACHE_VARIABLE, name if "~" in name else str(tmp_path / name))
         SHARED.clear()
         assert ChatTemplate.from_string(SOURCE).format.version
 
@@ -268,10 +268,10 @@ def test_the_cache_cannot_be_where_a_pipe_is(tmp_path, monkeypatch):
 def test_home_is_where_the_user_lives(tmp_path, monkeypatch):
     """`~` is the user's home, as in a shell; a relative folder of XDG's is ignored, as its specification says."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv(stored.VARIABLE, "~/kept")
+    monkeypatch.setenv(stored.CACHE_VARIABLE, "~/kept")
     assert stored.cache_folder() == tmp_path / "kept"
 
-    monkeypatch.delenv(stored.VARIABLE)
+    monkeypatch.delenv(stored.CACHE_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert stored.cache_folder() == tmp_path / ".cache" / "unrender"
 

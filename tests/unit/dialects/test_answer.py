@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from engines import converted_reader
 
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Arguments, CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages.wire import Request, Tool, ToolChoice
@@ -45,7 +45,7 @@ ONE = {"properties": {"a": {"const": 1}}, "required": ["a"]}
 
 
 def accepted(texts, begun="", **request):
-    accepts = lark_reader(Answer(format=FORMAT, request=Request(tools=TOOLS, **request), begun=begun).lark())
+    accepts = lark_reader(Remainder(format=FORMAT, request=Request(tools=TOOLS, **request), begun=begun).lark())
     return [text for text in texts if accepts(text)]
 
 
@@ -133,7 +133,7 @@ def test_generation_starts_where_the_prompt_ends(begun, texts):
 def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(begun, choice):
     """Where no answer begins as the prompt does, what may follow is a warning's weaker claim; a sample is read as it was drawn."""
     request = Request(tools=TOOLS, tool_choice=choice)
-    answer = Answer(format=FORMAT, request=request, begun=begun)
+    answer = Remainder(format=FORMAT, request=request, begun=begun)
     for dialect in ("gbnf", "lark", "structural_tag"):
         with pytest.warns(SchemaWarning, match=r"prompt: the beginning .* is not enforced: no answer of the format"):
             getattr(answer, dialect)()
@@ -148,13 +148,13 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
 def test_tools_must_be_known_by_name():
     """A grammar of calls to any tool whatever cannot be written."""
     with pytest.raises(GrammarError, match="needs the tools by name"):
-        Answer(format=FORMAT, request=Request(tools=None)).lark()
+        Remainder(format=FORMAT, request=Request(tools=None)).lark()
 
 
 def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
     """One awkward schema makes its own tool wider, and the request goes on."""
     awkward = Tool(name="h", parameters={"properties": {"a": {"type": "array", "uniqueItems": True}}})
-    answer = Answer(format=FORMAT, request=Request(tools=(*TOOLS, awkward)))
+    answer = Remainder(format=FORMAT, request=Request(tools=(*TOOLS, awkward)))
 
     with pytest.warns(SchemaWarning, match="tool 'h': #/properties/a: uniqueItems is not enforced"):
         text = answer.gbnf()
@@ -170,7 +170,7 @@ def test_large_schemas_do_not_blow_up():
     properties = {
         f"property_{n}": {"type": "string", "maxLength": 10_000, "description": "d" * 200} for n in range(300)
     }
-    answer = Answer(format=FORMAT, request=Request(tools=(Tool(name="f", parameters={"properties": properties}),)))
+    answer = Remainder(format=FORMAT, request=Request(tools=(Tool(name="f", parameters={"properties": properties}),)))
     assert len(json.dumps(properties)) > 80_000
 
     with pytest.warns(SchemaWarning, match="no more than 1000 repetitions are counted"):
@@ -181,8 +181,8 @@ def test_large_schemas_do_not_blow_up():
 
 def test_lazy_gbnf_serves_from_the_first_marker_too():
     """Where there are triggers, the grammar also accepts what begins at one, even when reasoning was open."""
-    lazy = Answer(format=FORMAT, request=Request(tools=TOOLS), begun="<think>")
-    eager = Answer(format=FORMAT, request=Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED), begun="<think>")
+    lazy = Remainder(format=FORMAT, request=Request(tools=TOOLS), begun="<think>")
+    eager = Remainder(format=FORMAT, request=Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED), begun="<think>")
 
     assert lazy.triggers
     assert converted_reader(lazy.gbnf())(F)
@@ -192,7 +192,7 @@ def test_lazy_gbnf_serves_from_the_first_marker_too():
 
 def test_samples_are_answers():
     """A sample is an answer that the grammar accepts."""
-    answer = Answer(format=FORMAT, request=Request(tools=TOOLS))
+    answer = Remainder(format=FORMAT, request=Request(tools=TOOLS))
     accepts = lark_reader(answer.lark())
 
     assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
@@ -207,7 +207,7 @@ def test_indented_json_is_accepted():
 
 def test_formats_without_calls_write_content():
     """Where the format has no calls, tools change nothing."""
-    answer = Answer(format=replace(FORMAT, tools=CallSyntax()), request=Request(tools=TOOLS))
+    answer = Remainder(format=replace(FORMAT, tools=CallSyntax()), request=Request(tools=TOOLS))
 
     assert lark_reader(answer.lark())("Hi")
 
@@ -216,7 +216,7 @@ def test_formats_without_calls_write_content():
 def test_a_prompt_may_close_reasoning_in_its_own_way(block):
     """However a prompt writes an empty block of reasoning, the answer goes on after it, with or without the joint."""
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<think>\n", end="\n</think>")
-    answer = Answer(
+    answer = Remainder(
         format=Format(turn=TurnTexts(reasoning_to_content="\n\n"), reasoning=reasoning), request=Request(), begun=block
     )
 
@@ -243,6 +243,6 @@ def test_arguments_may_stand_in_both_orders(order):
         arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=", "),
     )
     tools = (Tool(name="f", parameters={"type": "object", "properties": properties, "additionalProperties": False}),)
-    accepts = lark_reader(Answer(format=Format(tools=code), request=Request(tools=tools)).lark())
+    accepts = lark_reader(Remainder(format=Format(tools=code), request=Request(tools=tools)).lark())
 
     assert accepts("<calls>f(" + ", ".join(written[key] for key in order) + ")</calls>")

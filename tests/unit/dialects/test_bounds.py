@@ -11,7 +11,7 @@ import pytest
 
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import sample_text
 from unrender.dialects.structural_tag import structural_tag_of
 from unrender.errors import GrammarError, SchemaWarning
@@ -98,11 +98,11 @@ PROPERTIES = {
 }
 
 
-def answer(syntax: CallSyntax, *tools: Tool) -> Answer:
+def answer(syntax: CallSyntax, *tools: Tool) -> Remainder:
     """Return the answers of a format with reasoning, content and these calls."""
     reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
     turn = TurnTexts(end="<|im_end|>\n", reasoning_to_content="\n\n", content_to_tools="\n", reasoning_to_tools="\n\n")
-    return Answer(format=Format(turn=turn, reasoning=reasoning, tools=syntax), request=Request(tools=tools))
+    return Remainder(format=Format(turn=turn, reasoning=reasoning, tools=syntax), request=Request(tools=tools))
 
 
 def ordinary(count: int) -> list[Tool]:
@@ -141,7 +141,9 @@ def test_a_short_structural_tag_is_a_tree():
 
 @pytest.mark.slow
 @SYNTAXES
-@pytest.mark.parametrize("write", [Answer.gbnf, Answer.lark, Answer.structural_tag], ids=lambda write: write.__name__)
+@pytest.mark.parametrize(
+    "write", [Remainder.gbnf, Remainder.lark, Remainder.structural_tag], ids=lambda write: write.__name__
+)
 def test_length_is_linear_in_the_tools(syntax, write):
     """Twice the tools take about twice the characters."""
     once, twice = (len(json.dumps(write(answer(syntax, *ordinary(count))))) for count in (20, 40))
@@ -156,7 +158,9 @@ UNCOMPARED = "Lark: too many ways to go on"
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::unrender.errors.SchemaWarning")
 @SYNTAXES
-@pytest.mark.parametrize("write", [Answer.gbnf, Answer.lark, Answer.structural_tag], ids=lambda write: write.__name__)
+@pytest.mark.parametrize(
+    "write", [Remainder.gbnf, Remainder.lark, Remainder.structural_tag], ids=lambda write: write.__name__
+)
 @pytest.mark.parametrize("required", [True, False], ids=["required", "optional"])
 def test_length_is_linear_in_the_properties(syntax, write, required):
     """Twice the arguments take about twice the characters, also where each may be left out."""
@@ -189,7 +193,7 @@ def test_a_list_in_a_call_without_marks_is_drawn():
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})
     plain = Format(turn=TurnTexts(headers=("<|start_of_the_answer|>",), end="<|end|>"), tools=syntax)
 
-    drawn = [Answer(format=plain, request=Request(tools=(tool,))).sample(seed) for seed in range(30)]
+    drawn = [Remainder(format=plain, request=Request(tools=(tool,))).sample(seed) for seed in range(30)]
 
     assert any("[f(a=[" in text for text in drawn)
 
@@ -203,7 +207,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 WRITES = pytest.mark.parametrize(
     "write",
-    [Answer.gbnf, Answer.lark, Answer.structural_tag, lambda asked: asked.sample(1)],
+    [Remainder.gbnf, Remainder.lark, Remainder.structural_tag, lambda asked: asked.sample(1)],
     ids=["gbnf", "lark", "structural_tag", "sample"],
 )
 LARGE = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unrender.dialects.structural_tag import SHORT, Tag, is_long, reads_exactly, structural_tag_of
+from unrender.dialects.structural_tag import SHORT, TagFormat, is_long, reads_exactly, structural_tag_of
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Values, expand
 from unrender.nodes import (
@@ -32,19 +32,19 @@ FLAG = JsonValue({"type": "boolean"})
 JSON = {"type": "json_schema", "json_schema": {"type": "boolean"}, "max_whitespace_cnt": 32}
 
 
-def word(text: str) -> Tag:
+def word(text: str) -> TagFormat:
     return {"type": "const_string", "value": text}
 
 
-def ebnf(text: str) -> Tag:
+def ebnf(text: str) -> TagFormat:
     return {"type": "grammar", "grammar": text}
 
 
-def in_sequence(*elements: Tag) -> Tag:
+def in_sequence(*elements: TagFormat) -> TagFormat:
     return {"type": "sequence", "elements": list(elements)}
 
 
-def text_up_to(*stops: str, end: str) -> Tag:
+def text_up_to(*stops: str, end: str) -> TagFormat:
     return {"type": "tag", "begin": "", "content": {"type": "any_text", "excludes": list(stops)}, "end": end}
 
 
@@ -69,7 +69,7 @@ def text_up_to(*stops: str, end: str) -> Tag:
     ],
     ids=lambda value: "" if isinstance(value, dict) else repr(value),
 )
-def test_how_a_node_is_written(node: Node, tag: Tag) -> None:
+def test_how_a_node_is_written(node: Node, tag: TagFormat) -> None:
     """In the engine's own words where it has some; what is regular is EBNF, with the rules that it needs."""
     written = structural_tag_of(Grammar(node, {"x": Sequence((Literal("x"), DIGIT)), "word": Literal("w")}))
 

@@ -6,15 +6,15 @@ import re
 
 import pytest
 
-from unrender.export.response_calls import any_of, at_most, beside_layout, beside_text, escape, skeleton
+from unrender.export.response_calls import any_of, at_most, beside_layout, beside_text, escaped_pattern, skeleton
 from unrender.format import Slot
 
 
 @pytest.mark.parametrize("text", ['<|a|>[x]{"y": (1)}', "a\\b^c$d*e+f?g.h", "line\nbreak\ttab", "]<]a[>["])
 def test_an_escaped_text_matches_itself_alone(text: str) -> None:
     """A pattern for a text matches that text, whatever characters it has."""
-    assert re.fullmatch(escape(text), text)
-    assert not re.fullmatch(escape(text), text + "x")
+    assert re.fullmatch(escaped_pattern(text), text)
+    assert not re.fullmatch(escaped_pattern(text), text + "x")
 
 
 def test_the_longest_alternative_is_tried_first() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from unrender.errors import FormatError
 from unrender.format import Codec, Content, ContentMode, Slot, Spelling, Strings, TurnTexts
-from unrender.format.data import decode, encode, shown
+from unrender.format.data import data_in_words, decode, plain_data
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from unrender.format.data import decode, encode, shown
 )
 def test_values_become_plain_data(value: Any, data: Any) -> None:
     """Defaults are left out, but a mode is always said."""
-    assert encode(value) == data
+    assert plain_data(value) == data
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_what_does_not_fit_is_named_with_its_place(kind: Any, data: Any, message
 )
 def test_found_data_is_shown_in_short(data: Any, text: str) -> None:
     """No message grows with what was found."""
-    assert shown(data) == text
+    assert data_in_words(data) == text

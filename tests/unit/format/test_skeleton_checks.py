@@ -11,8 +11,8 @@ from unrender.format.call_checks import (
     check_once,
     check_skeleton,
     check_touching,
-    literal,
     literals,
+    text_of_part,
 )
 from unrender.limits import MAX_PARTS
 
@@ -109,5 +109,5 @@ def test_a_word_that_goes_on_a_name(parts: Skeleton, arguments: dict[str, str], 
 
 def test_texts_of_a_skeleton() -> None:
     """A slot has no text; the texts come in their order."""
-    assert (literal("<"), literal(NAME)) == ("<", "")
+    assert (text_of_part("<"), text_of_part(NAME)) == ("<", "")
     assert literals(("<", NAME, ">", ARGUMENTS, "</>")) == ["<", ">", "</>"]

@@ -29,20 +29,20 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
-from unrender.grammar.counting import Count, counted
+from unrender.grammar.counting import CallCount, counted
 from unrender.limits import MOST_ROUNDS
 
 CALL = tag(Role.CALL, "c")
 MEANT = {
-    Count.NONE: lambda calls: calls == 0,
-    Count.ONE: lambda calls: calls == 1,
-    Count.AT_MOST_ONE: lambda calls: calls <= 1,
-    Count.SOME: lambda calls: calls >= 1,
+    CallCount.NONE: lambda calls: calls == 0,
+    CallCount.ONE: lambda calls: calls == 1,
+    CallCount.AT_MOST_ONE: lambda calls: calls <= 1,
+    CallCount.SOME: lambda calls: calls >= 1,
 }
 RULES = {"calls": one_or_more(CALL, ","), "either": choice("x", ref("calls"), sequence("(", ref("either"), ")"))}
 
 
-def possible(grammar: Grammar, count: Count) -> bool:
+def possible(grammar: Grammar, count: CallCount) -> bool:
     try:
         counted(grammar, count)
     except GrammarError:
@@ -75,7 +75,7 @@ def nodes() -> st.SearchStrategy[Node]:
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(nodes(), st.sampled_from(list(MEANT)), st.integers(0, 1 << 20))
-def test_every_answer_has_the_number_of_calls(node: Node, count: Count, seed: int) -> None:
+def test_every_answer_has_the_number_of_calls(node: Node, count: CallCount, seed: int) -> None:
     """What a counted grammar generates has so many calls; none is refused whose grammar shows such an answer."""
     grammar = Grammar(node, RULES)
     shown = [draw(grammar, seed + more).text.count("c") for more in range(5)]
@@ -90,20 +90,20 @@ def test_every_answer_has_the_number_of_calls(node: Node, count: Count, seed: in
 @pytest.mark.parametrize(
     ("node", "count", "expected"),
     [
-        (sequence("a", zero_or_more(CALL)), Count.SOME, sequence("a", one_or_more(CALL))),
-        (sequence("a", zero_or_more(CALL)), Count.AT_MOST_ONE, sequence("a", choice(CALL, ""))),
-        (choice("a", CALL), Count.ONE, CALL),
-        (optional(CALL), Count.NONE, literal("")),
+        (sequence("a", zero_or_more(CALL)), CallCount.SOME, sequence("a", one_or_more(CALL))),
+        (sequence("a", zero_or_more(CALL)), CallCount.AT_MOST_ONE, sequence("a", choice(CALL, ""))),
+        (choice("a", CALL), CallCount.ONE, CALL),
+        (optional(CALL), CallCount.NONE, literal("")),
     ],
 )
-def test_a_usual_grammar_does_not_grow(node: Node, count: Count, expected: Node) -> None:
+def test_a_usual_grammar_does_not_grow(node: Node, count: CallCount, expected: Node) -> None:
     """Where one part holds the calls, the others stay as they are."""
     assert counted(Grammar(node), count).root == expected
 
 
 def test_rules_that_are_not_needed_are_left_out() -> None:
     """A grammar without calls has no rule that is about calls alone."""
-    assert counted(Grammar(choice("a", ref("calls")), RULES), Count.NONE) == Grammar(literal("a"))
+    assert counted(Grammar(choice("a", ref("calls")), RULES), CallCount.NONE) == Grammar(literal("a"))
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_rules_that_are_not_needed_are_left_out() -> None:
 def test_what_cannot_be_counted_is_refused(node: Node, message: str) -> None:
     """The error says what is in the way."""
     with pytest.raises(GrammarError, match=message):
-        counted(Grammar(node), Count.ONE)
+        counted(Grammar(node), CallCount.ONE)
 
 
 RULES_OF_ROWS = {**RULES, "never": sequence("a", ref("never")), "quiet": literal("q")}
-KINDS = (Count.NONE, Count.ONE, Count.AT_MOST_ONE, Count.SOME)
+KINDS = (CallCount.NONE, CallCount.ONE, CallCount.AT_MOST_ONE, CallCount.SOME)
 COUNTED: list[tuple[Node, list[Any]]] = [
     (choice("a", one_or_more(ref("never"))), ["'a'", None, "'a'", None]),
     (sequence(zero_or_more(ref("never")), "a"), ["'' 'a'", None, "'' 'a'", None]),
@@ -245,7 +245,7 @@ COUNTED: list[tuple[Node, list[Any]]] = [
 """A node, and what is left of it for no call, one, at most one and some; None where no answer has so many."""
 
 
-def lines_of(node: Node, count: Count) -> Any:
+def lines_of(node: Node, count: CallCount) -> Any:
     try:
         lines = grammar_lines(counted(Grammar(node, RULES_OF_ROWS), count))
     except GrammarError as error:
@@ -258,22 +258,22 @@ def test_each_node_is_written_for_each_count(node: Node, expected: list[Any]) ->
     """What cannot match any more is taken out; any number of calls changes nothing."""
     assert [lines_of(node, count) for count in KINDS] == expected
     grammar = Grammar(node, RULES_OF_ROWS)
-    assert counted(grammar, Count.ANY) is grammar
+    assert counted(grammar, CallCount.ANY) is grammar
 
 
 def test_as_many_rounds_as_are_written_out() -> None:
     """32 rounds are counted one by one; the error says how many were asked for."""
     optional_call = optional(CALL)
 
-    assert lines_of(repeat(optional_call, 0, 32), Count.ONE).count("call:") == 32
+    assert lines_of(repeat(optional_call, 0, 32), CallCount.ONE).count("call:") == 32
     reason = "tool_choice: calls in more than 32 rounds cannot be counted, found 33"
-    assert lines_of(repeat(optional_call, 0, 33), Count.ONE) == reason
-    assert lines_of(repeat(optional_call, 33, None), Count.SOME) == reason
-    assert lines_of(repeat("a", 0, None, CALL), Count.NONE) == (
+    assert lines_of(repeat(optional_call, 0, 33), CallCount.ONE) == reason
+    assert lines_of(repeat(optional_call, 33, None), CallCount.SOME) == reason
+    assert lines_of(repeat("a", 0, None, CALL), CallCount.NONE) == (
         "tool_choice: calls in the separator of a repetition cannot be counted"
     )
 
 
 def test_counts_that_allow_no_call() -> None:
     """One and some do not."""
-    assert [count for count in Count if count.allows_none] == [Count.ANY, Count.NONE, Count.AT_MOST_ONE]
+    assert [count for count in CallCount if count.allows_none] == [CallCount.ANY, CallCount.NONE, CallCount.AT_MOST_ONE]

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from lines import grammar_lines
 
-from unrender.dialects.remainder import Answer
+from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError
 from unrender.format import Format, TurnTexts
 from unrender.grammar import combinators as c
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of, stopped_at, written_for
 from unrender.machine.events import Malformed
-from unrender.machine.handmade.combinators import compile_combinators
+from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
@@ -48,7 +48,7 @@ def read(grammar: Grammar, text: str) -> tuple[Message, bool]:
 @pytest.mark.parametrize("grammar", [WHOLE, ENTRIES], ids=["whole", "entries"])
 def test_what_is_written_is_read(grammar):
     """Random answers are read without a malformed part, their calls name the tools, and the engine accepts them."""
-    answer = Answer(format=Format(), request=REQUEST, handmade=grammar)
+    answer = Remainder(format=Format(), request=REQUEST, handmade=grammar)
     accepts = lark_reader(answer.lark())
     names = set()
 
@@ -64,7 +64,7 @@ def test_what_is_written_is_read(grammar):
 
 def test_a_call_is_bound_by_its_tool():
     """Each name brings the arguments of its own schema."""
-    accepts = lark_reader(Answer(format=Format(), request=REQUEST, handmade=WHOLE).lark())
+    accepts = lark_reader(Remainder(format=Format(), request=REQUEST, handmade=WHOLE).lark())
 
     assert accepts('Hi<call>get_weather:{"days": 3}</call>')
     assert not accepts('<call>get_weather:{"days": 30}</call>')
@@ -73,7 +73,7 @@ def test_a_call_is_bound_by_its_tool():
 
 def test_entries_are_bound_by_their_schema():
     """A value that is not a string is written by its schema, a string as the grammar says."""
-    accepts = lark_reader(Answer(format=Format(), request=REQUEST, handmade=ENTRIES).lark())
+    accepts = lark_reader(Remainder(format=Format(), request=REQUEST, handmade=ENTRIES).lark())
 
     assert accepts("get_weather(city=New York,days=3)")
     assert not accepts("get_weather(days=New York)")
@@ -82,7 +82,7 @@ def test_entries_are_bound_by_their_schema():
 
 def test_python_values_are_written_in_pythons_spelling():
     """What is generated reads back as the value that was meant."""
-    answer = Answer(format=Format(), request=Request(tools=None), handmade=Grammar(c.content(c.python_value())))
+    answer = Remainder(format=Format(), request=Request(tools=None), handmade=Grammar(c.content(c.python_value())))
 
     assert '"None"' in answer.gbnf()
     assert '"null"' not in answer.gbnf()
@@ -90,7 +90,7 @@ def test_python_values_are_written_in_pythons_spelling():
 
 def test_without_tools_no_call_is_written():
     """Nothing is a call where no tool is offered."""
-    answer = Answer(format=Format(), request=Request(), handmade=WHOLE)
+    answer = Remainder(format=Format(), request=Request(), handmade=WHOLE)
 
     assert not lark_reader(answer.lark())("<call>get_weather:{}</call>")
 
@@ -99,12 +99,12 @@ def test_without_tools_no_call_is_written():
 def test_what_only_a_format_can_say_is_refused(request_):
     """An answer in JSON, and reasoning in the content, are named in the error."""
     with pytest.raises(GrammarError, match="made by hand"):
-        Answer(format=Format(), request=request_, handmade=WHOLE).gbnf()
+        Remainder(format=Format(), request=request_, handmade=WHOLE).gbnf()
 
 
 def test_one_name_is_read_for_each_tool():
     """A grammar of a single call is written once for every tool."""
-    gbnf = Answer(format=Format(), request=REQUEST, handmade=PYTHON).gbnf()
+    gbnf = Remainder(format=Format(), request=REQUEST, handmade=PYTHON).gbnf()
 
     assert "get_" in gbnf
     assert read(PYTHON, "get_time{'utc': True}")[0].tool_calls[0].arguments == '{"utc": true}'

@@ -9,13 +9,13 @@ from unrender.errors import GrammarError
 from unrender.format import Arguments
 from unrender.grammar import combinators as c
 from unrender.grammar.starts import (
-    ANY,
+    ANY_START,
     LAST,
     NOTHING,
     Start,
     class_of,
-    complement,
-    merged,
+    merged_ranges,
+    other_characters,
     ranges_of,
     start_of,
     starts_of,
@@ -77,7 +77,7 @@ STARTS = [
 def line(start: Start) -> str:
     """Return a start on one line."""
     pairs = ((chr(low), chr(high)) for low, high in start.ranges)
-    inside = "any" if start.ranges == ANY.ranges else "".join(a if a == b else f"{a}-{b}" for a, b in pairs)
+    inside = "any" if start.ranges == ANY_START.ranges else "".join(a if a == b else f"{a}-{b}" for a, b in pairs)
     rules = f" by {' '.join(sorted(start.rules))}" if start.rules else ""
     return f"[{inside}]{' or nothing' if start.empty else ''}{rules}"
 
@@ -143,7 +143,7 @@ def test_a_recursion_that_takes_a_character_first_is_none() -> None:
         (Start(ranges=((97, 99), (120, 120))), "[\\U00000061-\\U00000063\\U00000078-\\U00000078]"),
         (Start(ranges=((97, 99),), empty=True), None),
         (Start(), "(?!)"),
-        (ANY, None),
+        (ANY_START, None),
         (NOTHING, None),
     ],
 )
@@ -166,7 +166,7 @@ def test_the_next_character_is_matched_where_that_decides(start: Start, pattern:
 )
 def test_ranges_are_merged(ranges: list[tuple[int, int]], expected: tuple[tuple[int, int], ...]) -> None:
     """Those that touch or overlap become one."""
-    assert merged(ranges) == expected
+    assert merged_ranges(ranges) == expected
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_ranges_are_merged(ranges: list[tuple[int, int]], expected: tuple[tuple[
 )
 def test_a_complement_is_what_is_left(ranges: tuple[tuple[int, int], ...], expected: object) -> None:
     """Up to the last code point, 0x10FFFF."""
-    assert complement(ranges) == expected
+    assert other_characters(ranges) == expected
     assert LAST == 1114111
 
 

@@ -25,7 +25,7 @@ from unrender.nodes.texts import (
     all_but,
     between,
     cannot_contain,
-    encode,
+    encoded_node,
     format_node,
     subtract,
 )
@@ -80,22 +80,22 @@ def test_any_printable_text_can_be_written_in_python(text):
     """A single-quoted string generates what `repr` writes."""
     written = repr(text)[1:-1]
 
-    assert repr(text)[0] == '"' or generates(encode(ANY_TEXT, PYTHON), written)
+    assert repr(text)[0] == '"' or generates(encoded_node(ANY_TEXT, PYTHON), written)
 
 
 def test_raw_text_is_written_as_it_is():
     """The raw alphabet changes nothing."""
-    assert encode(Literal('a"b'), RAW) == Literal('a"b')
+    assert encoded_node(Literal('a"b'), RAW) == Literal('a"b')
 
 
 def test_a_literal_is_escaped_character_by_character():
     """Each character takes its escaped form."""
-    assert encode(Literal('a"\n'), JSON) == Literal('a\\"\\n')
+    assert encoded_node(Literal('a"\n'), JSON) == Literal('a\\"\\n')
 
 
 def test_a_class_is_escaped_member_by_member():
     """Members with an escape are written with it, all others as they are."""
-    node = encode(Chars((('"', "#"), ("\n", "\n"))), JSON)
+    node = encoded_node(Chars((('"', "#"), ("\n", "\n"))), JSON)
 
     assert [text for text in ['\\"', "\\n", "#", '"', "\n"] if generates(node, text)] == ['\\"', "\\n", "#"]
 
@@ -256,7 +256,7 @@ def test_a_format_is_right_at_its_edges(name):
 def test_each_alphabet_writes_classes_in_its_way(alphabet, any_character, classes):
     """Members that are escaped get their escape, those that are not generated are left out, all others stay."""
     assert node_line(alphabet.character()) == any_character
-    written = {pattern: node_line(encode(read_pattern(f"^{pattern}$").parts[0], alphabet)) for pattern in classes}
+    written = {pattern: node_line(encoded_node(read_pattern(f"^{pattern}$").parts[0], alphabet)) for pattern in classes}
     assert written == classes
 
 
@@ -295,20 +295,22 @@ def test_each_alphabet_writes_text_in_its_way(alphabet, expected):
 )
 def test_every_regular_node_is_written_in_an_alphabet(node, line):
     """Bounds, separators and references stay; texts and classes are escaped."""
-    assert node_line(encode(node, JSON)) == line
+    assert node_line(encoded_node(node, JSON)) == line
 
 
 def test_free_text_is_not_written_in_an_alphabet():
     """A node that is not regular is a mistake of the caller."""
     with pytest.raises(TypeError, match="cannot write Until in a string"):
-        encode(Until(()), JSON)
+        encoded_node(Until(()), JSON)
 
 
 def test_escapes_may_have_any_form():
     """An escape that is not a backslash and one character is written out; what is not escaped stays."""
     entities = Alphabet(escapes=(("&", "&amp;"), ("<", "&lt;"), ("x", "\\xyz"), ("q", "ab")))
 
-    written = [node_line(encode(Chars((pair,)), entities)) for pair in (("&", "&"), ("%", "'"), ("<", "="), ("q", "x"))]
+    written = [
+        node_line(encoded_node(Chars((pair,)), entities)) for pair in (("&", "&"), ("%", "'"), ("<", "="), ("q", "x"))
+    ]
 
     assert written == ["'&amp;'", "[%'] | '&amp;'", "[=] | '&lt;'", "[r-w] | '\\\\xyz' | 'ab'"]
     assert node_line(entities.character()) == "[^\\&<qx] | '&amp;' | '&lt;' | '\\\\xyz' | 'ab'"
@@ -316,7 +318,7 @@ def test_escapes_may_have_any_form():
 
 def test_an_alphabet_may_only_forbid():
     """Without escapes, forbidden characters are still left out."""
-    assert node_line(encode(Chars((("a", "c"),)), Alphabet(forbidden=(("b", "b"),)))) == "[ac]"
+    assert node_line(encoded_node(Chars((("a", "c"),)), Alphabet(forbidden=(("b", "b"),)))) == "[ac]"
 
 
 @pytest.mark.parametrize(

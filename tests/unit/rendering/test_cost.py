@@ -6,13 +6,13 @@ import pytest
 from jinja2.utils import Namespace
 
 from unrender.rendering import cost as budgets
-from unrender.rendering.cost import Budget, Exhausted, Limits
+from unrender.rendering.cost import CostBudget, Exhausted, Limits
 
 STEPS_UNTIL_A_LOOK = 65  # 781 characters each, 50,000 until the next look
 
 
 def budget(**limits):
-    return Budget(Limits(**{"seconds": 60, **limits}))
+    return CostBudget(Limits(**{"seconds": 60, **limits}))
 
 
 @pytest.fixture

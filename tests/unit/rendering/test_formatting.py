@@ -6,12 +6,12 @@ import pytest
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from unrender.rendering.cost import Budget, Exhausted, Limits
+from unrender.rendering.cost import CostBudget, Exhausted, Limits
 from unrender.rendering.growth import Formatting, format_method, percent_widths
 
 
 def formatted(text, *args, characters=10**6, name="format", **kwargs):
-    budget = Budget(Limits(characters=characters))
+    budget = CostBudget(Limits(characters=characters))
     return Formatting(SandboxedEnvironment(), lambda: budget, text, name)(*args, **kwargs)
 
 
@@ -144,7 +144,7 @@ def test_no_address_is_written(text, value, expected):
 @pytest.mark.parametrize("name", ["format", "format_map"])
 def test_the_method_is_shown_by_its_name(name):
     """A template that prints the method sees which it is."""
-    method = Formatting(SandboxedEnvironment(), lambda: Budget(Limits()), "x", name)
+    method = Formatting(SandboxedEnvironment(), lambda: CostBudget(Limits()), "x", name)
 
     assert repr(method) == f"<method {name}>"
 

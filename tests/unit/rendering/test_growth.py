@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.rendering.cost import Budget, Exhausted, Limits
+from unrender.rendering.cost import CostBudget, Exhausted, Limits
 from unrender.rendering.growth import (
-    Asked,
+    Operands,
     count_of,
     guard_comparisons,
     guard_filter,
@@ -27,7 +27,7 @@ AMPLE = 10**9
 
 
 def budget(*, characters=AMPLE, items=AMPLE, steps=AMPLE):
-    return Budget(Limits(characters=characters, items=items, steps=steps, seconds=60))
+    return CostBudget(Limits(characters=characters, items=items, steps=steps, seconds=60))
 
 
 COSTS = [
@@ -127,9 +127,9 @@ def test_other_results_are_free(result):
 @pytest.mark.parametrize(
     "odd",
     [
-        lambda count: Asked(None, (dict.fromkeys(range(count), 0),)),
-        lambda count: Asked(None, ([(number, 0) for number in range(count)],)),
-        lambda count: Asked(None, (dict.fromkeys(range(1000), 0), [(number, 0) for number in range(count - 1000)])),
+        lambda count: Operands(None, (dict.fromkeys(range(count), 0),)),
+        lambda count: Operands(None, ([(number, 0) for number in range(count)],)),
+        lambda count: Operands(None, (dict.fromkeys(range(1000), 0), [(number, 0) for number in range(count - 1000)])),
     ],
     ids=["mapping", "pairs", "both"],
 )
@@ -147,15 +147,15 @@ def test_5000_keys_may_be_something_else_than_text(odd):
 )
 def test_keys_that_are_text_are_free(given):
     """Text is hashed with a secret, and what is not a pair is not a key."""
-    guard_keys(budget(), Asked(None, (given,)))
+    guard_keys(budget(), Operands(None, (given,)))
 
 
 def test_keywords_are_weighed():
     """`dict(a=…)` holds what it is given."""
-    guard_keys(budget(characters=18), Asked(None, kwargs={"a": "x" * 18}))
+    guard_keys(budget(characters=18), Operands(None, kwargs={"a": "x" * 18}))
 
     with pytest.raises(Exhausted, match="more than 23 characters"):
-        guard_keys(budget(characters=23), Asked(None, kwargs={"a": [1]}))
+        guard_keys(budget(characters=23), Operands(None, kwargs={"a": [1]}))
 
 
 def test_a_search_compares_a_hundred_million_characters_at_most():
@@ -168,21 +168,21 @@ def test_a_search_compares_a_hundred_million_characters_at_most():
 
 
 CHARACTERS = [
-    (guard_padding, Asked("a\nb", (4,)), 11),  # both lines by 4
-    (guard_padding, Asked("\t", (8,)), 17),  # the tab, and the line
-    (guard_padding, Asked("ab", ("--",)), 4),  # an indentation may be text
-    (guard_padding, Asked("ab", (3,), {"fillchar": "-"}), 5),  # the widest of all that is given
-    (guard_padding, Asked("ab", (-9,)), 2),
-    (guard_padding, Asked(1234, ()), 4),
-    (guard_replace, Asked("aXa", ("a", "bcd")), 9),
-    (guard_replace, Asked("aXa", (), {"old": "a", "new": "bcd"}), 9),
-    (guard_replace, Asked("abc", ("", "--")), 11),  # an empty text occurs before, between and after
-    (guard_replace, Asked("abc", ()), 3),
-    (guard_replace, Asked(1213, ("1", "xyz")), 10),
-    (guard_join, Asked(["a", "b"], (", ",)), 58),
-    (guard_percent, Asked(b"%3d", (1,)), 30),
-    (guard_slow_text, Asked("abc", ("xy",)), 9),
-    (guard_slow_text, Asked("abc", (5,)), 3),
+    (guard_padding, Operands("a\nb", (4,)), 11),  # both lines by 4
+    (guard_padding, Operands("\t", (8,)), 17),  # the tab, and the line
+    (guard_padding, Operands("ab", ("--",)), 4),  # an indentation may be text
+    (guard_padding, Operands("ab", (3,), {"fillchar": "-"}), 5),  # the widest of all that is given
+    (guard_padding, Operands("ab", (-9,)), 2),
+    (guard_padding, Operands(1234, ()), 4),
+    (guard_replace, Operands("aXa", ("a", "bcd")), 9),
+    (guard_replace, Operands("aXa", (), {"old": "a", "new": "bcd"}), 9),
+    (guard_replace, Operands("abc", ("", "--")), 11),  # an empty text occurs before, between and after
+    (guard_replace, Operands("abc", ()), 3),
+    (guard_replace, Operands(1213, ("1", "xyz")), 10),
+    (guard_join, Operands(["a", "b"], (", ",)), 58),
+    (guard_percent, Operands(b"%3d", (1,)), 30),
+    (guard_slow_text, Operands("abc", ("xy",)), 9),
+    (guard_slow_text, Operands("abc", (5,)), 3),
 ]
 
 
@@ -198,14 +198,14 @@ def test_a_text_is_measured_before_it_is_made(guard, asked, cost):
 @pytest.mark.parametrize(
     ("name", "asked", "cost"),
     [
-        ("join", Asked(["a", "b"], ()), 2),
-        ("first", Asked([1, 2, 3]), 3),
-        ("map", Asked("abcd", ("upper",)), 4),
-        ("sort", Asked([1, 2]), 2),
-        ("unique", Asked([1, 2]), 2),
-        ("batch", Asked([1, 2], (7,)), 7),
-        ("slice", Asked([1, 2], (), {"slices": 9}), 9),
-        ("slice", Asked([1, 2], (-9,)), 2),
+        ("join", Operands(["a", "b"], ()), 2),
+        ("first", Operands([1, 2, 3]), 3),
+        ("map", Operands("abcd", ("upper",)), 4),
+        ("sort", Operands([1, 2]), 2),
+        ("unique", Operands([1, 2]), 2),
+        ("batch", Operands([1, 2], (7,)), 7),
+        ("slice", Operands([1, 2], (), {"slices": 9}), 9),
+        ("slice", Operands([1, 2], (-9,)), 2),
     ],
 )
 def test_a_filter_needs_room_for_its_items(name, asked, cost):
@@ -221,56 +221,56 @@ def test_a_filter_needs_room_for_its_items(name, asked, cost):
 )
 def test_slow_filters_take_100000_characters(name):
     """What needs microseconds for each character gets a short text."""
-    guard_filter(budget(), name, Asked("x" * 100_000))
+    guard_filter(budget(), name, Operands("x" * 100_000))
 
     with pytest.raises(Exhausted, match="searches a text of more than 100000 characters"):
-        guard_filter(budget(), name, Asked("x" * 100_001))
+        guard_filter(budget(), name, Operands("x" * 100_001))
 
 
 @pytest.mark.parametrize("name", ["dictsort", "groupby", "max", "min", "sort", "sum", "unique"])
 def test_sorting_filters_take_a_weight_of_400000(name):
     """What compares all items gets a list that is soon compared."""
-    guard_slow_list(budget(), Asked("x" * 400_000))
-    guard_filter(budget(), name, Asked("x" * 400_000))
+    guard_slow_list(budget(), Operands("x" * 400_000))
+    guard_filter(budget(), name, Operands("x" * 400_000))
 
     with pytest.raises(Exhausted, match="compares more than 400000 characters"):
-        guard_filter(budget(), name, Asked("x" * 400_001))
+        guard_filter(budget(), name, Operands("x" * 400_001))
 
 
 @pytest.mark.parametrize("name", ["first", "map", "groupby", "select", "selectattr", "batch"])
 def test_names_of_attributes_are_short(name):
     """The name of an attribute is split at its dots."""
-    guard_filter(budget(), name, Asked([], ("x" * 100_000,)))
+    guard_filter(budget(), name, Operands([], ("x" * 100_000,)))
 
     with pytest.raises(Exhausted, match="looks up a name of more than 100000 characters"):
-        guard_filter(budget(), name, Asked([], ("x" * 100_001,)))
+        guard_filter(budget(), name, Operands([], ("x" * 100_001,)))
 
 
 @pytest.mark.parametrize("name", ["capitalize", "e", "lower", "safe", "string", "trim", "truncate", "upper"])
 def test_quick_filters_are_counted_as_reading(name):
     """Copying a text is a step, and so many characters until the next look at the clock."""
-    guard_filter(budget(steps=0), name, Asked("x" * 49_219))
+    guard_filter(budget(steps=0), name, Operands("x" * 49_219))
 
     with pytest.raises(Exhausted, match="more than 0 steps"):
-        guard_filter(budget(steps=0), name, Asked("x" * 49_220))
+        guard_filter(budget(steps=0), name, Operands("x" * 49_220))
 
 
 @pytest.mark.parametrize("digits", [1000, -1000])
 def test_a_number_is_rounded_to_1000_digits(digits):
     """Rounding to a million digits would make a number of so many."""
-    guard_filter(budget(), "round", Asked(2.5, (digits,)))
+    guard_filter(budget(), "round", Operands(2.5, (digits,)))
 
     with pytest.raises(Exhausted, match="rounds to more than 1000 digits"):
-        guard_filter(budget(), "round", Asked(2.5, (), {"precision": digits + (1 if digits > 0 else -1)}))
+        guard_filter(budget(), "round", Operands(2.5, (), {"precision": digits + (1 if digits > 0 else -1)}))
 
 
 def test_unique_hashes_5000_odd_items():
     """`unique` hashes what it is given, except the letters of a text."""
-    guard_filter(budget(), "unique", Asked(list(range(5000))))
-    guard_filter(budget(), "unique", Asked("x" * 5001))
+    guard_filter(budget(), "unique", Operands(list(range(5000))))
+    guard_filter(budget(), "unique", Operands("x" * 5001))
 
     with pytest.raises(Exhausted, match="5000 keys"):
-        guard_filter(budget(), "unique", Asked(list(range(5001))))
+        guard_filter(budget(), "unique", Operands(list(range(5001))))
 
 
 @pytest.mark.parametrize(("value", "kind"), [("x", "str"), ([1], "list"), (None, "NoneType")])
@@ -279,7 +279,7 @@ def test_only_numbers_are_calculated_with(value, kind):
     with pytest.raises(TypeError, match=f"expected a number, found {kind}"):
         guard_numeric(value)
     with pytest.raises(TypeError, match="expected a number"):
-        guard_filter(budget(), "round", Asked(value))
+        guard_filter(budget(), "round", Operands(value))
 
 
 @pytest.mark.parametrize("value", [1, 2.5, True])
@@ -290,7 +290,7 @@ def test_numbers_are_calculated_with(value):
 
 def test_a_filter_that_no_table_names_is_free():
     """`length` returns no more than it was given."""
-    guard_filter(budget(characters=0, items=0, steps=0), "length", Asked("x" * 100_000))
+    guard_filter(budget(characters=0, items=0, steps=0), "length", Operands("x" * 100_000))
 
 
 @pytest.mark.parametrize(
@@ -304,11 +304,11 @@ def test_count_of(text, part, count):
 
 def test_what_is_asked():
     """All arguments are known together, and each by its place or its name."""
-    asked = Asked(12, ("a",), {"most": 3})
+    asked = Operands(12, ("a",), {"most": 3})
 
     assert asked.given == ["a", 3]
     assert asked.text == "12"
-    assert Asked(b"12").text == b"12"
+    assert Operands(b"12").text == b"12"
     assert asked.argument(0, "sep") == "a"
     assert asked.argument(1, "most", -1) == 3
     assert asked.argument(1, "least", -1) == -1

@@ -6,7 +6,7 @@ import pytest
 from jinja2.runtime import Undefined
 from jinja2.utils import Namespace
 
-from unrender.rendering.printing import inside, is_opaque, plain, variables_of, without_addresses
+from unrender.rendering.printing import is_opaque, plain, values_inside, variables_of, without_addresses
 
 
 class Thing:
@@ -43,7 +43,7 @@ def generator():
 )
 def test_inside(value, expected):
     """Containers hold their keys and values; text, numbers and what is opaque hold nothing."""
-    assert list(inside(value)) == expected
+    assert list(values_inside(value)) == expected
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import jinja2
 import pytest
 
-from unrender.rendering.cost import Budget, Exhausted, Limits
+from unrender.rendering.cost import CostBudget, Exhausted, Limits
 from unrender.rendering.sandbox import Sandbox
 
 NOON = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
@@ -18,7 +18,7 @@ def render(source, *, context=None, **limits):
     allowed = Limits(**{"seconds": 60, **limits})
     sandbox = Sandbox(lambda: NOON, allowed)
     template = sandbox.from_string(source)
-    sandbox.budget = Budget(allowed)
+    sandbox.budget = CostBudget(allowed)
     return template.render(context or {})
 
 
@@ -184,12 +184,12 @@ def test_nothing_is_computed_when_compiling():
 def test_each_thread_has_its_own_budget():
     """A rendering in one thread does not spend what another may."""
     sandbox = Sandbox(lambda: NOON, Limits())
-    sandbox.budget = mine = Budget(Limits())
+    sandbox.budget = mine = CostBudget(Limits())
     seen = []
 
     def other():
         seen.append(hasattr(sandbox, "budget"))
-        sandbox.budget = Budget(Limits())
+        sandbox.budget = CostBudget(Limits())
 
     thread = threading.Thread(target=other)
     thread.start()

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from unrender.schema.admission import admits
-from unrender.schema.conjuncts import ABSENT, ITEMS, MEMBERS, complement, is_listing
+from unrender.schema.conjuncts import ABSENT, ITEMS, MEMBERS, excluded_schemas, is_listing
 from unrender.schema.reader import read_schema
 
 VALUES = [
@@ -88,7 +88,7 @@ def test_a_complement_admits_what_its_schema_does_not(schema: Any, word: str) ->
 )
 def test_what_has_no_complement_is_none(schema: Any) -> None:
     """Patterns, references and what is not JSON Schema are left to the report."""
-    assert complement(schema) is None
+    assert excluded_schemas(schema) is None
 
 
 def test_a_deep_complement_is_given_up() -> None:
@@ -97,7 +97,7 @@ def test_a_deep_complement_is_given_up() -> None:
     for _ in range(50):
         schema = {"properties": {"a": schema}}
 
-    assert complement(schema) is None
+    assert excluded_schemas(schema) is None
 
 
 BROKEN: list[tuple[Any, Any]] = [
@@ -197,7 +197,7 @@ BROKEN: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("schema", "expected"), BROKEN)
 def test_each_keyword_is_broken_in_its_way(schema: Any, expected: Any) -> None:
     """What breaks a keyword says its type; sizes move by one; nothing breaks what forbids nothing."""
-    assert complement(schema) == expected
+    assert excluded_schemas(schema) == expected
 
 
 WRAPPED: list[Any] = [
@@ -215,8 +215,8 @@ def test_sixteen_levels_are_broken(wrap: Any) -> None:
     for _ in range(16):
         schema = wrap(schema)
 
-    assert complement(schema) is not None
-    assert complement(wrap(schema)) is None
+    assert excluded_schemas(schema) is not None
+    assert excluded_schemas(wrap(schema)) is None
 
 
 @pytest.mark.parametrize(

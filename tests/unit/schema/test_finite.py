@@ -6,7 +6,7 @@ import pytest
 from lines import shape_line
 
 from unrender.nodes import Literal
-from unrender.schema.admission import finite_definitions, inside, kind_of, kinds_of, options_of, without_endless
+from unrender.schema.admission import finite_definitions, kind_of, kinds_of, options_of, shapes_inside, without_endless
 from unrender.schema.shapes import (
     Anything,
     Array,
@@ -191,7 +191,7 @@ OBJECT = Object(properties=(Property("a", NULL),), extra=((Text(pattern=Literal(
 )
 def test_what_is_inside_has_a_shape(shape: Shape, key: str | None, line: str) -> None:
     """A declared property, one of the extra ones, one of all others; or any item."""
-    assert shape_line(inside(shape, key, {})) == line
+    assert shape_line(shapes_inside(shape, key, {})) == line
 
 
 def test_a_choice_has_no_doubles() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unrender.errors import GrammarError
-from unrender.schema.places import Place, base_of, entered, is_deep, joined, pointer, shown, step_text
+from unrender.schema.places import Place, base_of, entered, is_deep, joined, pointer, step_text, value_in_words
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from unrender.schema.places import Place, base_of, entered, is_deep, joined, poi
 )
 def test_a_value_is_shown_in_part(value: Any, text: str) -> None:
     """An error shows at most 80 characters, and never fails itself."""
-    assert shown(value) == text
+    assert value_in_words(value) == text
 
 
 def test_a_number_that_python_cannot_write_is_shown_by_its_type() -> None:
     """Python refuses to write numbers of a few thousand digits."""
-    assert shown(10**5000) == "a int that is too large to be shown"
+    assert value_in_words(10**5000) == "a int that is too large to be shown"
 
 
 @pytest.mark.parametrize(("step", "text"), [("a", "/a"), (3, "/3"), ("a/b~c~1", "/a~1b~0c~01"), ("", "/")])

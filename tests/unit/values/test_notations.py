@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from unrender.format import Codec, Containers, Strings, Typing, Words
-from unrender.values.notations import Exported, Lexicon, Notation, Quotes, notation_of, single_quoted
+from unrender.values.notations import ExportedNotation, Lexicon, Notation, Quotes, notation_of, single_quoted
 
 OF_STRINGS = {
     Strings.QUOTED: {"string_open": "<|", "string_close": "|>"},
@@ -74,35 +74,35 @@ OF_EACH_STRING: list[Any] = [
     (
         Strings.JSON,
         ['"a\\"b\'"', '"é<&"', '""'],
-        Exported.JSON,
+        ExportedNotation.JSON,
         ("json-json", [('"', '"')], "null", "true", "false", ",", ":", True, False),
         "strings in double quotes, as in JSON",
     ),
     (
         Strings.PYTHON,
         ["'a\"b\\''", "'é<&'", "''"],
-        Exported.CODE,
+        ExportedNotation.CODE,
         ("python-json", [("'", "'"), ('"', '"')], "null", "true", "false", ", ", ": ", False, False),
         "strings in quotes, as in Python",
     ),
     (
         Strings.RAW,
         ["a\"b'", "é<&", ""],
-        Exported.TEXT,
+        ExportedNotation.TEXT,
         ("bare-json", [('"', '"')], "null", "true", "false", ";", "=", False, True),
         "strings as they are, without quotes",
     ),
     (
         Strings.QUOTED,
         ["<|a\"b'|>", "<|é<&|>", "<||>"],
-        Exported.CODE,
+        ExportedNotation.CODE,
         ("bare-json", [("<|", "|>")], "null", "true", "false", ";", "=", False, True),
         "strings between <| and |>",
     ),
     (
         Strings.SINGLE,
         ["'a\"b\\''", "'é<&'", "''"],
-        Exported.CODE,
+        ExportedNotation.CODE,
         ("single-json", [("'", "'")], "null", "true", "false", ";", "=", False, False),
         "strings in single quotes, escaped as in JSON",
     ),

@@ -17,13 +17,13 @@ from unrender.analysis.ask.probes import (
     KEYS,
     NAMES,
     NUMBERS,
+    PLAIN_NEEDLE,
     REASONING,
     USER,
     USER2,
     VALUES,
-    WORD,
-    Call,
-    Message,
+    ProbeCall,
+    ProbeMessage,
     Prober,
     assistant,
     make_calls,
@@ -35,11 +35,11 @@ from unrender.format import Format, ToolMode
 from unrender.limits import MOST_TRIED_NAMES
 
 if TYPE_CHECKING:
-    from unrender.analysis.find.turn_frame import Frame
+    from unrender.analysis.find.turn_frame import TurnFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Continuations:
     """What a template writes after one input, up to the end of the conversation. None means that it refuses."""
 
     prompt: str | None = None
@@ -61,9 +61,9 @@ class Asked:
 class Turns:
     """What a template writes around answers, and where one turn follows another."""
 
-    question: Asked
+    question: Continuations
     """After a user's question."""
-    result: Asked | None = None
+    result: Continuations | None = None
     """After a tool's result; None where the template takes no calls or no results."""
     opening: str = ""
     """What is before a conversation's first question."""
@@ -102,7 +102,7 @@ def render_turns(prober: Prober) -> Turns:
     )
 
 
-def _render_asked(prober: Prober, before: list[Message]) -> Asked:
+def _render_asked(prober: Prober, before: list[ProbeMessage]) -> Continuations:
     calls = make_calls(1)
     shapes = [
         assistant(CONTENT),
@@ -118,7 +118,7 @@ def _render_asked(prober: Prober, before: list[Message]) -> Asked:
     bare = prober.answer(None, before=before)
     # A prompt that goes on from it with thinking off shows that the switch leaves the input as it is: no rendering is needed.
     unchanged = bool(bare) and bare != prompt and (prompt_no_thinking or "").startswith(bare or "")
-    return Asked(
+    return Continuations(
         prompt=prompt,
         prompt_no_thinking=prompt_no_thinking,
         bare=bare,
@@ -167,7 +167,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenCall:
     """What a template writes for one call with values that are not numbers, by these values; None where it refuses."""
 
     kinds: Mapping[str, str | None] = field(default_factory=dict)
@@ -194,8 +194,8 @@ class Variants:
     """Values of many kinds."""
 
 
-KINDS: Mapping[str, Any] = {
-    "string": WORD,
+ANSWER_KINDS: Mapping[str, Any] = {
+    "string": PLAIN_NEEDLE,
     "number": NUMBERS[0],
     "boolean": True,
     "null": None,
@@ -205,7 +205,7 @@ KINDS: Mapping[str, Any] = {
 """A value of each JSON type."""
 
 
-def render_answers(prober: Prober, frame: Frame) -> Answers:
+def render_answers(prober: Prober, frame: TurnFrame) -> Answers:
     """Render an answer of every shape."""
     calls = make_calls(1)
     shapes = {
@@ -234,7 +234,7 @@ def _shows_reasoning(bodies: Mapping[str, str | None]) -> bool:
     return CONTENT in after_reasoning["reasoned"] or NAMES[0] in after_reasoning["reasoned_call"]
 
 
-def _render_cut(prober: Prober, frame: Frame) -> Iterator[tuple[str, str | None]]:
+def _render_cut(prober: Prober, frame: TurnFrame) -> Iterator[tuple[str, str | None]]:
     """Yield what is left of content that begins with a word and a marker that may close reasoning."""
     for closer in _closer_constants(prober.template.string_constants):
         yield closer, frame.body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
@@ -252,19 +252,19 @@ def _is_bracketed(text: str) -> bool:
     return is_tag(text) or (len(text) > 3 and not text[0].isalnum() and not text[-1].isalnum())
 
 
-def render_written(prober: Prober, frame: Frame, *, tagged: bool) -> Written:
+def render_written(prober: Prober, frame: TurnFrame, *, tagged: bool) -> WrittenCall:
     """Render one call with values of every type, each alone where arguments are `tagged`, and all together."""
 
     def written(arguments: Mapping[str, Any]) -> str | None:
-        return frame.body(prober.answer(assistant(calls=[Call(name=NAMES[0], arguments=arguments, id=IDS[0])])))
+        return frame.body(prober.answer(assistant(calls=[ProbeCall(name=NAMES[0], arguments=arguments, id=IDS[0])])))
 
-    return Written(
-        kinds={name: written({KEYS[0]: value}) for name, value in KINDS.items()} if tagged else {},
+    return WrittenCall(
+        kinds={name: written({KEYS[0]: value}) for name, value in ANSWER_KINDS.items()} if tagged else {},
         many=((values, written(values)) for values in _shrinking_values()),
     )
 
 
-def render_variants(prober: Prober, frame: Frame, fmt: Format) -> Variants:
+def render_variants(prober: Prober, frame: TurnFrame, fmt: Format) -> Variants:
     """Render calls that each show one part of a call syntax; return nothing when the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return Variants()

@@ -21,7 +21,7 @@ from unrender.analysis.ask.probes import (
     RESULT,
     SYSTEM,
     USER,
-    Message,
+    ProbeMessage,
     Prober,
     assistant,
     make_calls,
@@ -249,7 +249,7 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
     return {}
 
 
-def _marks_reasoning(prober: Prober, message: Message) -> bool:
+def _marks_reasoning(prober: Prober, message: ProbeMessage) -> bool:
     """Return whether reasoning is rendered, and not just run together with content."""
     text = prober.answer(message)
     if text is None or REASONING not in text or _writes_parts_as_they_are(text):

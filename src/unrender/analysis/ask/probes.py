@@ -37,9 +37,9 @@ KEYS = ("akeyvorn", "bkeylusk", "ckeydrim")
 IDS = ("call73001", "call73002", "call73003")
 NUMBERS = (730101, 730202, 730303)
 """Values are numbers: every codec writes them bare."""
-WORD = "valdrixo"
+PLAIN_NEEDLE = "valdrixo"
 VALUES: Mapping[str, Any] = {
-    "pkeyaa": WORD,
+    "pkeyaa": PLAIN_NEEDLE,
     "pkeyab": "",
     "pkeyac": 'say "hi"',
     "pkeyad": "it's",
@@ -55,19 +55,19 @@ VALUES: Mapping[str, Any] = {
     "pkeyan": True,
     "pkeyao": False,
     "pkeyap": None,
-    "pkeyaq": [WORD, 2, False],
-    "pkeyar": {"ma": WORD, "mb": [1, True, None]},
+    "pkeyaq": [PLAIN_NEEDLE, 2, False],
+    "pkeyar": {"ma": PLAIN_NEEDLE, "mb": [1, True, None]},
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
 }
 """Values that tell codecs apart, under keys in alphabetical order, since some templates sort them."""
-NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, WORD, *NAMES, *KEYS, *IDS)
+NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, *NAMES, *KEYS, *IDS)
 
-Message = dict[str, Any]
+ProbeMessage = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ProbeCall:
     """A call as a probe makes it."""
 
     name: str
@@ -80,22 +80,22 @@ class Call:
         return {"id": self.id, "type": "function", "function": function}
 
 
-def make_calls(count: int, arguments: int = 1) -> tuple[Call, ...]:
+def make_calls(count: int, arguments: int = 1) -> tuple[ProbeCall, ...]:
     """Return calls of distinct tools, each with the first `arguments` keys and numbers of its own."""
     return tuple(
-        Call(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
+        ProbeCall(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
         for i in range(count)
     )
 
 
-def user(text: str = "") -> Message:
+def user(text: str = "") -> ProbeMessage:
     """Return a user's message, the first needle unless another text is given."""
     return {"role": "user", "content": text or USER}
 
 
-def assistant(content: str = "", reasoning: str = "", calls: Sequence[Call] = ()) -> Message:
+def assistant(content: str = "", reasoning: str = "", calls: Sequence[ProbeCall] = ()) -> ProbeMessage:
     """Return an assistant's message."""
-    message: Message = {"role": "assistant", "content": content}
+    message: ProbeMessage = {"role": "assistant", "content": content}
     if reasoning:
         message["reasoning_content"] = reasoning
     if calls:
@@ -103,7 +103,7 @@ def assistant(content: str = "", reasoning: str = "", calls: Sequence[Call] = ()
     return message
 
 
-def result(call: Call) -> Message:
+def result(call: ProbeCall) -> ProbeMessage:
     """Return a tool's answer to `call`."""
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": RESULT}
 
@@ -224,7 +224,7 @@ class Prober:
 
     def render(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[ProbeMessage],
         *,
         tools: Sequence[Any] | None = None,
         prompt: bool = False,
@@ -235,7 +235,7 @@ class Prober:
         context = shape_context(tools, self.capabilities, thinking=thinking)
         return self.render_raw(shaped, context, prompt=prompt)
 
-    def render_raw(self, messages: Sequence[Message], context: dict[str, Any], *, prompt: bool) -> str | None:
+    def render_raw(self, messages: Sequence[ProbeMessage], context: dict[str, Any], *, prompt: bool) -> str | None:
         """Return the rendering of messages that are in the template's shape already."""
         texts = self._memory.texts
         key = repr((messages, sorted(context.items()), prompt))
@@ -251,10 +251,10 @@ class Prober:
 
     def answer(
         self,
-        message: Message | None,
+        message: ProbeMessage | None,
         *,
-        before: Sequence[Message] = (),
-        after: Sequence[Message] = (),
+        before: Sequence[ProbeMessage] = (),
+        after: Sequence[ProbeMessage] = (),
         tools: bool = True,
         prompt: bool = False,
         thinking: bool | None = True,

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender.analysis.ask.answers import KINDS, Answers, Written
+from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS
 from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
 from unrender.analysis.find.rows import arguments_span, literal_span
-from unrender.analysis.find.skeletons import Row, Token, find_tokens, literal_after, make_row, merge
+from unrender.analysis.find.skeletons import Row, Token, find_tokens, joined_skeleton, literal_after, make_row
 from unrender.analysis.find.split import Solution, common_prefix, common_suffix, is_word, lexemes, solve
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
 
@@ -31,7 +31,7 @@ class ArgumentsFinding:
     """The answer that shows values of many kinds, where one is understood."""
 
 
-def find_json_arguments(written: Written) -> ArgumentsFinding:
+def find_json_arguments(written: WrittenCall) -> ArgumentsFinding:
     """Find how arguments are written when they are one JSON object (or Python dictionary)."""
     for values, body in written.many:
         span = None if body is None else arguments_span(body, values) or literal_span(body, values)
@@ -45,7 +45,7 @@ def find_json_arguments(written: Written) -> ArgumentsFinding:
     return ArgumentsFinding(arguments=Arguments())
 
 
-def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFinding:
+def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFinding:
     """Find how tagged arguments are written: the skeleton of one, the separator, and the codec of values.
 
     The result has no entry when that fails.
@@ -73,7 +73,7 @@ def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
         return None
     solution = solve([two.before, one.before], two.betweens[0], [two.after, one.after])
     solution = _fit_empty(solution, one, answers.empty_call)
-    entry = merge([solution.prefix, *two.items[0], solution.suffix])
+    entry = joined_skeleton([solution.prefix, *two.items[0], solution.suffix])
     return entry, solution, one.after
 
 
@@ -106,7 +106,7 @@ def entry_tokens(text: str, values: Mapping[str, Any]) -> list[Token]:
 
 def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> tuple[Arguments, str]:
     """A2, A3: put a string where a number was, and see quotes or a type attribute; say which."""
-    shown = {name: _around_value(body, KINDS[name]) for name, body in kinds.items()}
+    shown = {name: _around_value(body, ANSWER_KINDS[name]) for name, body in kinds.items()}
     number, string = shown.get("number"), shown.get("string")
     if number is None or string is None or number == string:
         return arguments, "nothing tells strings and numbers apart"
@@ -142,12 +142,12 @@ def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None
         if is_word(word):
             types.append((name, word))
     at = arguments.entry.index(Slot.KEY) + 1
-    entry = merge([*arguments.entry[:at], lead, Slot.TYPE, rest, *arguments.entry[at + 1 :]])
+    entry = joined_skeleton([*arguments.entry[:at], lead, Slot.TYPE, rest, *arguments.entry[at + 1 :]])
     codec = Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE, types=tuple(types))
     return replace(arguments, entry=entry, codec=codec)
 
 
-def _find_codec(written: Written, arguments: Arguments, after: str) -> tuple[CodecFinding, str | None]:
+def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple[CodecFinding, str | None]:
     for values, body in written.many:
         texts = None if body is None else read_entries(body, arguments, values, after)
         if texts:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from unrender.analysis.ask.answers import Answers, Written
-from unrender.analysis.ask.probes import CONTENT, IDS, NAMES, REASONING, Call, make_calls
+from unrender.analysis.ask.answers import Answers, WrittenCall
+from unrender.analysis.ask.probes import CONTENT, IDS, NAMES, REASONING, ProbeCall, make_calls
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding
 from unrender.analysis.find.rows import arguments_of, find_envelope, find_row, native_span
@@ -21,17 +21,17 @@ from unrender.analysis.find.skeletons import (
     Row,
     close_quotes,
     id_parts,
+    joined_skeleton,
     lead_layout,
     left_out,
     literal_after,
     mark_counters,
-    merge,
     move_brackets,
     split_closer,
     split_opener,
 )
 from unrender.analysis.find.split import Solution, common_suffix, is_tag, lexemes, solve, split_last_tag, tags_of
-from unrender.analysis.find.turn_frame import Frame, until_sentinel
+from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
 from unrender.format import CallSyntax, Content, Slot, ToolMode
 
 NOT_RENDERED = "tool calls are not rendered"
@@ -79,11 +79,11 @@ def find_mode(body: str | None, longer: str | None = None) -> ToolMode:
     return next((mode for mode, _, holds in _MODES if all(holds(text, call) for text, call in shown)), ToolMode.NONE)
 
 
-def _shows_arguments(body: str, call: Call) -> bool:
+def _shows_arguments(body: str, call: ProbeCall) -> bool:
     return all(key in body and str(value) in body for key, value in call.arguments.items())
 
 
-_MODES: tuple[tuple[ToolMode, str, Callable[[str, Call], bool]], ...] = (
+_MODES: tuple[tuple[ToolMode, str, Callable[[str, ProbeCall], bool]], ...] = (
     (
         ToolMode.JSON_NATIVE,
         "one JSON object holds name and arguments",
@@ -98,7 +98,7 @@ _MODES: tuple[tuple[ToolMode, str, Callable[[str, Call], bool]], ...] = (
 )
 
 
-def find_tools(frame: Frame, answers: Answers, mode: ToolMode, written: Written, known: Known) -> ToolsFinding:
+def find_tools(frame: TurnFrame, answers: Answers, mode: ToolMode, written: WrittenCall, known: Known) -> ToolsFinding:
     """Find the call syntax; mode NONE and a diagnostic when calls are not rendered or not understood."""
     if mode is ToolMode.NONE:
         return ToolsFinding(tools=CallSyntax(), diagnostics=(NOT_RENDERED,))
@@ -112,7 +112,9 @@ def find_tools(frame: Frame, answers: Answers, mode: ToolMode, written: Written,
 class _Analysis:
     """The comparisons of one template's calls, once mode and arguments are known."""
 
-    def __init__(self, frame: Frame, answers: Answers, known: Known, mode: ToolMode, found: ArgumentsFinding) -> None:
+    def __init__(
+        self, frame: TurnFrame, answers: Answers, known: Known, mode: ToolMode, found: ArgumentsFinding
+    ) -> None:
         self.frame, self.answers, self.known, self.mode, self.found = frame, answers, known, mode, found
 
     def solve(self) -> ToolsFinding:
@@ -288,7 +290,7 @@ class _Analysis:
             call_start, name_prefix = "", call_start + name_prefix
         if COUNTER in call_end:
             function_close, call_end = function_close + call_end, ""
-        function = merge([name_prefix, *core, function_close])
+        function = joined_skeleton([name_prefix, *core, function_close])
         function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
         tools = CallSyntax(
             mode=self.mode,

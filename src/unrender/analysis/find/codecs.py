@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, assert_never
 
-from unrender.analysis.ask.probes import WORD
+from unrender.analysis.ask.probes import PLAIN_NEEDLE
 from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
 from unrender.values.notations import encode_arguments, encode_value
 
@@ -159,6 +159,6 @@ def _json_options(codec: Codec) -> Iterator[dict[str, Any]]:
 
 def _item_tags(text: str) -> list[str]:
     """Return the words before the first item of a list, which may name the items' tag."""
-    head = text.partition(WORD)[0]
+    head = text.partition(PLAIN_NEEDLE)[0]
     words = "".join(character if character.isalnum() or character in "_-" else " " for character in head).split()
     return list(dict.fromkeys(reversed(words)))

@@ -9,7 +9,7 @@ from unrender.analysis.ask.answers import Answers, Turns
 from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
 from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes, tags_of
-from unrender.analysis.find.turn_frame import Frame, end_in_history, is_marked, tail_of
+from unrender.analysis.find.turn_frame import TurnFrame, end_in_history, has_marker, tail_of
 from unrender.format import Content, ContentMode
 
 
@@ -32,7 +32,7 @@ class Tails:
         return "" if self.unended and not self.calls.endswith(end) else end
 
 
-def find_tails(turns: Turns, frame: Frame, answers: Answers, *, shows_calls: bool) -> Tails:
+def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls: bool) -> Tails:
     """Compare how content and calls end; `shows_calls` says that the template writes calls at all."""
     # A template may refuse content that was not thought about: without thinking, it ends alike.
     body = answers.content or answers.content_no_thinking
@@ -47,7 +47,7 @@ def find_tails(turns: Turns, frame: Frame, answers: Answers, *, shows_calls: boo
 
 
 def _marked(end: str) -> str:
-    return end if is_marked(end) else ""
+    return end if has_marker(end) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from unrender.analysis.ask.answers import Answers
 from unrender.analysis.ask.probes import CONTENT, CONTENT2, NAMES, REASONING
 from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of, tags_of
-from unrender.analysis.find.turn_frame import Frame, is_marked, tail_of
+from unrender.analysis.find.turn_frame import TurnFrame, has_marker, tail_of
 from unrender.format import Reasoning, ReasoningMode
 
 UNSEEN_JOINT = "\n\n"
@@ -62,12 +62,12 @@ class ReasoningFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ReasoningRecord:
     """All that is known when reasoning is looked for."""
 
     source: str = ""
     """The template's own text or, of a function, all that it has written."""
-    frame: Frame
+    frame: TurnFrame
     openings: Openings
     cut: Mapping[str, str | None] = field(default_factory=dict)
     """As in `Answers`."""
@@ -75,7 +75,7 @@ class Seen:
     """What ends content and nothing else."""
 
 
-def find_openings(answers: Answers, frame: Frame) -> Openings:
+def find_openings(answers: Answers, frame: TurnFrame) -> Openings:
     """Find the text before and between the parts of answers."""
     both, reasoned_calls = answers.reasoned, answers.reasoned_call
     return Openings(
@@ -94,7 +94,7 @@ def find_openings(answers: Answers, frame: Frame) -> Openings:
     )
 
 
-def find_reasoning(seen: Seen) -> ReasoningFinding:
+def find_reasoning(seen: ReasoningRecord) -> ReasoningFinding:
     """Find the reasoning's markers; mode NONE when nothing shows any."""
     for comparison, name, find in _WAYS:
         found = find(seen)
@@ -103,7 +103,7 @@ def find_reasoning(seen: Seen) -> ReasoningFinding:
     return ReasoningFinding(reasoning=Reasoning())
 
 
-def _from_presence(seen: Seen) -> ReasoningFinding | None:
+def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
     """R1, R3: reasoning is rendered."""
     openings, frame = seen.openings, seen.frame
     if openings.reasoning_content is None and openings.reasoning_calls is None:
@@ -122,7 +122,7 @@ def _from_presence(seen: Seen) -> ReasoningFinding | None:
     return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
 
 
-def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMode:
+def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> ReasoningMode:
     if not start.strip():
         # Nothing opens it, and only its end is marked: `so far...</think>Hello`.
         return ReasoningMode.DELIMITER
@@ -135,7 +135,7 @@ def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMo
     return ReasoningMode.TAG_BASED
 
 
-def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
+def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
     """Split what follows reasoning into closer and joint to content; return them with the name of the rule."""
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
@@ -160,7 +160,7 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
     return end, following[: len(following) - len(following.lstrip())], rule
 
 
-def _closer_and_joint(seen: Seen, start: str) -> tuple[str, str]:
+def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
     """Return what follows reasoning without the next part's opener, and the name of the rule."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
@@ -173,16 +173,16 @@ def _closer_and_joint(seen: Seen, start: str) -> tuple[str, str]:
 
 
 _SHARED = "what all parts that follow share"
-_Cut = Callable[[str, str, Seen], str]
+_Cut = Callable[[str, str, ReasoningRecord], str]
 """Takes what follows reasoning, and its opener; returns closer and joint. Empty when the rule does not apply."""
 
 
-def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Seen) -> tuple[str, str]:
+def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: ReasoningRecord) -> tuple[str, str]:
     found = ((cut(text, start, seen), name) for name, cut in rules)
     return next((item for item in found if item[0]), (text, _SHARED))
 
 
-def _without_content_opener(text: str, start: str, seen: Seen) -> str:
+def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str:
     """Cut off what content begins with where there is no reasoning.
 
     The closer of reasoning is not content's: some templates write it alone where there is no reasoning. With thinking off,
@@ -191,7 +191,7 @@ def _without_content_opener(text: str, start: str, seen: Seen) -> str:
     frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
     alone = frame.prefill_no_thinking.strip()
-    if frame.prefill.strip() == start.strip() and not is_marked(text.partition(alone or "\0")[0]):
+    if frame.prefill.strip() == start.strip() and not has_marker(text.partition(alone or "\0")[0]):
         closers.append(alone)
     for opening in (openings.content, openings.content_no_thinking):
         if opening and opening.strip() and opening.strip() not in closers and text.endswith(opening):
@@ -201,7 +201,7 @@ def _without_content_opener(text: str, start: str, seen: Seen) -> str:
     return ""
 
 
-def _without_as_many(text: str, _: str, seen: Seen) -> str:
+def _without_as_many(text: str, _: str, seen: ReasoningRecord) -> str:
     """Remove content's closing marker from the end, lexeme by lexeme."""
     full = seen.openings.reasoning_content or ""
     size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
@@ -209,18 +209,18 @@ def _without_as_many(text: str, _: str, seen: Seen) -> str:
     return "".join(parts[:-size]) if marks and text == full else ""
 
 
-def _as_in_pair(text: str, start: str, seen: Seen) -> str:
+def _as_in_pair(text: str, start: str, seen: ReasoningRecord) -> str:
     pair = seen.frame.prefill_no_thinking
     closer = pair[len(start) :].rstrip()
     return closer if start and pair.startswith(start) and text.startswith(closer) else ""
 
 
-def _before_call(text: str, _: str, seen: Seen) -> str:
+def _before_call(text: str, _: str, seen: ReasoningRecord) -> str:
     calls = seen.openings.calls
     return text[: -len(calls)] if calls and text.endswith(calls) else ""
 
 
-def _up_to_closer(text: str, start: str, _: Seen) -> str:
+def _up_to_closer(text: str, start: str, _: ReasoningRecord) -> str:
     """Return `text` up to and with the marker that closes the last one of `start`; empty when it is not there.
 
     White space after it is kept when nothing else follows: that is the joint.
@@ -267,7 +267,7 @@ def _closer_at(text: str, start: str, end: str) -> int:
     return text.find(end, inside) if end else -1
 
 
-def _from_empty_block(seen: Seen) -> ReasoningFinding | None:
+def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     """R2: the generation prompt writes an empty block, or content begins with one."""
     frame, openings = seen.frame, seen.openings
     texts = (frame.prefill_no_thinking, frame.prefill, openings.content or "", openings.content_no_thinking or "")
@@ -276,7 +276,7 @@ def _from_empty_block(seen: Seen) -> ReasoningFinding | None:
     return None if pair is None else _from_pair(frame, openings, *pair)
 
 
-def _from_open_block(seen: Seen) -> ReasoningFinding | None:
+def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     """R2: the generation prompt opens a block."""
     frame, openings = seen.frame, seen.openings
     opener = _open_tag(frame.prefill)
@@ -300,7 +300,7 @@ def _closed_alone(shown: str, closer: str) -> tuple[str, str]:
     return (closer, shown.partition(closer)[2]) if shown.strip() == closer else ("", "")
 
 
-def _opens_content(opener: str, closers: tuple[str, ...], frame: Frame, openings: Openings) -> bool:
+def _opens_content(opener: str, closers: tuple[str, ...], frame: TurnFrame, openings: Openings) -> bool:
     """Return whether the block that the prompt opens is the response: content is in it, and its closer after content.
 
     A switch that changes whether it is opened says that it is reasoning.
@@ -323,7 +323,7 @@ def _adjacent_pair(text: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _from_pair(frame: Frame, openings: Openings, opener: str, space: str, closer: str) -> ReasoningFinding:
+def _from_pair(frame: TurnFrame, openings: Openings, opener: str, space: str, closer: str) -> ReasoningFinding:
     open_prompt = frame.prefill.strip().endswith(opener)
     # Half of the white space in an empty block is the opener's, half the closer's: `<think>\n`, `\n</think>`.
     margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
@@ -335,7 +335,7 @@ def _from_pair(frame: Frame, openings: Openings, opener: str, space: str, closer
     return ReasoningFinding(reasoning=reasoning, to_content=joint or 2 * margin)
 
 
-def _from_removal(seen: Seen) -> ReasoningFinding | None:
+def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
     """String constants that look like closers: put `X</closer>Y` into content, and see X vanish."""
     for closer, body in seen.cut.items():
         if body is None or CONTENT not in body or CONTENT2 in body:
@@ -349,7 +349,7 @@ def _from_removal(seen: Seen) -> ReasoningFinding | None:
     return None
 
 
-_WAYS: tuple[tuple[str, str, Callable[[Seen], ReasoningFinding | None]], ...] = (
+_WAYS: tuple[tuple[str, str, Callable[[ReasoningRecord], ReasoningFinding | None]], ...] = (
     ("R1", "reasoning is written", _from_presence),
     ("R2", "an empty block is in the prompt or before content", _from_empty_block),
     ("R2", "the generation prompt ends in an open block", _from_open_block),

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from unrender.analysis.ask.probes import NAMES, Call
-from unrender.analysis.find.skeletons import Row, Token, find_tokens, make_row, merge, outer_literals
+from unrender.analysis.ask.probes import NAMES, ProbeCall
+from unrender.analysis.find.skeletons import Row, Token, find_tokens, joined_skeleton, make_row, outer_literals
 from unrender.format import CallSyntax, Envelope, Part, Skeleton, Slot, ToolMode
 from unrender.limits import MOST_BRACKETS
 
@@ -20,7 +20,7 @@ _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class ValueSpan:
     """A value and the text[start:end] that writes it."""
 
     start: int
@@ -28,7 +28,7 @@ class Span:
     value: Any
 
 
-def json_spans(text: str, opener: str, before: int) -> Iterator[Span]:
+def json_spans(text: str, opener: str, before: int) -> Iterator[ValueSpan]:
     """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order."""
     trials = 0
     for match in re.finditer(f"[{re.escape(opener)}]", text[:before]):
@@ -39,10 +39,10 @@ def json_spans(text: str, opener: str, before: int) -> Iterator[Span]:
             value, end = _DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        yield Span(start=match.start(), end=end, value=value)
+        yield ValueSpan(start=match.start(), end=end, value=value)
 
 
-def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Span | None:
+def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> ValueSpan | None:
     """Find where `arguments` is written as one JSON object."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
@@ -52,7 +52,7 @@ def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> S
     return spans[-1] if spans else None
 
 
-def literal_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Span | None:
+def literal_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> ValueSpan | None:
     """Find where `arguments` is written as a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
@@ -60,7 +60,7 @@ def literal_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Spa
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
         end = brace + match.end()
         if _literal(text[brace:end]) == arguments:
-            return Span(start=brace, end=end, value=dict(arguments))
+            return ValueSpan(start=brace, end=end, value=dict(arguments))
     return None
 
 
@@ -100,17 +100,17 @@ def _path(value: Any, fits: Callable[[Any], bool]) -> tuple[str, ...] | None:
     return None
 
 
-def holds(value: Any, wanted: Any) -> bool:
+def value_holds(value: Any, wanted: Any) -> bool:
     """Return whether `wanted` is a key or a value anywhere in `value`."""
     if type(value) is type(wanted) and value == wanted:
         return True
     if isinstance(value, dict):
         is_key = isinstance(wanted, str) and wanted in value
-        return is_key or any(holds(item, wanted) for item in value.values())
-    return isinstance(value, list) and any(holds(item, wanted) for item in value)
+        return is_key or any(value_holds(item, wanted) for item in value.values())
+    return isinstance(value, list) and any(value_holds(item, wanted) for item in value)
 
 
-def find_row(text: str, calls: Sequence[Call], mode: ToolMode, entry: Skeleton = ()) -> Row | None:
+def find_row(text: str, calls: Sequence[ProbeCall], mode: ToolMode, entry: Skeleton = ()) -> Row | None:
     """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
     tokens: list[Token] = []
     position = 0
@@ -127,7 +127,7 @@ def find_row(text: str, calls: Sequence[Call], mode: ToolMode, entry: Skeleton =
     return _native_row(text, calls, tokens, words)
 
 
-def _find_call(text: str, call: Call, mode: ToolMode, entry: Skeleton, position: int) -> Span | None:
+def _find_call(text: str, call: ProbeCall, mode: ToolMode, entry: Skeleton, position: int) -> ValueSpan | None:
     """Find a call's arguments or, for JSON_NATIVE, the whole call."""
     if mode is ToolMode.JSON_NATIVE:
         return native_span(text, call, position)
@@ -136,7 +136,7 @@ def _find_call(text: str, call: Call, mode: ToolMode, entry: Skeleton, position:
     return _tagged_span(text, call, entry, position)
 
 
-def _tagged_span(text: str, call: Call, entry: Skeleton, position: int) -> Span | None:
+def _tagged_span(text: str, call: ProbeCall, entry: Skeleton, position: int) -> ValueSpan | None:
     words = dict.fromkeys(call.arguments, (Slot.KEY, 0)) | {
         str(value): (Slot.VALUE, 0) for value in call.arguments.values()
     }
@@ -150,11 +150,13 @@ def _tagged_span(text: str, call: Call, entry: Skeleton, position: int) -> Span 
     # `<a>7</a>`: the key is there again after the last value, and belongs to the arguments as well.
     ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
     prefix, suffix = outer_literals(entry)
-    return Span(start=inside[0].start - len(prefix), end=(ends or [last_value])[-1] + len(suffix), value=call.arguments)
+    return ValueSpan(
+        start=inside[0].start - len(prefix), end=(ends or [last_value])[-1] + len(suffix), value=call.arguments
+    )
 
 
 def _native_row(
-    text: str, calls: Sequence[Call], wholes: Sequence[Token], words: Mapping[str, tuple[Slot, int]]
+    text: str, calls: Sequence[ProbeCall], wholes: Sequence[Token], words: Mapping[str, tuple[Slot, int]]
 ) -> Row | None:
     items = []
     for whole, call in zip(wholes, calls, strict=True):
@@ -167,14 +169,14 @@ def _native_row(
         parts: list[Part] = [inner[: tokens[0].start]]
         for token, following in zip(tokens, [*tokens[1:], None], strict=True):
             parts += [token.slot, inner[token.end : following.start if following else len(inner)]]
-        items.append(merge(parts))
+        items.append(joined_skeleton(parts))
     betweens = [text[left.end : right.start] for left, right in itertools.pairwise(wholes)]
     return Row(
         before=text[: wholes[0].start], items=tuple(items), betweens=tuple(betweens), after=text[wholes[-1].end :]
     )
 
 
-def find_envelope(text: str, call: Call, tools: CallSyntax) -> Envelope | None:
+def find_envelope(text: str, call: ProbeCall, tools: CallSyntax) -> Envelope | None:
     """Return where name, arguments and id are in the JSON object that writes `call` in `text`."""
     span, outer = native_span(text, call, 0), _outer_span(text, call)
     if span is None:
@@ -193,7 +195,7 @@ def find_envelope(text: str, call: Call, tools: CallSyntax) -> Envelope | None:
     )
 
 
-def native_span(text: str, call: Call, position: int) -> Span | None:
+def native_span(text: str, call: ProbeCall, position: int) -> ValueSpan | None:
     """Find the JSON object that holds this call's name and arguments, and no other call's."""
     name_at = text.find(call.name, position)
     if name_at < 0:
@@ -203,26 +205,28 @@ def native_span(text: str, call: Call, position: int) -> Span | None:
     found = None
     for span in json_spans(text, "{", _last_needle(text, call, name_at)):
         fits = span.start >= position and _holds_call(span.value, call)
-        if not fits or any(holds(span.value, name) for name in others):
+        if not fits or any(value_holds(span.value, name) for name in others):
             continue
         if found is None or _lists(found.value, span.value):
             found = span
     return found
 
 
-def _outer_span(text: str, call: Call) -> Span | None:
+def _outer_span(text: str, call: ProbeCall) -> ValueSpan | None:
     spans = json_spans(text, "{[", text.find(call.name))
     return next((span for span in spans if _holds_call(span.value, call)), None)
 
 
-def _last_needle(text: str, call: Call, name_at: int) -> int:
+def _last_needle(text: str, call: ProbeCall, name_at: int) -> int:
     keys = [text.find(key) for key in call.arguments]
     return max([name_at, *keys])
 
 
-def _holds_call(value: Any, call: Call) -> bool:
+def _holds_call(value: Any, call: ProbeCall) -> bool:
     arguments = dict(call.arguments)
-    return holds(value, call.name) and (holds(value, arguments) or _path_to_text(value, arguments) is not None)
+    return value_holds(value, call.name) and (
+        value_holds(value, arguments) or _path_to_text(value, arguments) is not None
+    )
 
 
 def _path_to_text(value: Any, arguments: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -243,6 +247,6 @@ def _counter_path(value: Any, tools: CallSyntax) -> tuple[str, ...]:
     return path_to(value, str(tools.index_start)) or path_to(value, tools.index_start) or ()
 
 
-def arguments_of(text: str, call: Call, position: int) -> Span | None:
+def arguments_of(text: str, call: ProbeCall, position: int) -> ValueSpan | None:
     """Find where a call's arguments are written as one JSON object or Python dictionary."""
     return arguments_span(text, call.arguments, position) or literal_span(text, call.arguments, position)

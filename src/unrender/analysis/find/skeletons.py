@@ -80,10 +80,10 @@ def skeleton_of(text: str, tokens: Sequence[Token]) -> Skeleton:
     parts: list[Part] = [tokens[0].slot]
     for token, following in itertools.pairwise(tokens):
         parts += [text[token.end : following.start], following.slot]
-    return merge(parts)
+    return joined_skeleton(parts)
 
 
-def merge(parts: Iterable[Part]) -> Skeleton:
+def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
     """Join neighbouring literals, drop empty ones, and turn counters into slots."""
     merged: list[Part] = []
     for part in parts:
@@ -127,7 +127,7 @@ def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[s
 def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> Skeleton:
     if len({len(other) for other in items}) > 1:
         return item
-    return merge(_mark_part([other[i] for other in items], part, starts) for i, part in enumerate(item))
+    return joined_skeleton(_mark_part([other[i] for other in items], part, starts) for i, part in enumerate(item))
 
 
 def _mark_part(column: Sequence[Part], part: Part, starts: list[int]) -> Part:
@@ -199,7 +199,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
     if not closer or not right.startswith(closer):
         return function, arguments
     parts = [*function[: at - 1], left[:-1], Slot.ARGUMENTS, right[1:], *function[at + 2 :]]
-    return merge(parts), replace(arguments, start=left[-1], end=closer)
+    return joined_skeleton(parts), replace(arguments, start=left[-1], end=closer)
 
 
 def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
@@ -213,7 +213,7 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     if arguments.separator or not right.startswith(quote):
         return function, arguments
     turned = [part for part in (first[1:], *entry[1:], quote) if part]
-    return merge([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]]), replace(
+    return joined_skeleton([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]]), replace(
         arguments, entry=tuple(turned)
     )
 
@@ -236,8 +236,8 @@ def lead_layout(tools: CallSyntax) -> CallSyntax:
     parts = [*function[: at - 1], left.removesuffix(layout), Slot.ARGUMENTS, after_arguments, *function[at + 1 :]]
     return replace(
         tools,
-        function=merge(parts),
-        arguments=replace(arguments, entry=merge([layout, *entry[:-1]])),
+        function=joined_skeleton(parts),
+        arguments=replace(arguments, entry=joined_skeleton([layout, *entry[:-1]])),
         call_end=tools.call_end if after_arguments else layout + tools.call_end,
     )
 
@@ -267,7 +267,7 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
     instead = "".join(rest)
     return replace(
         tools,
-        function=merge([*function[: function.index(Slot.NAME) + 1], kept, Slot.ARGUMENTS, right]),
+        function=joined_skeleton([*function[: function.index(Slot.NAME) + 1], kept, Slot.ARGUMENTS, right]),
         call_end=after_end[len(right) :],
         arguments=replace(arguments, start=start, end=end, when_empty=instead[: len(instead) - len(ending)]),
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from unrender.analysis.ask.answers import Asked, Turns
+from unrender.analysis.ask.answers import Continuations, Turns
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
 from unrender.analysis.find.split import (
     closers_of,
@@ -31,7 +31,7 @@ _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class TurnFrame:
     """The texts around the answers to a user (and to a tool), before they are taken apart."""
 
     lead: str
@@ -58,7 +58,7 @@ class Frame:
         return next((body for body in bodies if body is not None), None)
 
 
-def find_frame(turns: Turns, *, part_opener: str) -> Frame:
+def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     """Find lead, headers and prefills.
 
     `part_opener` is a marker that opens every part of an answer, and so is not in the header. It may be empty.
@@ -67,7 +67,7 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
     lead = _lead(asked).removesuffix(part_opener)
     header = _without_sentinels(_header(lead, asked.bare))
     tool_lead = _tool_lead(turns.result, header).removesuffix(part_opener) if turns.result else ""
-    return Frame(
+    return TurnFrame(
         lead=lead,
         lead_no_thinking=_lead_no_thinking(lead, asked),
         header=header,
@@ -80,7 +80,7 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
     )
 
 
-def unlike_history(turns: Turns, frame: Frame, content_start: str) -> Iterator[str]:
+def unlike_history(turns: Turns, frame: TurnFrame, content_start: str) -> Iterator[str]:
     """Yield a sentence for each way in which answers in the history begin unlike the generation prompt.
 
     `content_start` is the marker that opens content. It is empty when no marker does.
@@ -95,7 +95,7 @@ def unlike_history(turns: Turns, frame: Frame, content_start: str) -> Iterator[s
         yield f"the prompt begins content with {begun!r:.200}, and no call follows that: no answer shows how calls follow it"
 
 
-def tail_of(body: str | None, needle: str, frame: Frame) -> str:
+def tail_of(body: str | None, needle: str, frame: TurnFrame) -> str:
     """Return the text after an answer's last needle, up to the end of its turn."""
     return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
 
@@ -117,7 +117,7 @@ def _between_call_and_result(turns: Turns) -> str:
     return answered[len(alone) :].partition(RESULT)[0]
 
 
-def openings_after_tool(turns: Turns, frame: Frame) -> Iterator[str]:
+def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
     """Yield the text before content in answers to a tool's result, first without and then with another call."""
     for text in turns.after_result if frame.tool_lead else ():
         body = text_after_lead(text, frame.tool_lead)
@@ -144,32 +144,32 @@ def _tail(text: str | None, needle: str) -> str:
     return until_sentinel(text.rpartition(needle)[2]) if text is not None and needle in text else ""
 
 
-def _lead(asked: Asked) -> str:
+def _lead(asked: Continuations) -> str:
     """Return what all answers to one input begin with: the end of the input's turn, then the header."""
     prompts = (asked.prompt, _to_same_question(asked.prompt_no_thinking, asked))
     return _common_lead(_answers(asked), prompts, asked.bare)
 
 
-def _answers(asked: Asked) -> list[str]:
+def _answers(asked: Continuations) -> list[str]:
     others = [_to_same_question(text, asked) for text in (asked.no_thinking, asked.in_history)]
     # In history, switch-word.jinja writes ` /think` into the user's own text: what follows that is not a header.
     agreeing = (text for text in others if text is not None and common_prefix([text, *asked.answers]).strip())
     return [*asked.answers, *agreeing]
 
 
-def _to_same_question(text: str | None, asked: Asked) -> str | None:
+def _to_same_question(text: str | None, asked: Continuations) -> str | None:
     """Return a text with thinking off after what the question ends with when thinking is on, e.g. ` /think`."""
     on, off = _ends_of_question(asked)
     return text if text is None or not off or not text.startswith(off) else on + text[len(off) :]
 
 
-def _lead_no_thinking(lead: str, asked: Asked) -> str:
+def _lead_no_thinking(lead: str, asked: Continuations) -> str:
     """Return the lead after what the question ends with when thinking is off, where that differs."""
     on, off = _ends_of_question(asked)
     return off + lead[len(on) :] if off and lead.startswith(on) else ""
 
 
-def _ends_of_question(asked: Asked) -> tuple[str, str]:
+def _ends_of_question(asked: Continuations) -> tuple[str, str]:
     """Return what ends a question with thinking on and off, where a switch in it tells the two apart; else nothing.
 
     Where one goes on from the other, the question is the same: there a template asks for an answer though it is not told to.
@@ -233,7 +233,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if set(known) == {bare} and is_marked(lead[len(known[0]) :]):  # The header is what answers share.
+    if set(known) == {bare} and has_marker(lead[len(known[0]) :]):  # The header is what answers share.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
@@ -242,7 +242,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     return _without_opener(shared, answers)
 
 
-def is_marked(text: str) -> bool:
+def has_marker(text: str) -> bool:
     """Return whether a text holds a marker."""
     return bool(tags_of(text))
 
@@ -307,14 +307,14 @@ def _last_marker(lead: str) -> str:
     return split_last_tag(lead[-LONGEST_HEADER:])[1]
 
 
-def _unasked(lead: str, asked: Asked) -> str:
+def _unasked(lead: str, asked: Continuations) -> str:
     """Return what is between the question's turn and every answer, where the prompts end with the question's turn."""
     bare = asked.bare
     never_asks = asked.prompt == bare and asked.prompt_no_thinking in (bare, None)
     return lead[len(bare) :] if bare and never_asks and lead.startswith(bare) else ""
 
 
-def _tool_lead(asked: Asked, header: str) -> str:
+def _tool_lead(asked: Continuations, header: str) -> str:
     """Return the lead of answers to a result.
 
     Where some answers lack the end of the result's turn, the lead is the start of the prompt, up to its header.

@@ -16,7 +16,7 @@ from typing import Any
 from unrender.analysis.additions import complete
 from unrender.analysis.ask.answers import Answers, Turns
 from unrender.analysis.ask.probes import Prober, carries_needle
-from unrender.analysis.find.turn_frame import Frame, until_sentinel
+from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
 from unrender.analysis.prove.readback import MIXED, SAID, CutOut, Misread, Said, cut_outs, misread
 from unrender.errors import FormatError, GrammarError
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode
@@ -274,7 +274,7 @@ _WRITTEN: Mapping[str, str] = {
 """By what an answer says: the field of `Answers` that holds what the template writes."""
 
 
-def find_doubts(answers: Answers, frame: Frame, fmt: Format) -> tuple[Doubt, ...]:
+def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> tuple[Doubt, ...]:
     """Return the shapes that the template renders and the format does not reproduce, white space apart."""
     doubts: list[Doubt] = []
     for said in SAID:
@@ -350,11 +350,11 @@ def _header_in(format: Format, begun: str) -> int:
 
 def _is_written(format: Format, begun: str) -> bool:
     """Return whether answers with and without tools may begin so."""
-    from unrender.dialects.remainder import Answer  # noqa: PLC0415 -- wanted for few templates
+    from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- wanted for few templates
 
     requests = _REQUESTS if format.tools.mode is not ToolMode.NONE else _REQUESTS[:1]
     try:
-        return all(Answer(format=format, request=request, begun=begun).begins for request in requests)
+        return all(Remainder(format=format, request=request, begun=begun).begins for request in requests)
     except GrammarError:  # No grammar can be written, whatever the prompt begins.
         return True
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from unrender.analysis.ask.answers import Answers, Turns, Variants
-from unrender.analysis.find.turn_frame import Frame
+from unrender.analysis.find.turn_frame import TurnFrame
 from unrender.analysis.result import Evidence, Shown
 from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.limits import LONGEST_EVIDENCE
@@ -21,7 +21,7 @@ class Record:
     """All that a template was asked for, and what it wrote."""
 
     turns: Turns
-    frame: Frame
+    frame: TurnFrame
     answers: Answers
     variants: Variants
 

@@ -19,10 +19,10 @@ from unrender.analysis.ask.probes import (
     IDS,
     KEYS,
     NAMES,
+    PLAIN_NEEDLE,
     REASONING,
     USER2,
-    WORD,
-    Call,
+    ProbeCall,
     Prober,
     assistant,
     make_calls,
@@ -49,7 +49,7 @@ class Said:
     """e.g. `content and a call`."""
     content: str = ""
     reasoning: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ProbeCall, ...] = ()
 
     def is_in(self, text: str, question: str) -> bool:
         """Return whether `text` shows all needles of the answer, its content once, and not the question."""
@@ -121,10 +121,14 @@ SAID = (
     Said(name=MIXED, content=CONTENT, calls=make_calls(1)),
     Said(name="reasoning, content and a call", content=CONTENT, reasoning=REASONING, calls=make_calls(1)),
 )
-_TEXTS = (f"{WORD} {WORD}", f'"{WORD}"', f'{WORD} < a && it\'s {{b}} [c], d; \\ "e" (f)')
+_TEXTS = (
+    f"{PLAIN_NEEDLE} {PLAIN_NEEDLE}",
+    f'"{PLAIN_NEEDLE}"',
+    f'{PLAIN_NEEDLE} < a && it\'s {{b}} [c], d; \\ "e" (f)',
+)
 TOLD = Said(
     name="a call with texts",
-    calls=(Call(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0]),),
+    calls=(ProbeCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0]),),
 )
 """A call says more than numbers: words, a text in quotes, and signs that formats are made of."""
 _LATER = tuple(said for said in SAID if said.name in ("content", "reasoning and content", "one call", MIXED))
@@ -210,7 +214,7 @@ def _written_alike(prober: Prober, shown: CutOut, message: Message) -> bool:
     if message.dead_calls or len(message.tool_calls) != len(shown.said.calls):
         return False
     calls = [
-        Call(name=call.name, arguments=json.loads(call.arguments), id=meant.id)
+        ProbeCall(name=call.name, arguments=json.loads(call.arguments), id=meant.id)
         for call, meant in zip(message.tool_calls, shown.said.calls, strict=True)
     ]
     again = assistant(message.content, message.reasoning, calls)

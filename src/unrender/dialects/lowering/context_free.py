@@ -26,10 +26,11 @@ from typing import ParamSpec, TypeGuard, TypeVar
 from unrender import nodes
 from unrender.dialects.lowering.forks import Forks, Openness, generated, recursive_rules
 from unrender.dialects.lowering.leads import Beginnings, Beside, Group, Mixture, followers
-from unrender.dialects.lowering.stops import EMPTY, Place, Places, Rest, choice, flat, sequence
+from unrender.dialects.lowering.stops import Rest, RulePlace, RulePlaces, choice_of, flat, sequence_of
 from unrender.errors import GrammarError
 from unrender.limits import MOST_APART, MOST_WAYS
 from unrender.nodes import (
+    EMPTY,
     Chars,
     Choice,
     Grammar,
@@ -125,11 +126,11 @@ def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, No
     for name in queue:
         if name not in found:
             found[name] = table[name]
-            queue.extend(references(table[name]))
+            queue.extend(rule_references(table[name]))
     return found
 
 
-def references(node: Node | Stopped) -> list[str]:
+def rule_references(node: Node | Stopped) -> list[str]:
     """Return the names of the rules that `node` refers to, in the order of the text."""
     if isinstance(node, Stopped):
         return [branch.rule for _, branch in (*node.branches, *node.exact)]
@@ -146,7 +147,7 @@ class _Lowering:
         self.source = source
         self.most = steps
         self.openness = Openness(source)
-        self.places = Places(self.rule, self.step)
+        self.places = RulePlaces(self.rule, self.step)
         self.beginnings = Beginnings(self.looked_into)
         self.forks = Forks(source, self.openness) if for_lexer else None
         self.recursive = recursive_rules(source) if for_lexer else frozenset()
@@ -157,7 +158,7 @@ class _Lowering:
         self.texts: dict[object, Ref] = {}
         self.choices_of: dict[tuple[Rest, ...], Ref] = {}
         self.branches: dict[tuple[int, str], Ref] = {}
-        self.choices: dict[tuple[int, str], Place] = {}
+        self.choices: dict[tuple[int, str], RulePlace] = {}
         self.loops: dict[Node, Node] = {}
         self.looped: dict[str, Node] = {}
         self.pending: deque[tuple[str, Callable[[], Node | Stopped]]] = deque()
@@ -216,7 +217,7 @@ class _Lowering:
         So is what may go on with text that a lexer would confuse with what follows.
         """
         if self.forks is None and not any(map(self.openness.endings, parts)):
-            return sequence([self.closed(part) for part in parts])
+            return sequence_of([self.closed(part) for part in parts])
         # `Until("</a>"), name, "</a>"`: text may run on into the name, so all three become one `Stopped`.
         done: list[Node] = []
         plain = flat(parts)
@@ -225,7 +226,7 @@ class _Lowering:
             end = self.joined_to(plain, at)
             done.append(self.continued(plain[at], plain[at + 1 : end]) if end > at else self.closed(plain[at]))
             at = max(end, at + 1)
-        return sequence(done)
+        return sequence_of(done)
 
     def joined_to(self, parts: Rest, at: int) -> int:
         """Return the end of what a part has to be joined with; `at` where it is alone."""
@@ -241,7 +242,7 @@ class _Lowering:
         """Return one of several that bring their own stops; those that a lexer would confuse are taken apart."""
         if self.forks is not None and self.forks.confused(options):
             return self.factored([flat((option,)) for option in options])
-        return choice([self.closed(option) for option in options])
+        return choice_of([self.closed(option) for option in options])
 
     def continued(self, node: Node, rest: Rest) -> Node:
         """Return `node`, which may end in text without a stop, together with `rest`, which brings the stop."""
@@ -285,7 +286,7 @@ class _Lowering:
             self.texts[key] = self.later("text", lambda: self.stopped(stops, self.places.place(stops, rest)))
         return self.texts[key]
 
-    def stopped(self, stops: tuple[str, ...], place: Place, exact: Exact = ()) -> Stopped:
+    def stopped(self, stops: tuple[str, ...], place: RulePlace, exact: Exact = ()) -> Stopped:
         """Return text up to one of `stops`; each way to go on from `place` belongs to one of them, or to an exact text."""
         branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
         others = tuple((text, self.either(options)) for text, options in exact)
@@ -303,7 +304,7 @@ class _Lowering:
         if key not in self.texts:
             self.texts[key] = self.later("text", lambda: self.stopped(stops, beside.place, exact))
         left = [self.factored(beside.left)] if beside.left else []
-        return choice([self.texts[key], *left])
+        return choice_of([self.texts[key], *left])
 
     def either(self, options: tuple[Rest, ...]) -> Ref:
         """Return the rule of one of `options`, taken apart where they begin alike."""
@@ -311,7 +312,7 @@ class _Lowering:
             self.choices_of[options] = self.later("branch", lambda: self.factored(list(options)))
         return self.choices_of[options]
 
-    def branch(self, place: Place, stop: str) -> Ref:
+    def branch(self, place: RulePlace, stop: str) -> Ref:
         """Return the rule of what may follow `stop`."""
         # In a chain of optional arguments, most places only hand a stop on to the next: they get no rule of their own.
         place = self.firstchoice(place, stop)
@@ -323,9 +324,9 @@ class _Lowering:
             self.branches[key] = self.later("branch", lambda: self.branched(place, stop))
         return self.branches[key]
 
-    def firstchoice(self, place: Place, stop: str) -> Place:
+    def firstchoice(self, place: RulePlace, stop: str) -> RulePlace:
         """Return the place to which only one way leads from `place`, and from which there are several, or an end."""
-        passed: list[Place] = []
+        passed: list[RulePlace] = []
         while (id(place), stop) not in self.choices:
             passed.append(place)
             own, below = place.after(stop)
@@ -337,11 +338,11 @@ class _Lowering:
         self.choices.update(((id(other), stop), found) for other in passed)
         return found
 
-    def branched(self, place: Place, stop: str) -> Node:
+    def branched(self, place: RulePlace, stop: str) -> Node:
         own, below = place.after(stop)
         if not below or self.is_confused(options := followers(place, stop, MOST_WAYS)):
             return self.factored(list(map(flat, own)) if not below else options)
-        return choice([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
+        return choice_of([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 
     def is_confused(self, options: list[Rest]) -> bool:
         """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
@@ -354,19 +355,19 @@ class _Lowering:
         """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
         options = list(dict.fromkeys(options))
         if self.forks is None or len(options) == 1 or self.apart > MOST_APART:
-            return choice([self.rest(option) for option in options])
+            return choice_of([self.rest(option) for option in options])
         # Taking apart copies what is shared, so only what a lexer would confuse is taken apart.
         if not self.forks.confused(map(Sequence, options)):
-            return choice([self.rest(option) for option in options])
+            return choice_of([self.rest(option) for option in options])
         self.apart += len(options)
         if mixture := self.beginnings.mixture(options):
             return self.mixed(mixture)
-        return choice(list(dict.fromkeys(map(self.group, self.beginnings.groups(options)))))
+        return choice_of(list(dict.fromkeys(map(self.group, self.beginnings.groups(options)))))
 
     def group(self, group: Group) -> Node:
         self.step()
         options = tuple(flat(option) for option in group.options)
-        return sequence([Literal(group.shared), self.either(options)]) if group.shared else self.rest(options[0])
+        return sequence_of([Literal(group.shared), self.either(options)]) if group.shared else self.rest(options[0])
 
     def closed(self, node: Node) -> Node:
         """Return a node that brings its own stops."""
@@ -407,9 +408,9 @@ class _Lowering:
             return (
                 replace(node, minimum=0) if (low, high) == (0, 1) and _at_least_once(node) else Repeat(node, low, high)
             )
-        again = sequence([self.closed(separator), node])
+        again = sequence_of([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
-        whole = sequence([node, more])
+        whole = sequence_of([node, more])
         return whole if low > 0 else Optional(whole)
 
 

@@ -34,8 +34,8 @@ class Openness:
         self._endings: dict[str, frozenset[Stops]] = {}
         self._known: dict[int, tuple[Node, frozenset[Stops]]] = {}
         users = users_of(rules)
-        settle(rules, users, self._becomes_empty)
-        settle(rules, users, self._ends_in_more)
+        until_settled(rules, users, self._becomes_empty)
+        until_settled(rules, users, self._ends_in_more)
 
     def _becomes_empty(self, name: str, node: Node) -> bool:
         if name in self._empty or not self.nullable(node):
@@ -159,7 +159,9 @@ def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return above
 
 
-def settle(rules: Mapping[str, Node], users: Mapping[str, list[str]], changed: Callable[[str, Node], bool]) -> None:
+def until_settled(
+    rules: Mapping[str, Node], users: Mapping[str, list[str]], changed: Callable[[str, Node], bool]
+) -> None:
     """Call `changed` for every rule, and again for the users of each rule that changed, until none does.
 
     A rule comes after the rules that it refers to, so a chain of rules is settled in one round.
@@ -223,8 +225,8 @@ class Forks:
         self._ends: dict[str, Heads] = {}
         self._compared = 0
         users = users_of(rules)
-        settle(rules, users, self._begins_in_more)
-        settle(rules, users, self._goes_on_in_more)
+        until_settled(rules, users, self._begins_in_more)
+        until_settled(rules, users, self._goes_on_in_more)
 
     def _begins_in_more(self, name: str, node: Node) -> bool:
         found = frozenset(_within(name, head) for head in self.heads(node))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from unrender import nodes
-from unrender.dialects.lowering.stops import Place, Rest, Stops, first_stop, flat, unfolded
+from unrender.dialects.lowering.stops import Rest, RulePlace, Stops, first_stop, flat, unfoldings
 from unrender.limits import MOST_WAYS
 from unrender.nodes import Literal, Node, Ref, Until
 
@@ -135,7 +135,7 @@ class Beginnings:
                 case None:
                     ways = None
                 case _:
-                    ways = unfolded(head, rest[1:])
+                    ways = unfoldings(head, rest[1:])
             if ways is None:
                 found.append(Lead("", rest, at))
             else:
@@ -168,7 +168,7 @@ class Beside:
 
     stops: Stops
     rests: tuple[Rest, ...]
-    place: Place
+    place: RulePlace
     rule: Callable[[str], Node | None]
     exact: dict[str, list[Rest]] = field(default_factory=dict)
     left: list[Rest] = field(default_factory=list)
@@ -211,7 +211,7 @@ class Beside:
             case Ref(name):
                 node = self.rule(name)
                 return None if node is None else [(text, (node, *tail))]
-        ways = unfolded(head, tail)
+        ways = unfoldings(head, tail)
         return None if ways is None else [(text, way) for way in ways]
 
     def is_said(self, text: str, rest: Rest) -> bool:
@@ -251,7 +251,7 @@ class Beside:
                 self.exact[text] = list(options)
 
 
-def followers(place: Place, stop: str, most: int = MOST_WAYS) -> list[Rest]:
+def followers(place: RulePlace, stop: str, most: int = MOST_WAYS) -> list[Rest]:
     """Return what may follow `stop`; with more than `most` options, only about that many."""
     found: list[Rest] = []
     waiting = [place]

@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.nodes import Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
 
 _UNMARKED = str.maketrans("", "", nodes.MARKS)
 
-EMPTY = Literal("")
 
 Rest = tuple[Node, ...]
 Stops = tuple[str, ...]
@@ -32,14 +31,14 @@ Sight = tuple[int, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class Continuation:
     """The text of a continuation read since the free text ended, the lookaheads not yet decided, and the rest."""
 
     read: str
     sights: tuple[Sight, ...]
     rest: Rest
 
-    def settled(self) -> State | None:
+    def settled(self) -> Continuation | None:
         """Return the state without the lookaheads that can be decided; None when one of these fails."""
         if not self.sights:
             return self
@@ -47,7 +46,7 @@ class State:
         open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
         decided = (sight for sight in self.sights if sight not in open_ones)
         met = all(self.read.startswith(text, at) == wanted for at, text, wanted in decided)
-        return State(self.read, open_ones, self.rest) if met else None
+        return Continuation(self.read, open_ones, self.rest) if met else None
 
     def after(self, stop: str) -> Rest:
         """Return what is left after `stop`, which must be the beginning of the text."""
@@ -55,57 +54,57 @@ class State:
         return (Literal(text), *self.rest) if text else self.rest
 
 
-Key = tuple[Stops, State]
+Key = tuple[Stops, Continuation]
 """The stops that are looked for, and the state where; each place has its own key."""
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class RulePlace:
     """The continuations of one state: its `own`, by the stop they begin with, and those of the places `below`."""
 
     own: dict[str, list[Rest]] = field(default_factory=dict)
-    below: list[Place] = field(default_factory=list)
+    below: list[RulePlace] = field(default_factory=list)
     found: dict[str, None] = field(default_factory=dict)
     """Every stop that can be met, here or below."""
     at_end: bool = False
     """The output may end here, without any stop."""
 
-    def after(self, stop: str) -> tuple[list[Rest], list[Place]]:
+    def after(self, stop: str) -> tuple[list[Rest], list[RulePlace]]:
         """Return what may follow `stop`: continuations of this place, and the places below that know more."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
 
 @dataclass(slots=True)
-class Places:
+class RulePlaces:
     """All places made so far; `rule` returns the node of a rule, `step` counts the work."""
 
     rule: Callable[[str], Node]
     step: Callable[[], None]
-    known: dict[Key, Place] = field(default_factory=dict)
+    known: dict[Key, RulePlace] = field(default_factory=dict)
 
-    def place(self, stops: Stops, rest: Rest) -> Place:
+    def place(self, stops: Stops, rest: Rest) -> RulePlace:
         """Return the place after free text that ends at `stops`."""
-        fresh: list[Place] = []
-        queue: list[tuple[Key, Place]] = []
-        place = self._place((stops, State("", (), rest)), queue, fresh)
+        fresh: list[RulePlace] = []
+        queue: list[tuple[Key, RulePlace]] = []
+        place = self._place((stops, Continuation("", (), rest)), queue, fresh)
         while queue:
             key, found = queue.pop()
             self._explore(key, found, queue, fresh)
         _hand_up(fresh)
         return place
 
-    def _place(self, key: Key, queue: list[tuple[Key, Place]], fresh: list[Place]) -> Place:
+    def _place(self, key: Key, queue: list[tuple[Key, RulePlace]], fresh: list[RulePlace]) -> RulePlace:
         known = self.known.get(key)
         if known is None:
-            known = self.known[key] = Place()
+            known = self.known[key] = RulePlace()
             queue.append((key, known))
             fresh.append(known)
         return known
 
-    def _explore(self, key: Key, place: Place, queue: list[tuple[Key, Place]], fresh: list[Place]) -> None:
+    def _explore(self, key: Key, place: RulePlace, queue: list[tuple[Key, RulePlace]], fresh: list[RulePlace]) -> None:
         """Fill `place`; places below it that are new are put into `queue` and `fresh`."""
         stops, start = key
-        seen: set[State] = set()
+        seen: set[Continuation] = set()
         states = [self._entered(start)]
         while states:
             self.step()
@@ -124,20 +123,20 @@ class Places:
                 _end(state, stops, place)
         place.found = dict.fromkeys(place.own)
 
-    def _entered(self, state: State) -> State:
+    def _entered(self, state: Continuation) -> Continuation:
         """Return the state; if a rule comes next in it, with the rule's own node in its place."""
         if not self._is_place(state):
             return state
         head = state.rest[0]
         assert isinstance(head, Ref)
-        return State(state.read, state.sights, (self.rule(head.rule), *state.rest[1:]))
+        return Continuation(state.read, state.sights, (self.rule(head.rule), *state.rest[1:]))
 
-    def _is_place(self, state: State) -> bool:
+    def _is_place(self, state: Continuation) -> bool:
         head = state.rest[0] if state.rest else None
         return isinstance(head, Ref) and not isinstance(self.rule(head.rule), JsonValue)
 
 
-def _met(state: State, stops: Stops) -> str:
+def _met(state: Continuation, stops: Stops) -> str:
     """Return the text up to the first stop that is complete; all of it when it is longer than any two stops."""
     # A literal so long that holds no stop serves as a stop itself.
     if state.sights or not state.read:
@@ -147,23 +146,23 @@ def _met(state: State, stops: Stops) -> str:
     )
 
 
-def _following(state: State) -> list[State] | None:
+def _following(state: Continuation) -> list[Continuation] | None:
     """Return the states one step on; None where no literal text follows."""
     if not state.rest:
         return None
     head, tail = state.rest[0], state.rest[1:]
     match head:
         case Literal(more) | nodes.Layout(more) | nodes.Mark(more):
-            return [State(state.read + more, state.sights, tail)]
+            return [Continuation(state.read + more, state.sights, tail)]
         case nodes.Peek(Literal(text)):
-            return [State(state.read, (*state.sights, (len(state.read), text, True)), tail)]
+            return [Continuation(state.read, (*state.sights, (len(state.read), text, True)), tail)]
         case nodes.Negate(Literal(text)):
-            return [State(state.read, (*state.sights, (len(state.read), text, False)), tail)]
-    ways = unfolded(head, tail)
-    return None if ways is None else [State(state.read, state.sights, way) for way in ways]
+            return [Continuation(state.read, (*state.sights, (len(state.read), text, False)), tail)]
+    ways = unfoldings(head, tail)
+    return None if ways is None else [Continuation(state.read, state.sights, way) for way in ways]
 
 
-def _end(state: State, stops: Stops, place: Place) -> None:
+def _end(state: Continuation, stops: Stops, place: RulePlace) -> None:
     """Take what has been read for a stop of its own, where nothing more can be told."""
     if any(wanted for _, _, wanted in state.sights):
         return  # A lookahead wants text that does not come.
@@ -175,9 +174,9 @@ def _end(state: State, stops: Stops, place: Place) -> None:
         raise GrammarError(f"text up to {stops} cannot be told from what follows: {state.rest[:1]!r:.120}")
 
 
-def _hand_up(fresh: list[Place]) -> None:
+def _hand_up(fresh: list[RulePlace]) -> None:
     """Hand the stops that can be met below up to the places above."""
-    users: dict[int, list[Place]] = {}
+    users: dict[int, list[RulePlace]] = {}
     for place in fresh:
         for below in place.below:
             users.setdefault(id(below), []).append(place)
@@ -193,7 +192,7 @@ def _hand_up(fresh: list[Place]) -> None:
             queue.extend(users.get(id(place), ()))
 
 
-def unfolded(head: Node, tail: Rest) -> list[Rest] | None:
+def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
     """Return the options into which `head` unfolds, each followed by `tail`; None when `head` is text or a rule."""
     match head:
         case Sequence(parts):
@@ -262,7 +261,7 @@ def flat(parts: Rest) -> Rest:
     return tuple(found)
 
 
-def sequence(parts: list[Node]) -> Node:
+def sequence_of(parts: list[Node]) -> Node:
     """Return `parts` as a sequence. Nested sequences are merged and neighbouring literals joined."""
     merged: list[Node] = []
     for item in (item for part in parts for item in (part.parts if isinstance(part, Sequence) else (part,))):
@@ -277,6 +276,6 @@ def sequence(parts: list[Node]) -> Node:
     return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
 
 
-def choice(options: list[Node]) -> Node:
+def choice_of(options: list[Node]) -> Node:
     """Return a node for one of `options`."""
     return options[0] if len(options) == 1 else Choice(tuple(options))

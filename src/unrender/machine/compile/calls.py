@@ -33,10 +33,21 @@ from unrender.machine.compile.literals import (
     with_commas,
 )
 from unrender.machine.envelope import ReadEnvelope, known_fields
-from unrender.machine.instructions import Ahead, Attempt, Hold, Jump, Loosen, Maybe, MaybeFence, Named, Space
+from unrender.machine.instructions import (
+    BACKQUOTES,
+    Ahead,
+    Attempt,
+    Hold,
+    Jump,
+    Loosen,
+    Maybe,
+    MaybeFence,
+    Named,
+    Space,
+)
 from unrender.machine.interpreter import Instruction
 from unrender.machine.slots import BeginCall, Commit, EndId, MarkId, ReadName, ReadWord, RepeatName, SkipWords
-from unrender.machine.tail import FENCE, Tail
+from unrender.machine.tail import Tail
 from unrender.nodes import Calls
 from unrender.values.finder import Finder
 
@@ -44,7 +55,7 @@ _WORD_PREFIX = re.compile(r"\w+[.:/]")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CallEntry:
     """A place where a run of calls may begin: the marker that shows it, and the address of its code."""
 
     opener: str
@@ -54,7 +65,7 @@ class Entry:
     """The marker is not something that prose contains: when no call follows, that is worth a report."""
 
 
-def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0, lead: str = "") -> Iterator[Entry]:
+def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0, lead: str = "") -> Iterator[CallEntry]:
     """Emit the code of empty calls and empty sections, which say nothing, and yield its entries.
 
     `functools[]` shows one, and `[]` does not. `closers` close a call and a run of calls at `target`; with none, what is
@@ -66,7 +77,7 @@ def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0,
             opener = split(texts[0])[0]
             read = [instruction for text in texts for instruction in literal_code(syntax, text)]
             at = code.emit(*read, DropEmpty(closers), Jump(target))
-            yield Entry(opener, lead + _lead_of(texts[0]), at, is_distinctive(opener))
+            yield CallEntry(opener, lead + _lead_of(texts[0]), at, is_distinctive(opener))
 
 
 def _empty_blocks(syntax: CallSyntax, *, whole: bool) -> list[tuple[str, ...]]:
@@ -104,7 +115,7 @@ class CallCode:
         self.split: Callable[[str], list[str]] = splitter(calls.syntax)
         self.tail: int = code.reserve()
 
-    def compile(self) -> list[Entry]:
+    def compile(self) -> list[CallEntry]:
         """Emit the code of calls, sections and the text after them; return the entries, the outermost first."""
         syntax = self.syntax
         call = self.code.emit(*self._hold(), *literal_code(syntax, syntax.call_start))
@@ -123,12 +134,12 @@ class CallCode:
             self.lines = {before + name: call for before in breaks for name in self.names}
         return [*self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]), *empty]
 
-    def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
+    def _entries(self, levels: list[tuple[str, int]]) -> Iterator[CallEntry]:
         for i, (text, at) in enumerate(levels):
             opener = self.split(text)[0]
             distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
-                yield Entry(opener, self.lead + _lead_of(text), at, distinctive)
+                yield CallEntry(opener, self.lead + _lead_of(text), at, distinctive)
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()
@@ -253,7 +264,7 @@ class CallCode:
         ends = syntax.section_end or syntax.call_end or text_of(syntax.function[-1])
         excess = frozenset("}]" if syntax.envelope and not syntax.whole else "")
         # The opener is searched for even if no call may follow, so that it is not taken for a closer that it begins with.
-        marks = Finder([*closers, *section, opener, separator, FENCE, *excess])
+        marks = Finder([*closers, *section, opener, separator, BACKQUOTES, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
         self.code.put(

@@ -15,21 +15,22 @@ from unrender.freezing import FrozenDict
 from unrender.grammar.assemble import (
     Answer,
     AnswerGrammar,
+    AnswerPart,
     Block,
     Dropped,
     EndOfTurn,
     JsonAnswer,
     NoCalls,
-    Part,
     Wrapper,
 )
-from unrender.machine.compile.calls import CallCode, Entry, empty_entries
+from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
 from unrender.machine.compile.code import Code
 from unrender.machine.compile.literals import closing_tokens
 from unrender.machine.dead_calls import BrokenRun, TextRun
 from unrender.machine.instructions import (
     AtEnd,
     Attempt,
+    FreeText,
     Halt,
     Jump,
     Lit,
@@ -39,7 +40,6 @@ from unrender.machine.instructions import (
     Skip,
     Soft,
     Space,
-    Text,
     Unless,
 )
 from unrender.machine.interpreter import Program
@@ -145,7 +145,7 @@ class _Compiler:
             table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
         self.code.put(
             hub.at,
-            Text(hub.role, finder, FrozenDict(table), hub.end, self.trail, Flow(finder.literals, last=self.trail)),
+            FreeText(hub.role, finder, FrozenDict(table), hub.end, self.trail, Flow(finder.literals, last=self.trail)),
         )
 
     @staticmethod
@@ -165,7 +165,7 @@ class _Compiler:
         closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
         return self.code.emit(BrokenRun(run, Finder(("}", *hub.attempts)), Finder(closers)))
 
-    def _enter(self, hub: _Hub, entries: Iterable[Entry]) -> None:
+    def _enter(self, hub: _Hub, entries: Iterable[CallEntry]) -> None:
         for entry in entries:
             marker = _Marker.of(entry.lead + entry.opener)
             for variant in marker.variants():
@@ -173,7 +173,7 @@ class _Compiler:
                 if entry.strong:
                     hub.reported.add(variant)
 
-    def _part(self, hub: _Hub, part: Part, entries: list[Entry]) -> int | None:
+    def _part(self, hub: _Hub, part: AnswerPart, entries: list[CallEntry]) -> int | None:
         """Compile one part; returns where the answer begins when it begins inside that part."""
         match part:
             case EndOfTurn(text):
@@ -251,7 +251,7 @@ class _Compiler:
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
-    def _inner(self, hub: _Hub, block: Block, entries: list[Entry]) -> _Hub:
+    def _inner(self, hub: _Hub, block: Block, entries: list[CallEntry]) -> _Hub:
         """Return the text of reasoning, closed by its own marker or by one that cannot be inside it."""
         inner = self._hub(Role.REASONING, Halt(repr(block.closes[0])))
         self._closers(hub, inner, block)

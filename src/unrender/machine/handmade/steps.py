@@ -19,7 +19,7 @@ from unrender.values.scanner import DONE, FAILED, LiteralScanner, LiteralStyle
 UNLIMITED = -1
 _TEXTS = (Role.CONTENT, Role.REASONING)
 
-Guard = re.Pattern[str] | None
+OptionGuard = re.Pattern[str] | None
 """What the next character must match for an option to be tried; None for anything, the end of the output included."""
 
 
@@ -34,7 +34,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CharRun:
     """`[a-z]{minimum,maximum}`, after `Count`: as many characters as match."""
 
     pattern: re.Pattern[str]
@@ -127,7 +127,7 @@ class Value:
 class Try:
     """`a / b / c`: try the options in turn, without those that the next character rules out."""
 
-    options: tuple[tuple[Guard, int], ...]
+    options: tuple[tuple[OptionGuard, int], ...]
     wanted: str
     guarded: bool
     """Some option depends on the next character."""
@@ -170,7 +170,7 @@ class Round:
 
     minimum: int
     maximum: int
-    guards: tuple[Guard, Guard]
+    guards: tuple[OptionGuard, OptionGuard]
     """For the first round, and for those that begin with the separator."""
     targets: tuple[int, int]
     otherwise: int
@@ -361,7 +361,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PeekEnd:
     """The end of `&a`: go back to its beginning, then on at `target`."""
 
     target: int

@@ -5,9 +5,27 @@ from __future__ import annotations
 import pytest
 
 from unrender.analysis.ask import answers
-from unrender.analysis.ask.answers import KINDS, Answers, Variants, render_answers, render_variants, render_written
-from unrender.analysis.ask.probes import CONTENT, CONTENT2, IDS, KEYS, NAMES, NUMBERS, REASONING, VALUES, WORD, Prober
-from unrender.analysis.find.turn_frame import Frame
+from unrender.analysis.ask.answers import (
+    ANSWER_KINDS,
+    Answers,
+    Variants,
+    render_answers,
+    render_variants,
+    render_written,
+)
+from unrender.analysis.ask.probes import (
+    CONTENT,
+    CONTENT2,
+    IDS,
+    KEYS,
+    NAMES,
+    NUMBERS,
+    PLAIN_NEEDLE,
+    REASONING,
+    VALUES,
+    Prober,
+)
+from unrender.analysis.find.turn_frame import TurnFrame
 from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
 from unrender.rendering.capabilities import ReasoningPlace
 from unrender.rendering.template import Template
@@ -37,7 +55,7 @@ def prober(source=SOURCE, **capabilities):
     return Prober(template=Template(source)).with_capabilities(**(known | capabilities))
 
 
-FRAME = Frame(lead="<assistant>", header="<assistant>")
+FRAME = TurnFrame(lead="<assistant>", header="<assistant>")
 
 
 def call(number=0, arguments=1):
@@ -63,7 +81,7 @@ def test_every_shape_is_rendered():
 
 def test_thinking_is_switched_off():
     """Two answers are rendered with the switch as well."""
-    answers = render_answers(prober(), Frame(lead="<assistant->", header=""))
+    answers = render_answers(prober(), TurnFrame(lead="<assistant->", header=""))
 
     assert (answers.content, answers.content_no_thinking, answers.call_no_thinking) == (None, C, call())
 
@@ -130,9 +148,9 @@ def test_values_of_every_kind_are_rendered_for_tagged_arguments():
     """Each kind alone where arguments are tagged, and all together in any case; fewer each time they are asked for."""
     tagged, plain = (render_written(prober(), FRAME, tagged=tagged) for tagged in (True, False))
 
-    assert tagged.kinds["string"] == f'[{NAMES[0]}#{IDS[0]} {KEYS[0]}="{WORD}"]'
+    assert tagged.kinds["string"] == f'[{NAMES[0]}#{IDS[0]} {KEYS[0]}="{PLAIN_NEEDLE}"]'
     assert tagged.kinds["number"] == call()
-    assert tagged.kinds.keys() == KINDS.keys()
+    assert tagged.kinds.keys() == ANSWER_KINDS.keys()
     assert plain.kinds == {}
     many = list(plain.many)
     assert dict(many[0][0]) == dict(VALUES)

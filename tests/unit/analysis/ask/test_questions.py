@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unrender.analysis.ask.answers import Asked, Turns, render_turns
+from unrender.analysis.ask.answers import Continuations, Turns, render_turns
 from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, REASONING, RESULT, USER, USER2, Prober
 from unrender.rendering.capabilities import ReasoningPlace
 from unrender.rendering.template import Template
@@ -34,7 +34,7 @@ def prober(source=SOURCE, end="true", **capabilities):
 
 def asked(header="<assistant>"):
     ends = "$"
-    return Asked(
+    return Continuations(
         prompt=header,
         prompt_no_thinking=header,
         bare="",

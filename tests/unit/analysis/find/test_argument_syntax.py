@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from unrender.analysis.ask.answers import KINDS, Answers, Written
+from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS, VALUES
 from unrender.analysis.find.argument_syntax import find_json_arguments, find_tagged_arguments, read_entries
 from unrender.format import Arguments, Codec, Slot, Strings, Typing
@@ -30,9 +30,9 @@ def answers(entry, **around):
     )
 
 
-def written(entry, *, kinds=KINDS, values=None, **around):
+def written(entry, *, kinds=ANSWER_KINDS, values=None, **around):
     """Return what stands for one argument of each kind, and for several at once."""
-    return Written(
+    return WrittenCall(
         kinds={name: called(entry(A, value), **around) for name, value in kinds.items()},
         many=[(values or FEW, called(*(entry(key, value) for key, value in (values or FEW).items()), **around))],
     )
@@ -98,7 +98,7 @@ def test_white_space_that_an_empty_call_lacks_begins_the_entry():
     twice = Answers(call=lines.call, long_call=lines.long_call, empty_call=f"<f>{NAME}\n</f>{NAME}.")
 
     entries = [
-        find_tagged_arguments(item, Written()).arguments.entry
+        find_tagged_arguments(item, WrittenCall()).arguments.entry
         for item in (lines, lacking, unknown, other, marked, twice)
     ]
 
@@ -114,7 +114,7 @@ def test_a_bracket_before_the_white_space_stays_where_it_is():
         empty_call=f"<f>{NAME}{{}}</f>.",
     )
 
-    assert find_tagged_arguments(item, Written()).arguments.entry == ("\n<k>", KEY, "=", VALUE, "</k>")
+    assert find_tagged_arguments(item, WrittenCall()).arguments.entry == ("\n<k>", KEY, "=", VALUE, "</k>")
 
 
 def test_space_stays_where_the_entry_does_not_end_in_it():
@@ -125,7 +125,7 @@ def test_space_stays_where_the_entry_does_not_end_in_it():
         empty_call=f"<f>{NAME}</f>.",
     )
 
-    assert find_tagged_arguments(item, Written()).arguments.entry == ("<k>", KEY, "=", VALUE, "</k>")
+    assert find_tagged_arguments(item, WrittenCall()).arguments.entry == ("<k>", KEY, "=", VALUE, "</k>")
 
 
 @pytest.mark.parametrize("missing", ["call", "long_call"])
@@ -134,7 +134,7 @@ def test_without_both_calls_there_is_no_entry(missing):
     texts = {"call": called(tags(A, ONE)), "long_call": called(tags(A, ONE), tags(B, TWO))}
 
     for text in (None, called()):
-        assert find_tagged_arguments(Answers(**(texts | {missing: text})), Written()).arguments == Arguments()
+        assert find_tagged_arguments(Answers(**(texts | {missing: text})), WrittenCall()).arguments == Arguments()
 
 
 def test_strings_may_be_quoted():
@@ -152,7 +152,7 @@ def test_quotes_may_be_followed_by_what_numbers_have_not():
     def entry(key, value):
         return f"{key}=<|{value}|>;" if isinstance(value, str) else f"{key}={json.dumps(value)} ;"
 
-    codec = find_tagged_arguments(answers(entry), Written(kinds=written(entry).kinds)).arguments.codec
+    codec = find_tagged_arguments(answers(entry), WrittenCall(kinds=written(entry).kinds)).arguments.codec
 
     assert (codec.string_open, codec.string_close) == ("<|", "|>")
 
@@ -186,7 +186,7 @@ def test_types_that_are_not_rendered_are_not_known():
     shown = written(typed)
     kinds = dict(shown.kinds) | {"null": None, "array": called(), "object": called(f'<{A} type="">')}
 
-    codec = find_tagged_arguments(answers(typed), Written(kinds=kinds, many=shown.many)).arguments.codec
+    codec = find_tagged_arguments(answers(typed), WrittenCall(kinds=kinds, many=shown.many)).arguments.codec
 
     assert dict(codec.types) == {"string": "str", "number": "num", "boolean": "bool"}
 
@@ -230,7 +230,7 @@ def test_rules_and_the_answer_with_many_values_are_kept():
 def test_calls_with_many_values_shrink():
     """A call that the template refuses, or that shows none of its values, is passed over for the next."""
     many = [({A: None}, None), ({A: None}, called()), (FEW, called(tags(A, "valdrixo"), tags(B, "7")))]
-    result = find_tagged_arguments(answers(tags), Written(many=many))
+    result = find_tagged_arguments(answers(tags), WrittenCall(many=many))
 
     assert result.unexplained == ()
     assert result.many == many[2][1]
@@ -238,7 +238,7 @@ def test_calls_with_many_values_shrink():
 
 def test_no_call_with_many_values_is_reported():
     """Without any, the codec is what the single values showed."""
-    result = find_tagged_arguments(answers(quoted), Written(kinds=written(quoted).kinds))
+    result = find_tagged_arguments(answers(quoted), WrittenCall(kinds=written(quoted).kinds))
 
     assert result.unexplained == ("no call with values of several kinds is rendered",)
     assert result.arguments.codec == Codec(string_open="<|", string_close="|>")
@@ -303,10 +303,10 @@ JSON_TEXT = json.dumps(FEW)
 
 def test_json_arguments_have_a_layout():
     """One JSON object in the margin of its line, or a Python dictionary."""
-    plain = find_json_arguments(Written(many=[(FEW, f"x{JSON_TEXT}y")]))
-    python = find_json_arguments(Written(many=[(FEW, f"x{FEW}y")]))
+    plain = find_json_arguments(WrittenCall(many=[(FEW, f"x{JSON_TEXT}y")]))
+    python = find_json_arguments(WrittenCall(many=[(FEW, f"x{FEW}y")]))
     indented = json.dumps(FEW, indent=2).replace("\n", "\n    ")
-    deep = find_json_arguments(Written(many=[(FEW, f"x\n  x\n    {indented}y")]))
+    deep = find_json_arguments(WrittenCall(many=[(FEW, f"x\n  x\n    {indented}y")]))
 
     assert plain.arguments == Arguments()
     assert plain.many == f"x{JSON_TEXT}y"
@@ -319,13 +319,13 @@ def test_json_arguments_shrink():
     """What is refused, or not all there, is passed over; where nothing is understood, the layout is the default."""
     many = [(VALUES, None), (VALUES, f"x{JSON_TEXT}"), (FEW, f"x{JSON_TEXT.replace(', ', ',')}")]
 
-    assert find_json_arguments(Written(many=many)).arguments.codec == Codec(item_separator=",")
-    assert find_json_arguments(Written(many=many[:2])).arguments == Arguments()
-    assert find_json_arguments(Written(many=many[:2])).many is None
+    assert find_json_arguments(WrittenCall(many=many)).arguments.codec == Codec(item_separator=",")
+    assert find_json_arguments(WrittenCall(many=many[:2])).arguments == Arguments()
+    assert find_json_arguments(WrittenCall(many=many[:2])).many is None
 
 
 def test_json_in_no_known_layout_is_reported():
     """A layout that nobody knows is said."""
-    result = find_json_arguments(Written(many=[(FEW, "x" + JSON_TEXT.replace(": ", " :"))]))
+    result = find_json_arguments(WrittenCall(many=[(FEW, "x" + JSON_TEXT.replace(": ", " :"))]))
 
     assert [text[:13] for text in result.unexplained] == ["the arguments"]

@@ -7,11 +7,11 @@ from dataclasses import fields, replace
 
 import pytest
 
-from unrender.analysis.ask.answers import Answers, Written
+from unrender.analysis.ask.answers import Answers, WrittenCall
 from unrender.analysis.ask.probes import CONTENT, KEYS, NAMES, NUMBERS, REASONING, make_calls
 from unrender.analysis.find.call_syntax import Known, find_mode, find_tools
 from unrender.analysis.find.reasoning import ReasoningFinding
-from unrender.analysis.find.turn_frame import Frame
+from unrender.analysis.find.turn_frame import TurnFrame
 from unrender.format import Arguments, Content, ContentMode, Envelope, Reasoning, ReasoningMode, Slot, ToolMode
 
 C, R, NAME = CONTENT, REASONING, NAMES[0]
@@ -69,8 +69,8 @@ def find(texts, *, turn_end="<end>", content=None, reasoning=None, appended="", 
     known = Known(
         reasoning=reasoning or ReasoningFinding(reasoning=Reasoning()), content=content or Content(), turn_end=turn_end
     )
-    frame = Frame(lead=header, header=header, appended=appended)
-    return find_tools(frame, answers, find_mode(answers.call), Written(many=many), known)
+    frame = TurnFrame(lead=header, header=header, appended=appended)
+    return find_tools(frame, answers, find_mode(answers.call), WrittenCall(many=many), known)
 
 
 def changed(value, *without):

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.analysis.ask.answers import Answers, Asked, Turns
+from unrender.analysis.ask.answers import Answers, Continuations, Turns
 from unrender.analysis.ask.probes import CONTENT, EOS, NUMBERS, USER2
 from unrender.analysis.find.content import Tails, find_content, find_tails, without_reasoning, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
-from unrender.analysis.find.turn_frame import Frame
+from unrender.analysis.find.turn_frame import TurnFrame
 from unrender.format import Content, ContentMode, Reasoning, ReasoningMode
 
 NONE = dict.fromkeys(
@@ -205,8 +205,8 @@ def test_without_reasoning_an_opening_stays():
 
 
 def tails_of(content=None, call=None, *, unthought=None, followed=None, opening="", shows_calls=True, appended=""):
-    turns = Turns(question=Asked(), followed=followed, opening=opening)
-    frame = Frame(lead="", header="", appended=appended)
+    turns = Turns(question=Continuations(), followed=followed, opening=opening)
+    frame = TurnFrame(lead="", header="", appended=appended)
     answers = Answers(content=content, content_no_thinking=unthought, call=call)
     return find_tails(turns, frame, answers, shows_calls=shows_calls)
 

@@ -6,8 +6,8 @@ import pytest
 
 from unrender.analysis.ask.answers import Answers
 from unrender.analysis.ask.probes import CONTENT, NAMES, REASONING
-from unrender.analysis.find.reasoning import Openings, Seen, find_openings, find_reasoning
-from unrender.analysis.find.turn_frame import Frame
+from unrender.analysis.find.reasoning import Openings, ReasoningRecord, find_openings, find_reasoning
+from unrender.analysis.find.turn_frame import TurnFrame
 from unrender.format import Reasoning, ReasoningMode
 
 NOTHING = dict.fromkeys(
@@ -25,9 +25,9 @@ CUT_OFF = {"</think>": CONTENT}
 
 
 def seen(*, source="", header="<bot>", prefill="", prefill_no_thinking="", cut=(), content_end="", **openings):
-    frame = Frame(lead=header, header=header, prefill=prefill, prefill_no_thinking=prefill_no_thinking)
+    frame = TurnFrame(lead=header, header=header, prefill=prefill, prefill_no_thinking=prefill_no_thinking)
     known = Openings(**(NOTHING | openings))
-    return Seen(source=source, frame=frame, openings=known, cut=dict(cut), content_end=content_end)
+    return ReasoningRecord(source=source, frame=frame, openings=known, cut=dict(cut), content_end=content_end)
 
 
 def found(**texts):
@@ -470,7 +470,7 @@ def test_openings_are_what_stands_before_each_part():
         call_no_thinking=f"l{name}",
     )
 
-    assert find_openings(answers, Frame(lead="", header="", appended="e")) == Openings(
+    assert find_openings(answers, TurnFrame(lead="", header="", appended="e")) == Openings(
         content="a",
         calls="f",
         reasoning="c",
@@ -489,7 +489,7 @@ def test_what_is_not_rendered_has_no_opening():
     answers = Answers(content="a", reasoned=f"{CONTENT}x{REASONING}", reasoned_call=f"h{name}{REASONING}", call=None)
     before_calls = Answers(reasoned="", reasoned_call=f"h{REASONING}i{name}")
 
-    assert find_openings(answers, Frame(lead="", header="")) == Openings(
+    assert find_openings(answers, TurnFrame(lead="", header="")) == Openings(
         **(NOTHING | {"reasoning": f"{CONTENT}x"}), reasoning_content_tail=f"x{REASONING}"
     )
-    assert find_openings(before_calls, Frame(lead="", header="")).reasoning == "h"
+    assert find_openings(before_calls, TurnFrame(lead="", header="")).reasoning == "h"

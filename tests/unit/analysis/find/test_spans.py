@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.analysis.find.rows import arguments_span, holds, json_spans, literal_span, path_to
+from unrender.analysis.find.rows import arguments_span, json_spans, literal_span, path_to, value_holds
 
 
 def test_arguments_are_found_in_json():
@@ -60,8 +60,8 @@ def test_paths_lead_to_values():
 
     assert path_to(value, "f") == ("function", "name")
     assert path_to(value, True) is None
-    assert holds([value], "name")
-    assert not holds(value, "g")
+    assert value_holds([value], "name")
+    assert not value_holds(value, "g")
 
 
 def test_as_many_brackets_are_tried_as_are_allowed():
@@ -103,4 +103,4 @@ def test_path_leads_to_the_first_value_of_its_type(value, wanted, path):
 )
 def test_values_hold_keys_and_values(value, wanted, found):
     """Anywhere inside, as a key or as a value of the same type."""
-    assert holds(value, wanted) is found
+    assert value_holds(value, wanted) is found

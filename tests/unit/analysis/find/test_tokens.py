@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.analysis.find.skeletons import COUNTER, Row, Token, find_tokens, make_row, mark_counters, merge
+from unrender.analysis.find.skeletons import COUNTER, Row, Token, find_tokens, joined_skeleton, make_row, mark_counters
 from unrender.format import Slot
 
 
@@ -44,8 +44,8 @@ def test_counters_outside_are_marked():
     marked, start = mark_counters(row("<c1>alpha X1</c1><c2>beta X2</c2>"))
 
     assert start == 1
-    assert merge([marked.before]) == ("<c", Slot.INDEX, ">")
-    assert merge([marked.after]) == ("</c", Slot.INDEX, ">")
+    assert joined_skeleton([marked.before]) == ("<c", Slot.INDEX, ">")
+    assert joined_skeleton([marked.after]) == ("</c", Slot.INDEX, ">")
 
 
 def test_equal_numbers_do_not_count():
@@ -58,7 +58,7 @@ def test_equal_numbers_do_not_count():
 
 def test_literals_are_merged():
     """Neighbouring literals are one, empty ones none."""
-    assert merge(["a", "", "b", Slot.NAME, ""]) == ("ab", Slot.NAME)
+    assert joined_skeleton(["a", "", "b", Slot.NAME, ""]) == ("ab", Slot.NAME)
 
 
 def at(start, end, slot, owner):
@@ -169,7 +169,7 @@ def test_numbers_that_grow_by_one_are_counters(row, expected):
 
 def test_merging_joins_literals_and_parts_counters():
     """Neighbours are joined, empty ones dropped, and a counter inside a literal becomes a slot."""
-    assert merge(["a", "b", NAME, "", "c", "", "d"]) == ("ab", NAME, "cd")
-    assert merge([f"x{C}y", NAME]) == ("x", INDEX, "y", NAME)
-    assert merge([C, "a"]) == (INDEX, "a")
-    assert merge([]) == ()
+    assert joined_skeleton(["a", "b", NAME, "", "c", "", "d"]) == ("ab", NAME, "cd")
+    assert joined_skeleton([f"x{C}y", NAME]) == ("x", INDEX, "y", NAME)
+    assert joined_skeleton([C, "a"]) == (INDEX, "a")
+    assert joined_skeleton([]) == ()

@@ -6,10 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from unrender.analysis.ask.answers import Asked, Turns
+from unrender.analysis.ask.answers import Continuations, Turns
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2
 from unrender.analysis.find.turn_frame import (
-    Frame,
+    TurnFrame,
     end_in_history,
     find_frame,
     next_openers,
@@ -25,7 +25,7 @@ C, R, N = CONTENT, REASONING, NAMES[0]
 
 def framed(*, part_opener="", result=None, content=None, followed=None, opening="", **asked):
     """Return the fields of a frame that are not empty."""
-    turns = Turns(question=Asked(**asked), result=result, content=content, followed=followed, opening=opening)
+    turns = Turns(question=Continuations(**asked), result=result, content=content, followed=followed, opening=opening)
     frame = find_frame(turns, part_opener=part_opener)
     return {item.name: getattr(frame, item.name) for item in fields(frame) if getattr(frame, item.name)}
 
@@ -246,7 +246,7 @@ FRAMES = {
         {
             "bare": "</u>",
             "answers": both("</u><bot>"),
-            "result": Asked(prompt="</r></rs><bot>", bare="</r></rs>", answers=both("</r><bot>")),
+            "result": Continuations(prompt="</r></rs><bot>", bare="</r></rs>", answers=both("</r><bot>")),
         },
         {"lead": "</u><bot>", "header": "<bot>", "tool_lead": "</r></rs><bot>"},
     ),
@@ -291,15 +291,19 @@ FRAMES = {
         {"lead": f"</u>x{BOS}<bot>", "header": "<bot>"},
     ),
     "an answer to a result has the same header": (
-        {"bare": "</u>", "answers": both("</u><bot>"), "result": Asked(bare="</r>", answers=both("</r><bot>"))},
+        {"bare": "</u>", "answers": both("</u><bot>"), "result": Continuations(bare="</r>", answers=both("</r><bot>"))},
         {"lead": "</u><bot>", "header": "<bot>", "tool_lead": "</r><bot>"},
     ),
     "an answer to a result has a header of its own": (
-        {"bare": "</u>", "answers": both("</u><bot>\n"), "result": Asked(bare="</r>", answers=both("</r><next>\n"))},
+        {
+            "bare": "</u>",
+            "answers": both("</u><bot>\n"),
+            "result": Continuations(bare="</r>", answers=both("</r><next>\n")),
+        },
         {"lead": "</u><bot>\n", "header": "<bot>\n", "tool_lead": "</r><next>\n", "tool_header": "<next>\n"},
     ),
     "a header of words": (
-        {"bare": "</u>", "answers": both("</u><bot>"), "result": Asked(bare="so", answers=both("so then: "))},
+        {"bare": "</u>", "answers": both("</u><bot>"), "result": Continuations(bare="so", answers=both("so then: "))},
         {"lead": "</u><bot>", "header": "<bot>", "tool_lead": "so then: ", "tool_header": "so then: "},
     ),
     "a marker before each part is not in the other header": (
@@ -307,7 +311,7 @@ FRAMES = {
             "part_opener": "<p>",
             "bare": "</u>",
             "answers": both("</u><bot><p>"),
-            "result": Asked(bare="</r>", answers=both("</r><n><p>")),
+            "result": Continuations(bare="</r>", answers=both("</r><n><p>")),
         },
         {"lead": "</u><bot>", "header": "<bot>", "tool_lead": "</r><n>", "tool_header": "<n>"},
     ),
@@ -377,7 +381,7 @@ OPENERS = {
 @pytest.mark.parametrize(("texts", "expected"), OPENERS.values(), ids=OPENERS)
 def test_next_turns_open_with_markers(texts, expected):
     """Where nothing ends an answer, the markers with which other turns open do."""
-    assert list(next_openers(Turns(question=Asked(), **texts), "</c>")) == expected
+    assert list(next_openers(Turns(question=Continuations(), **texts), "</c>")) == expected
 
 
 ENDS = {
@@ -396,21 +400,21 @@ ENDS = {
 @pytest.mark.parametrize(("followed", "opening", "end"), ENDS.values(), ids=ENDS)
 def test_end_in_history_stands_before_the_next_question(followed, opening, end):
     """What ends an answer in the middle of a conversation."""
-    assert end_in_history(Turns(question=Asked(), followed=followed, opening=opening)) == end
+    assert end_in_history(Turns(question=Continuations(), followed=followed, opening=opening)) == end
 
 
 def test_openings_after_a_tool_stand_before_content():
     """Answers to a result count that have their lead and content."""
     texts = (f"</r><bot>\n{C}", f"</r><bot>x{C}y{C}", "</r><bot>z", f"other{C}")
-    turns = Turns(question=Asked(), after_result=texts)
+    turns = Turns(question=Continuations(), after_result=texts)
 
-    assert list(openings_after_tool(turns, Frame(lead="", header="", tool_lead="</r><bot>"))) == ["\n", "x"]
-    assert list(openings_after_tool(turns, Frame(lead="", header=""))) == []
+    assert list(openings_after_tool(turns, TurnFrame(lead="", header="", tool_lead="</r><bot>"))) == ["\n", "x"]
+    assert list(openings_after_tool(turns, TurnFrame(lead="", header=""))) == []
 
 
 def test_tail_is_after_the_last_needle():
     """Up to EOS or BOS, without what ends the conversation."""
-    frame = Frame(lead="", header="", appended="Bye")
+    frame = TurnFrame(lead="", header="", appended="Bye")
 
     assert tail_of(f"a{C}b{C}<end>Bye", C, frame) == "<end>"
     assert tail_of(f"a{C}<end>{EOS}x", C, frame) == "<end>"
@@ -440,13 +444,13 @@ def test_white_space_in_a_lead_may_differ(text, lead, rest):
 
 def test_body_is_after_the_lead():
     """An answer without the lead; nothing where it has another."""
-    frame = Frame(lead="</u><bot>", header="<bot>")
+    frame = TurnFrame(lead="</u><bot>", header="<bot>")
 
     assert (frame.body("</u>\n<bot>x"), frame.body("y"), frame.body(None)) == ("x", None, None)
 
 
-BOT = Frame(lead="</u><bot>", header="<bot>")
-SAYING = Frame(lead="</u>", header="", prefill="<bot><say>\n")
+BOT = TurnFrame(lead="</u><bot>", header="<bot>")
+SAYING = TurnFrame(lead="</u>", header="", prefill="<bot><say>\n")
 UNLIKE = {
     "prompts end in another header": ({"prompt": "</u><ai>"}, {}, BOT, "", ["the prompt asks with"]),
     "no prompt asks": ({"prompt": "</u>", "bare": "</u>"}, {}, BOT, "", []),
@@ -469,7 +473,7 @@ UNLIKE = {
 def test_prompts_unlike_the_history_are_said(asked, calls, frame, content_start, said):
     """Another header than the one before answers, and an opener of content that no call has before it."""
     answers = {"answers": both("</u><bot>")}
-    turns = Turns(question=Asked(**(asked | answers)), **calls)
+    turns = Turns(question=Continuations(**(asked | answers)), **calls)
 
     assert [
         text[: len(start)] for text, start in zip(unlike_history(turns, frame, content_start), said, strict=True)
@@ -478,10 +482,10 @@ def test_prompts_unlike_the_history_are_said(asked, calls, frame, content_start,
 
 def test_what_is_said_of_prompts_is_short():
     """Long prompts and headers are quoted as far as a reader looks at them."""
-    asked = Asked(prompt="<ai>" * 999, answers=both("</u><bot>"))
-    headed = unlike_history(Turns(question=asked), Frame(lead="", header="<bot>" * 999), "")
+    asked = Continuations(prompt="<ai>" * 999, answers=both("</u><bot>"))
+    headed = unlike_history(Turns(question=asked), TurnFrame(lead="", header="<bot>" * 999), "")
     begun = unlike_history(
-        Turns(question=Asked(), call=N), Frame(lead="", header="", prefill="<say>" * 999), "<say>" * 999
+        Turns(question=Continuations(), call=N), TurnFrame(lead="", header="", prefill="<say>" * 999), "<say>" * 999
     )
 
     assert [len(text) < 600 for text in (*headed, *begun)] == [True, True]

@@ -7,8 +7,8 @@ from operator import attrgetter
 
 import pytest
 
-from unrender.analysis.ask.answers import Answers, Asked, Turns, Variants
-from unrender.analysis.find.turn_frame import Frame
+from unrender.analysis.ask.answers import Answers, Continuations, Turns, Variants
+from unrender.analysis.find.turn_frame import TurnFrame
 from unrender.analysis.prove.evidence import Record, collect_evidence
 from unrender.analysis.result import Evidence, Shown
 from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
@@ -31,8 +31,8 @@ VARIANTS = Variants(
     other_value="<call>f 2</call>.",
     many="<call>f true</call>.",
 )
-TURNS = Turns(question=Asked(prompt="<bot>", prompt_no_thinking="<bot><think></think>"), content="<bot>C.")
-RECORD = Record(turns=TURNS, frame=Frame(lead="<bot>", header="<bot>"), answers=ANSWERS, variants=VARIANTS)
+TURNS = Turns(question=Continuations(prompt="<bot>", prompt_no_thinking="<bot><think></think>"), content="<bot>C.")
+RECORD = Record(turns=TURNS, frame=TurnFrame(lead="<bot>", header="<bot>"), answers=ANSWERS, variants=VARIANTS)
 TOOLS = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     call_start="<call>",

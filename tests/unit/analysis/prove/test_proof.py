@@ -10,7 +10,7 @@ import pytest
 from unrender.analysis.ask.answers import Answers, render_answers, render_turns
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import CONTENT, NAMES, REASONING, Prober
-from unrender.analysis.find.turn_frame import Frame, find_frame
+from unrender.analysis.find.turn_frame import TurnFrame, find_frame
 from unrender.analysis.prove.claims import Doubt, calls_are_refuted, find_doubts
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.rendering.template import Template
@@ -57,7 +57,7 @@ def test_wrong_marker_is_a_doubt(proof):
 
 def test_shapes_that_do_not_show_all_parts_are_not_judged():
     """An answer without its needles says nothing of the format; one with them does."""
-    frame = Frame(lead="", header="", appended="Bye")
+    frame = TurnFrame(lead="", header="", appended="Bye")
     hidden = Answers(content="nothing", mixed=f"{CONTENT}!", two_calls=NAMES[0], reasoned=CONTENT)
     written = Answers(content=f"{CONTENT}!", empty_call=f" {CONTENT}")
 
@@ -70,7 +70,7 @@ def test_shapes_that_do_not_show_all_parts_are_not_judged():
 
 def test_what_ends_a_turn_is_no_doubt():
     """An answer may be followed by any end of the turn, and by none; the empty form of reasoning may be missing."""
-    frame = Frame(lead="", header="")
+    frame = TurnFrame(lead="", header="")
     ended = Format(
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>", empty="<r></r>"),
         turn=TurnTexts(end="<end>", ends=("<stop>",)),

@@ -172,7 +172,7 @@ class _Compiler:
             last = self.code.reserve()
             otherwise = self.code.emit(steps.Never(said))
             after = otherwise + 1
-            self.code.put(last, steps.Seen(after) if isinstance(node, nodes.Peek) else steps.Chosen(after))
+            self.code.put(last, steps.PeekEnd(after) if isinstance(node, nodes.Peek) else steps.Chosen(after))
         self.code.put(head, steps.Guarded(otherwise))
 
     def _chars(self, node: Chars) -> None:
@@ -180,13 +180,13 @@ class _Compiler:
         ranges = ranges_of(node)
         characters = class_of(ranges) if ranges else "(?!)"
         self.code.emit(
-            steps.Count(), steps.Span(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node))
+            steps.Count(), steps.CharRun(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node))
         )
 
     def _choice(self, options: tuple[Node, ...]) -> None:
         head = self.code.reserve()
         ends: list[int] = []
-        table: list[tuple[steps.Guard, int]] = []
+        table: list[tuple[steps.OptionGuard, int]] = []
         for option in options:
             guard = start_of(option, self.known).pattern()
             table.append((guard, self.node(option)))

@@ -8,7 +8,7 @@ import pytest
 
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Slot, Strings, ToolMode, Typing, Words
 from unrender.formats import declared_format, declared_formats
-from unrender.injection.instructions import Instructions
+from unrender.injection.wording import Instructions
 from unrender.messages.wire import Request, ToolChoice, read_tools
 from unrender.parser.streaming import Parser
 

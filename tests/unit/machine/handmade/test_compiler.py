@@ -17,7 +17,7 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.machine.handmade.combinators import compile_combinators
+from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText
