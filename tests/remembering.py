@@ -65,7 +65,6 @@ LOADED = (
     "prompt.preparation",
     "analysis.derivation",
     "dialects.remainder",
-    "dialects.constraints",
     "verify",
     "lint",
     "explain",

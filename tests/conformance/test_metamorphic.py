@@ -82,7 +82,7 @@ def test_renamed_tags_rename_the_format(name, monkeypatch):
 PAIRED = KEPT - {"system", "user", "assistant", "tool"}
 JSON = frozenset(("true", "false", "null", "string", "number", "integer", "boolean", "array", "object"))
 PROBED = JSON | frozenset(
-    WORD.findall((ROOT / "src" / "unrender" / "analysis" / "probes.py").read_text(encoding="utf-8"))
+    WORD.findall((ROOT / "src" / "unrender" / "analysis" / "ask" / "probes.py").read_text(encoding="utf-8"))
 )
 """Words that may be in what a template is given, or be a value."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import hunt
 import pytest
 from hunting.drawn_formats import Data, cases
-from hunting.formats import check_case
+from hunting.formats import BrokenPromise, check_case
 from hunting.tally import Failure, Tally, keep_failure, kept_inputs
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 GENERATORS = hunt.generators()
 KEPT = [(name, text) for name in GENERATORS for text in kept_inputs(name)]
@@ -21,10 +22,16 @@ def test_what_once_broke_holds(name: str, text: str) -> None:
     assert GENERATORS[name].replay(text) is None
 
 
+@pytest.mark.xfail(strict=True, raises=BrokenPromise, reason="a lexer takes `:` before a name for the `: ` after one")
+def test_what_is_still_open() -> None:
+    """A format whose arguments begin with `:` and write `: ` after each name: its grammar in Lark loses one of the two."""
+    check_case(json.loads((Path(__file__).parent / "open" / "separators.json").read_text(encoding="utf-8")))
+
+
+@seed(23)
 @given(cases())
 @settings(
     max_examples=30,
-    derandomize=True,
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),

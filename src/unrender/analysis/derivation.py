@@ -289,10 +289,11 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
 def _refuted(proof: Proof) -> Iterator[str]:
     """Yield, in words, what is misread though much else hangs on it.
 
-    More calls or arguments than the syntax was derived from, where fewer are read; content, where nothing opens reasoning.
+    More calls or arguments than the syntax was derived from, where fewer are read, or where none of them is:
+    `<call args=2>f(…)</call>` beside `<call args=1>`. Content, where nothing opens reasoning.
     """
     fewer = [found for found in proof.misread if 0 < len(found.said.calls) < 3 and found.said != TOLD]
-    many = [] if fewer else [found for found in proof.misread if len(found.said.calls) > 2]
+    many = [found for found in proof.misread if len(found.said.calls) > 2 and not (fewer and found.message.tool_calls)]
     unopened = proof.format.reasoning.mode is ReasoningMode.DELIMITER
     alone = [found for found in proof.misread if unopened and found.said == SAID[0]]
     yield from _misread([*many, *alone])

@@ -158,8 +158,15 @@ class Machine(Ledger):
         Ways back need it, and so does a call that may die, whose text may become content.
         """
         first = self.frames[0].at if self.frames else self.base + self.at
-        call = self.call
-        return first if call is None or call.begun else min(first, call.start)
+        return min(first, self.call.start) if self.call and self._may_become_content(self.call) else first
+
+    def _may_become_content(self, call: CallState) -> bool:
+        """Return whether the text of a call is content if the call dies.
+
+        A call that is given as it is written stays one as soon as it has a name, even if it is told of only when its id has come:
+        `{"name": "f", "arguments": {"a": 1}, "id":`.
+        """
+        return not call.begun and not (call.name and self.policy.calls is CallRelease.WRITTEN)
 
     def _shift(self, size: int) -> None:
         # Called for each chunk: as it is, it costs half of what `super()` would.
@@ -475,8 +482,8 @@ class Machine(Ledger):
     @property
     def final_end(self) -> int:
         """The end of the last final span. A call that may die is not final: it may become content."""
-        end, call = super().final_end, self.call
-        return end if call is None or call.begun else min(end, call.start)
+        end = super().final_end
+        return min(end, self.call.start) if self.call and self._may_become_content(self.call) else end
 
 
 def _read_so_far(call: CallState, status: CallStatus) -> ToolCall:

@@ -48,6 +48,10 @@ def test_format_does_not_depend_on_tokens_or_dates(path):
     assert analyze(plain) == analyze(odd)
 
 
+AMBIGUOUS = {"call-words": "a call with texts: "}
+"""By template: what it writes alike for two values. A text in quotation marks looks like a string of code: `f(a="b")`."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_no_needle_is_left(path):
@@ -55,7 +59,8 @@ def test_no_needle_is_left(path):
     analysis = analyze(Template(source(path)))
 
     assert not carries_needle(analysis.format.to_json())
-    assert [text for text in analysis.diagnostics if text != "tool calls are not rendered"] == []
+    unexplained = [text for text in analysis.diagnostics if text != "tool calls are not rendered"]
+    assert [text for text in unexplained if not text.startswith(AMBIGUOUS.get(path.stem, "\n"))] == []
 
 
 @pytest.mark.slow
@@ -204,7 +209,9 @@ def test_markers_with_a_needle_are_given_up():
 
     analysis = analyze(Template(text))
 
-    assert analysis.given_up == ("turn: a marker holds a piece of the probe, and was given up",)
+    turn, calls = analysis.given_up
+    assert turn == "turn: a marker holds a piece of the probe, and was given up"
+    assert calls.startswith("three calls: what the template writes is not read back")
     assert analysis.format.turn == TurnTexts()
 
 

@@ -182,7 +182,7 @@ def find_envelope(text: str, call: ProbeCall, tools: CallSyntax) -> Envelope | N
     if span is None:
         return None
     named = path_to(span.value, call.name)
-    arguments = path_to(span.value, dict(call.arguments)) or _path_to_text(span.value, call.arguments)
+    arguments = path_to(span.value, dict(call.arguments))
     return Envelope(
         name_field=named or (),
         args_field=(arguments or ()) if named else (),
@@ -224,14 +224,7 @@ def _last_needle(text: str, call: ProbeCall, name_at: int) -> int:
 
 def _holds_call(value: Any, call: ProbeCall) -> bool:
     arguments = dict(call.arguments)
-    return value_holds(value, call.name) and (
-        value_holds(value, arguments) or _path_to_text(value, arguments) is not None
-    )
-
-
-def _path_to_text(value: Any, arguments: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the keys that lead to `arguments` written as JSON text."""
-    return _path(value, lambda item: isinstance(item, str) and loads(item) == arguments)
+    return value_holds(value, call.name) and value_holds(value, arguments)
 
 
 def _lists(outer: Any, inner: Any) -> bool:

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 import unrender
 from unrender.gateway.failure import Failure, Kind
@@ -29,6 +29,7 @@ from unrender.gateway.surfaces.requests import (
     Stop,
     StreamOptions,
     ToolChoice,
+    with_content,
 )
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, Surface, quoted
 from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
@@ -53,7 +54,7 @@ class ChatRequest(Sampling):
         "add_generation_prompt": True,
     }
 
-    messages: Annotated[list[Annotated[Any, WithJsonSchema(MESSAGE)]], Many]
+    messages: Annotated[list[Annotated[Any, AfterValidator(with_content), WithJsonSchema(MESSAGE)]], Many]
     tools: Annotated[list[Annotated[Any, WithJsonSchema(FUNCTION_TOOL)]], Many] | None = None
     tool_choice: ToolChoice = None
     parallel_tool_calls: bool | None = None

@@ -61,6 +61,14 @@ MESSAGE = {
 """The forms of what is handed on as it is: the template's own reader says what is wrong with it."""
 
 
+def with_content(message: Any) -> Any:
+    """Return a message. Raises `ValueError` for content that is an object or a number: templates would print it somehow."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if content is not None and not isinstance(content, str | list):
+        raise ValueError(f"content: expected text, null or a list of parts, found {type(content).__name__}")
+    return message
+
+
 class Sampling(Object):
     """What every request may say."""
 

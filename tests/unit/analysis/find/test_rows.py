@@ -69,11 +69,6 @@ NATIVE = {
         1,
         Row(before="s", items=((*ITEM[:-1], ', "id": "', ID, '"}'),), betweens=(), after="e"),
     ),
-    "with the arguments as text": (
-        "s" + json.dumps({"name": ONE.name, "arguments": JSON[0]}) + "e",
-        1,
-        Row(before="s", items=(ITEM,), betweens=(), after="e"),
-    ),
     "nothing": ("x", 1, None),
 }
 
