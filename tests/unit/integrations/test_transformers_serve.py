@@ -108,7 +108,7 @@ def test_an_exported_template_is_served(folder):
     with serving(folder) as ask:
         assert whole(ask) == (("", "".join(PIECES[:-1]).strip(), []), "stop")
 
-    exported = ["export", str(folder), "--write", str(folder / "tokenizer_config.json")]
+    exported = ["format", "export", str(folder), "--write", str(folder / "tokenizer_config.json")]
     assert CliRunner().invoke(app, exported, catch_exceptions=False).exit_code == 0
 
     expected = ("Rain?", "One moment.", [("get_weather", {"city": "Paris"})])
