@@ -106,7 +106,7 @@ def draw(grammar: Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sample:
     finite text, or has JSON values that are not spelled out.
 
     >>> draw(Grammar(Tag(Role.CONTENT, Literal("Hi"))), seed=1)
-    Sample(text='Hi', parts=(Part(role=<Role.CONTENT: 'content'>, start=0, end=2),))
+    Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
     """
     lowered = lower(_marked(grammar), for_lexer=False)
     drawn = _unmarked(_Walk(lowered, _random(seed), budget).drawn())

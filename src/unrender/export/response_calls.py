@@ -33,7 +33,7 @@ ANYWHERE = r"\s*"
 def escaped_pattern(text: str) -> str:
     r"""Return a pattern for exactly this text, as readable as possible.
 
-    >>> print(escape('<|x|> {"a"'))
+    >>> print(escaped_pattern('<|x|> {"a"'))
     <\|x\|> \{"a"
     """
     escaped = _SPECIAL.sub(lambda match: "\\" + match[0], text)

@@ -49,10 +49,11 @@ def counted(grammar: Grammar, count: CallCount) -> Grammar:
 
     Raises `GrammarError` when there is no such answer, and for repetitions of calls that are too long to count.
 
+    >>> from unrender.nodes import Literal
     >>> called = Tag(Role.CALL, Literal("<call>"))
-    >>> counted(Grammar(Repeat(called)), Count.SOME).root
+    >>> counted(Grammar(Repeat(called)), CallCount.SOME).root
     Repeat(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='<call>')), minimum=1, maximum=None, separator=None)
-    >>> counted(Grammar(Choice((called, Literal("Hi")))), Count.NONE).root
+    >>> counted(Grammar(Choice((called, Literal("Hi")))), CallCount.NONE).root
     Literal(text='Hi')
     """
     if count is CallCount.ANY:

@@ -63,7 +63,7 @@ _NEVER = Start()
 def merged_ranges(ranges: Iterable[tuple[int, int]]) -> CodeRanges:
     """Return the same code points in sorted ranges without overlap.
 
-    >>> merged([(5, 9), (1, 4), (20, 30)])
+    >>> merged_ranges([(5, 9), (1, 4), (20, 30)])
     ((1, 9), (20, 30))
     """
     found: list[tuple[int, int]] = []

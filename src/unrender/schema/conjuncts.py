@@ -144,7 +144,7 @@ def excluded_schemas(schema: Any, depth: int = 0) -> list[Any] | None:
 
     None when that cannot be expressed. An empty list means that every value obeys `schema`.
 
-    >>> complement({"minimum": 3})
+    >>> excluded_schemas({"minimum": 3})
     [{'type': 'number', 'exclusiveMaximum': 3}]
     """
     if isinstance(schema, bool):

@@ -26,7 +26,7 @@ from unrender.schema.shapes import Shape
 def value_in_words(value: Any) -> str:
     """Return `value` as errors show it, in at most 80 characters.
 
-    >>> shown("a")
+    >>> value_in_words("a")
     "'a'"
     """
     try:

@@ -19,7 +19,6 @@ def written(call, **fields):
 
 
 A, B = json.dumps(written(ONE)), json.dumps(written(TWO))
-TEXT = json.dumps({"name": ONE.name, "arguments": json.dumps(ARGUMENTS)})
 
 SPANS = {
     "alone": (A, 0, A),
@@ -32,7 +31,6 @@ SPANS = {
     "in a list with another call": (f'{{"calls": [{A}, {B}]}}', 0, A),
     "beside another call in an object": (f'{{"a": {A}, "b": {B}}}', 0, A),
     "in a list alone": (f"[{A}]", 0, A),
-    "with arguments as text": (TEXT, 0, TEXT),
     "with other arguments": (json.dumps(written(ONE) | {"arguments": {}}), 0, None),
     "without its name": (json.dumps({"arguments": ARGUMENTS}), 0, None),
     "not as JSON": (f"{ONE.name}({ARGUMENTS})", 0, None),
@@ -74,11 +72,6 @@ ENVELOPES = {
         Envelope(name_field=("function", "name"), args_field=("function", "arguments"), id_field=("id",)),
     ),
     "the name is a key": (json.dumps({ONE.name: ARGUMENTS}), {}, Envelope()),
-    "arguments as text": (
-        json.dumps({"name": ONE.name, "deep": {"not": 1, "args": json.dumps(ARGUMENTS)}}),
-        {},
-        Envelope(name_field=("name",), args_field=("deep", "args")),
-    ),
     "a list in an object": (
         f'{{"n": 1, "calls": [{A}]}}',
         {},
