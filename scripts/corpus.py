@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,20 @@ import environment
 
 sys.path.append(str(environment.ROOT / "tests"))
 
+import message_rows
 import schema_rows
+from explanation_rows import EXPLANATIONS, SAID, said
 from recipes import ANALYSIS, derived, rows_of
+from rendering_rows import RENDERING, facts, rendered, shaped
 from rows import ANSWERS, FORMATS, READ, Row, rows
 
 from unrender.analysis import analyze
-from unrender.format import Format
+from unrender.errors import FormatError
+from unrender.format import FORMAT_VERSION, Format
 from unrender.rendering.template import Template
 
 TEMPLATES = environment.ROOT / "tests" / "templates"
+CHECKS = environment.ROOT / "tests" / "corpus" / "format_checks.jsonl"
 GOLDEN = environment.ROOT / "tests" / "formats"
 
 ORDER = (
@@ -63,10 +68,30 @@ def main() -> None:
     ]
     lines = [_line({**row, **schema_rows.read(row)}, ("why", "schema", "longest", *schema_rows.READ)) for row in kept]
     schema_rows.SCHEMAS.write_text("".join(lines), encoding="utf-8")
+    anew(CHECKS, problem_of, ("problem",))
+    for name, reading in (("expressions", rendered), ("facts", facts), ("shapes", shaped)):
+        anew(RENDERING / f"{name}.jsonl", reading, ("text", "error", "exhausted", "needs", "shaped"))
+    anew(EXPLANATIONS, said, SAID)
+    anew(message_rows.MESSAGES, message_rows.read, ("gives", "error"))
     recipes = [{**row, "format": derived(row)} for row in rows_of(ANALYSIS)]
     ANALYSIS.write_text(
         "".join(_line(row, ("frame", "thoughts", "calls", "oddity")) for row in recipes), encoding="utf-8"
     )
+
+
+def anew(path: Path, reading: Callable[[Mapping[str, Any]], Mapping[str, Any]], says: Iterable[str]) -> None:
+    """Write the rows of a file anew: what is in the fields that say what comes of a row is made again."""
+    kept = [{key: row[key] for key in row if key not in says} for row in rows_of(path)]
+    path.write_text("".join(_line({**row, **reading(row)}, ("why",)) for row in kept), encoding="utf-8")
+
+
+def problem_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is wrong with a format, as its row has it."""
+    try:
+        Format.from_dict({"version": FORMAT_VERSION, **row["format"]})
+    except FormatError as error:
+        return {"problem": str(error)}
+    return {}
 
 
 def write_formats() -> None:

@@ -18,7 +18,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
@@ -33,10 +33,10 @@ sys.path.append(str(ROOT / "tests"))
 
 from lint_examples import BROKEN, SOUND
 
+import unrender.limits
 from unrender import ChatTemplate
 from unrender.cli.commands import app
 from unrender.format import Format, Slot
-from unrender.limits import LIMITS, Limit
 from unrender.lint import RULES, Rule, Severity
 from unrender.verify import Verdict, verify
 
@@ -359,9 +359,41 @@ def engines(page: str) -> str:
 def limits(_page: str = "") -> str:
     """Return every limit, in a table for each subject."""
     tables = (
-        _limits(subject, list(found)) for subject, found in itertools.groupby(LIMITS, lambda limit: limit.subject)
+        f"## {subject}\n\n| name | limit | what, and why |\n|---|--:|---|\n" + "".join(map(_limit, found))
+        for subject, found in itertools.groupby(listed_limits(), lambda limit: limit.subject)
     )
     return "\n".join([_LIMITS, *tables])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """One limit, as its line and its docstring in `unrender.limits` say it. `unit` is empty for a plain number."""
+
+    subject: str
+    name: str
+    unit: str
+    reason: str
+
+    @property
+    def value(self) -> float:
+        """What the limit is."""
+        value: float = getattr(unrender.limits, self.name)
+        return value
+
+
+def listed_limits() -> Iterator[Limit]:
+    """Yield all limits, in the order of their module."""
+    subject = ""
+    for found in _LIMIT.finditer(inspect.getsource(unrender.limits)):
+        subject = found["subject"] or subject
+        if found["name"]:
+            unit, reason = found["unit"] or "", " ".join(found["reason"].split())
+            yield Limit(subject=subject, name=found["name"], unit=unit, reason=reason)
+
+
+_LIMIT = re.compile(
+    r'^(?:# (?P<subject>.+)\.|(?P<name>[A-Z_]+) = .+?(?:  # (?P<unit>.+))?\n"""(?P<reason>[^"]+)""")$', re.MULTILINE
+)
 
 
 _LIMITS = f"""# Limits
@@ -373,11 +405,8 @@ names in `unrender.limits`. A caller may set those of a rendering, of an analysi
 """
 
 
-def _limits(subject: str, found: list[Limit]) -> str:
-    rows = "".join(
-        f"| `{limit.name}` | {limit.default:,} {limit.unit}".rstrip() + f" | {limit.reason} |\n" for limit in found
-    )
-    return f"## {subject}\n\n| name | limit | what, and why |\n|---|--:|---|\n{rows}"
+def _limit(limit: Limit) -> str:
+    return f"| `{limit.name}` | {limit.value:,} {limit.unit}".rstrip() + f" | {limit.reason} |\n"
 
 
 PAGES: Mapping[str, Callable[[str], str]] = {

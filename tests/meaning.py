@@ -14,8 +14,7 @@ from typing import Any
 
 from unrender.dialects.sample import Sample, SampledPart
 from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings
-from unrender.messages.json_values import json_type
-from unrender.messages.wire import Message
+from unrender.messages.wire import Message, json_type
 from unrender.nodes import Role
 from unrender.values.notations import encode_value
 

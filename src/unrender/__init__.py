@@ -10,7 +10,6 @@ Names are imported when they are first used, so that `import unrender` stays lig
 from __future__ import annotations
 
 import importlib
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from unrender.version import __version__ as __version__
@@ -116,60 +115,39 @@ __all__ = [
     "read_response_template",
 ]
 
-_MODULES = MappingProxyType(
-    {
-        "unrender.bounds": ("Bounds",),
-        "unrender.chat_template": ("ChatTemplate",),
-        "unrender.turn": ("Turn",),
-        "unrender.export.response_template": ("Exported", "Target", "read_response_template"),
-        "unrender.dialects.triggers": ("Trigger", "TriggerKind"),
-        "unrender.errors": (
-            "ExportError",
-            "FormatError",
-            "FormatVersionError",
-            "FormatWarning",
-            "GrammarError",
-            "MalformedOutput",
-            "MessageError",
-            "SchemaWarning",
-            "StateError",
-            "Target",
-            "TemplateError",
-            "TemplateWarning",
-            "TemplateWarning",
-            "UnrenderError",
-        ),
-        "unrender.format": ("Format",),
-        "unrender.injection": ("Injection",),
-        "unrender.formats": ("declared_format",),
-        "unrender.masks": ("AssistantMask", "assistant_mask"),
-        "unrender.rendering.loading": ("LoadedTemplates",),
-        "unrender.rendering.shape": ("Media",),
-        "unrender.messages.wire": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
-        "unrender.machine.events": (
-            "ArgumentsText",
-            "ContentText",
-            "Event",
-            "Malformed",
-            "MessageFinished",
-            "ReasoningText",
-            "ToolCallFinished",
-            "ToolCallStarted",
-        ),
-        "unrender.parser.prompt_tail": ("prefill",),
-        "unrender.parser.completions": ("ChoiceStream", "Completion", "Usage", "deltas", "finish_reason"),
-        "unrender.parser.message": ("message_of",),
-        "unrender.parser.streaming": ("Parser", "Span"),
-        "unrender.machine.policy": ("CallRelease", "CallsInReasoning", "Policy", "UndeclaredReasoning", "UnknownTools"),
-    }
-)
+_HOMES = {
+    "unrender.bounds": "Bounds",
+    "unrender.chat_template": "ChatTemplate",
+    "unrender.dialects.triggers": "Trigger TriggerKind",
+    "unrender.errors": (
+        "ExportError FormatError FormatVersionError FormatWarning GrammarError MalformedOutput MessageError "
+        "SchemaWarning StateError TemplateError TemplateWarning UnrenderError"
+    ),
+    "unrender.export.response_template": "Exported Target read_response_template",
+    "unrender.format": "Format",
+    "unrender.formats": "declared_format",
+    "unrender.injection": "Injection",
+    "unrender.machine.events": (
+        "ArgumentsText ContentText Event Malformed MessageFinished ReasoningText ToolCallFinished ToolCallStarted"
+    ),
+    "unrender.machine.policy": "CallRelease CallsInReasoning Policy UndeclaredReasoning UnknownTools",
+    "unrender.masks": "AssistantMask assistant_mask",
+    "unrender.messages.wire": "CallStatus Message Request Tool ToolCall ToolChoice",
+    "unrender.parser.completions": "ChoiceStream Completion Usage deltas finish_reason",
+    "unrender.parser.message": "message_of",
+    "unrender.parser.prompt_tail": "prefill",
+    "unrender.parser.streaming": "Parser Span",
+    "unrender.rendering.loading": "LoadedTemplates",
+    "unrender.rendering.shape": "Media",
+    "unrender.turn": "Turn",
+}
+"""The modules that define the public names, each with its names."""
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            value = getattr(importlib.import_module(module), name)
-            globals()[name] = value
+    for module, names in _HOMES.items():
+        if name in names.split():
+            value = globals()[name] = getattr(importlib.import_module(module), name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -49,12 +49,18 @@ class ChatTemplate:
     >>> turn.parse("Hi!").to_openai()
     {'role': 'assistant', 'content': 'Hi!'}
 
-    A `grammar` made by hand (see `unrender.grammar`) describes answers that no format can describe: parsers, grammars
-    and samples come from it. The format still says what the prompt begins and what ends a turn. `bounds` limit the cost
-    of each rendering, of the analysis, and of the grammars of one turn.
+    Make one with `from_pretrained`, `from_file`, `from_string` or `from_renderer`. Then `prepare` a conversation: you get
+    a `Turn`, which has the prompt, reads the answer (`parse`, or `parser` for a stream), and writes grammars that keep an
+    engine to the format. Where an engine renders the prompt, `turn` and `parser` make the same from the prompt's tail.
+    `format` is how answers are written, `analysis` says how that was found, and `response_template` exports it.
+
+    `format` is used instead of the one that analysis would derive. A `grammar` made by hand (see `unrender.grammar`)
+    describes answers that no format can describe: parsers, grammars and samples come from it, and the format only says
+    what the prompt begins and what ends a turn. `bounds` limit the cost of each rendering, of the analysis, and of the
+    grammars of one turn. With `cache=False` no analysis is read from disk or kept there.
 
     Raises `TemplateError` when the source does not compile, or is larger than the bounds allow, and `GrammarError` when
-    the grammar cannot be read. Analysis raises on no template that compiles; it raises `FormatError`, naming the file,
+    the grammar cannot be read. Analysis takes every template that compiles. It raises `FormatError`, naming the file,
     when one of the user's declared formats is malformed.
     """
 
@@ -92,10 +98,9 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
-        A given `format` is used instead of the one that analysis would derive; a given `grammar` is used to read and
-        write answers. What analysis finds is kept on disk for later processes, unless `cache` is False or the
-        environment's `UNRENDER_CACHE` is `off`. Raises `TemplateError`, naming the path and what was looked for, when
-        there is no template.
+        What analysis finds is kept on disk for later processes, unless `cache` is False or the environment's
+        `UNRENDER_CACHE` is `off`. Raises `TemplateError`, naming the path and what was looked for, when there is no
+        template.
         """
         return cls(load_pretrained(path_or_id), format=format, grammar=grammar, cache=cache, bounds=bounds)
 
@@ -132,7 +137,7 @@ class ChatTemplate:
         cache: bool = True,
         bounds: Bounds | None = None,
     ) -> ChatTemplate:
-        """Make a chat template from its source."""
+        """Make a chat template from its Jinja source, with the tokens that the source writes."""
         loaded = LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token)
         return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
 
@@ -149,12 +154,12 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Make a chat template from a function that writes conversations, for models without a Jinja template.
 
-        `render(messages, …)` gets OpenAI's messages and returns the whole text, special tokens included. It is also
-        given, by name, whatever it has parameters for: `tools`, `add_generation_prompt`, and switches such as
-        `enable_thinking`. Without a parameter `add_generation_prompt` it has to write what asks for an answer whenever
-        the last message is not the assistant's. Switches that it takes in `**keywords` are named in `switches`. An
-        exception that it raises counts as a refusal. It runs without limits of time, and what is learnt about it is not
-        kept on disk. Raises `TemplateError` when it takes no messages.
+        `render(messages, …)` gets OpenAI's messages and returns the whole text, special tokens included. By name it also
+        gets whatever it has parameters for: `tools`, `add_generation_prompt`, and switches such as `enable_thinking`. Name
+        the switches that it takes in `**keywords` in `switches`. Without a parameter `add_generation_prompt` it must write
+        what asks for an answer whenever the last message is not the assistant's. An exception counts as a refusal. The
+        function runs without a limit of time, and its analysis is not kept on disk. Raises `TemplateError` when it takes
+        no messages.
 
         >>> def render(messages, add_generation_prompt=True):
         ...     return "".join(f"<{m['role']}>{m['content']}</>" for m in messages) + "<assistant>" * add_generation_prompt
@@ -187,8 +192,8 @@ class ChatTemplate:
     def format(self) -> Format:
         """How answers are written: derived from the template, or as given.
 
-        Findings that do not hold for the template's own answers are left out, each with a `FormatWarning`. There is no
-        warning with a grammar made by hand, since that says how answers are written.
+        The first use runs the analysis. It gives up what does not hold for the template's own answers, each time with a
+        `FormatWarning`. With a grammar made by hand there is no warning, since the grammar says how answers are written.
         """
         if self._format is None:
             for claim in self.analysis.given_up if self._grammar is None else ():
@@ -231,8 +236,8 @@ class ChatTemplate:
 
         Messages are brought into the shape that the template wants; they may be objects of OpenAI's SDK. Tools may also
         be functions, pydantic models, and Anthropic's or MCP's. Further keyword arguments are variables of the
-        template; one that the template does not read is refused (see `variables`). `enable_thinking` also sets the
-        template's own switch if that has another name; without any switch it gives a `TemplateWarning`.
+        template; one that it does not read is refused (see `variables`). `enable_thinking` also sets a switch of another
+        name; a template without any switch gives a `TemplateWarning`.
 
         `reasoning_format="none"` leaves reasoning, markers included, in the content. `continue_final_message` lets the
         model continue the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The
@@ -243,8 +248,8 @@ class ChatTemplate:
         own, or JSON in tags. The name of a declared format is that one, even if the template would offer tools itself.
         "none" describes nothing.
 
-        What a model wrote in earlier turns is never refused, broken calls included. What the template refuses is said
-        otherwise where that helps (`TemplateWarning`).
+        What a model wrote in earlier turns is never refused, not even a broken call. Where the template refuses a
+        conversation, it gets the same in other words if that helps, and you get a `TemplateWarning`.
 
         Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
@@ -310,10 +315,11 @@ class ChatTemplate:
         known_ids: Sequence[str] = (),
         special_tokens: Collection[str] | None = None,
     ) -> Parser:
-        """Return a parser for the answer to a prompt that was rendered elsewhere: that of `turn`, with `Turn.parser`'s arguments.
+        """Return a parser for the answer to a prompt that was rendered elsewhere: the parser of `turn`.
 
-        Where the prompt goes on with the text of an answer that is to be continued, give that text, from the header on, in
-        `begun`: it is then part of the message. Raises `MessageError` as `prepare` does.
+        `strict`, `policy`, `ids` and `special_tokens` are as in `Turn.parser`. Where the prompt ends in an answer that the
+        model goes on with, give that text, from the header on, in `begun`: it is then part of the message. Raises
+        `MessageError` as `prepare` does.
         """
         turn = self.turn(
             prompt,
@@ -342,10 +348,10 @@ class ChatTemplate:
     ) -> Turn:
         """Return the turn that answers a prompt that was rendered elsewhere, e.g. inside an engine.
 
-        `prompt` may be the prompt's tail: whether reasoning is already open is read off it. Where it is `continued`, all that
-        follows the last header is an answer that the model goes on with, and part of the message. As in `prepare`, nothing
-        is a call without `tools`; two tools may have one name here. `known_ids` are the ids of the calls that the
-        conversation holds already, one for each. Raises `MessageError` as `prepare` does.
+        `prompt` may be the prompt's tail: it shows whether reasoning is already open. With `continued`, everything after the
+        last header is an answer that the model goes on with, and part of the message. As in `prepare`, nothing is a call
+        without `tools`; here a tool may be listed twice. `known_ids` are the ids of the calls in the conversation, one for
+        each call. Raises `MessageError` as `prepare` does.
 
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
         >>> ChatTemplate.from_string(source).turn("<user>Hello</><assistant>").parse("Hi!</>").content

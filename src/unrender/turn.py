@@ -34,21 +34,21 @@ class Turn:
     format: Format
     """How the answer is written, the template's own end-of-sequence token among the ends of a turn."""
     begun: str = ""
-    """What the prompt has written of the answer: `<think>\\n`, an empty thought, or the text that is to be continued."""
+    """The part of the answer that the prompt already contains: `<think>\\n`, an empty thought, or the text to continue."""
     continued: bool = False
-    """What is begun is an answer to be gone on with, and part of the message."""
+    """Whether `begun` is an answer that the model goes on with. It is then part of the message."""
     injected: Injection | None = None
-    """What the prompt says of the tools because the template ignores them; None when the template was given them."""
+    """The words in the prompt that describe the tools, for a template that ignores them; None when it takes tools."""
     media: tuple[Media, ...] = ()
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
-    """Whether thinking is switched on, be it by the template's own default; None where that cannot be switched, or told."""
+    """Whether the model thinks in this turn, as asked or as the template has it; None where that cannot be told."""
     known_ids: tuple[str, ...] = ()
-    """The ids of the calls in the conversation, one for each, "" where it has none; an answer's calls get others."""
+    """The ids of the calls in the conversation, one for each call, "" for a call without an id. New calls get other ids."""
     grammar: Grammar | None = None
     """A grammar made by hand that says how the answer is written, instead of the format."""
     budget: Budget | None = None
-    """What the grammar of the answer may take; None for what is usual."""
+    """What the grammar of the answer may cost; None for the usual bounds."""
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class Turn:
         ids: IdMaker | None = None,
         special_tokens: Collection[str] | None = None,
     ) -> Parser:
-        """Return a parser for one answer. Text of the answer that the prompt has already written counts as read.
+        """Return a parser for one answer. It has read the part of the answer that the prompt already contains.
 
         A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is
         an error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's

@@ -28,7 +28,7 @@ from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import ChatTemplate, Turn
 from unrender.format import Format, Slot
-from unrender.formats.declared import known_reasoning
+from unrender.formats import known_reasoning
 from unrender.machine.events import ContentText, Malformed, ReasoningText
 
 OPTIONAL = frozenset(("malformed",))

@@ -183,34 +183,10 @@ def test_message_that_cannot_be_continued(template, last, continued, message):
     ("messages", "message"),
     [
         ("Hello", "messages: expected a list, found str"),
-        ([], "messages: expected at least one message"),
-        (["Hello"], r"messages\[0\]: expected an object, found str"),
         ([USER, {"content": "x"}], r"messages\[1\]\.role: expected one of .*'user'.*found None"),
-        ([{"role": "robot", "content": "x"}], r"messages\[0\]\.role: .*found 'robot'"),
-        ([{"role": "user"}], r"messages\[0\]\.content: expected text or a list of parts, found nothing"),
-        ([{"role": "user", "content": 7}], r"messages\[0\]\.content: expected text .*found int"),
-        ([{"role": "user", "content": ["x"]}], r"messages\[0\]\.content\[0\]: expected a part with a type, found 'x'"),
-        ([{"role": "assistant", "content": "", "tool_calls": {}}], r"messages\[0\]\.tool_calls: expected a list"),
-        (
-            [{"role": "assistant", "content": "", "tool_calls": [{"function": {}}]}],
-            r"messages\[0\]\.tool_calls\[0\]\.function\.name: expected a non-empty string",
-        ),
         (
             [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {1}}}]}],
             r"messages\[0\]\.tool_calls\[0\]\.function\.arguments: expected JSON, found set",
-        ),
-        (
-            [{"role": "assistant", "content": "", "tool_calls": [{"id": [[]], "function": {"name": "f"}}]}],
-            r"messages\[0\]\.tool_calls\[0\]\.id: expected text, found \[\[\]\]",
-        ),
-        (
-            [{"role": "tool", "tool_call_id": {}, "content": "x"}],
-            r"messages\[0\]\.tool_call_id: expected text, found {}",
-        ),
-        ([{"role": "user", "name": 5, "content": "x"}], r"messages\[0\]\.name: expected text, found 5"),
-        (
-            [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": b""}}]}],
-            r"messages\[0\]\.tool_calls\[0\]\.function\.arguments: expected JSON, found bytes",
         ),
     ],
 )

@@ -5,7 +5,7 @@ A number beside `target`, `end`, `hub` and the like is an address: where the rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from itertools import islice
@@ -54,19 +54,18 @@ def _is_default(field: Field[Any], value: Any) -> bool:
     return field.default is not MISSING and bool(value == field.default)
 
 
-def _items(opening: str, closing: str) -> Callable[[Any], str]:
-    def show(values: Any) -> str:
-        found = [_shown(value) for value in islice(values, MOST_SHOWN_LITERALS)]
-        more = [f"and {len(values) - MOST_SHOWN_LITERALS} more"] if len(values) > MOST_SHOWN_LITERALS else []
-        return opening + ", ".join([*found, *more]) + closing
+def _listed(opening: str, texts: Collection[str], closing: str) -> str:
+    """Return the first texts of many, and how many more there are."""
+    found, more = list(islice(texts, MOST_SHOWN_LITERALS)), len(texts) - MOST_SHOWN_LITERALS
+    return opening + ", ".join([*found, *([f"and {more} more"] if more > 0 else [])]) + closing
 
-    return show
+
+def _items(opening: str, closing: str) -> Callable[[Any], str]:
+    return lambda values: _listed(opening, [_shown(value) for value in values], closing)
 
 
 def _table(table: Mapping[Any, Any]) -> str:
-    found = [f"{_shown(key)}: {_shown(value)}" for key, value in islice(table.items(), MOST_SHOWN_LITERALS)]
-    more = [f"and {len(table) - MOST_SHOWN_LITERALS} more"] if len(table) > MOST_SHOWN_LITERALS else []
-    return "{" + ", ".join([*found, *more]) + "}"
+    return _listed("{", [f"{_shown(key)}: {_shown(value)}" for key, value in table.items()], "}")
 
 
 _SHOWN: tuple[tuple[type, Callable[[Any], str]], ...] = (

@@ -3,18 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
-from unrender.explain.answer_reading import AnswerReading
-from unrender.explain.diagnosis import Explanation, Hint, Stop
-from unrender.explain.hints import HINTS, Case
-from unrender.explain.nearest import find_nearest
+from unrender.explain.hints import HINTS, Case, Hint
+from unrender.explain.nearest import AnswerReading, Nearest, find_nearest
 from unrender.format import Format
-from unrender.machine.events import Malformed
+from unrender.machine.events import Event, Malformed
+from unrender.messages.wire import Message, ToolCall
 from unrender.parser.prompt_tail import prefill
 from unrender.parser.streaming import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Where reading a call, or another part, could not go on."""
+
+    begun: int
+    """Where the part begins, counted in characters of the output."""
+    position: int
+    """The first character that does not fit."""
+    expected: str
+    """What could have been there, e.g. `the name of one of the tools`."""
+    found: str
+    """What was there instead, up to a line's end; empty at the end of the output."""
+
+    def __str__(self) -> str:
+        found = repr(self.found) if self.found else "the end of the output"
+        return f"at character {self.position}: expected {self.expected}, found {found}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How an output was read, and why."""
+
+    output: str
+    format: Format
+    """How the answer should have been written in this turn."""
+    message: Message
+    spans: tuple[Span, ...]
+    """The role of every character, in order and without gaps."""
+    events: tuple[Event, ...]
+    stops: tuple[Stop, ...] = ()
+    tolerances: tuple[str, ...] = ()
+    """Deviations from what the template writes that were read all the same."""
+    nearest: Nearest | None = None
+    hints: tuple[Hint, ...] = ()
+    expected: tuple[str, ...] = ()
+    """What could have come after the output, as `Parser.expected` says it."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether everything was read, every call is whole, and nothing looks like a call that was not read."""
+        return not (self.message.dead_calls or self.stops or self.hints)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that were read, and after them those that are dead: their text is content."""
+        return (*self.message.tool_calls, *self.message.dead_calls)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as plain JSON data."""
+        spans = [
+            {"role": str(it.role), "start": it.start, "end": it.end, "text": self.output[it.start : it.end]}
+            for it in self.spans
+        ]
+        calls = [
+            {"name": it.name, "status": str(it.status), "arguments": it.arguments, "id": it.id} for it in self.calls
+        ]
+        return {
+            "clean": self.clean,
+            "message": self.message.to_openai(),
+            "spans": spans,
+            "calls": calls,
+            "stops": list(map(asdict, self.stops)),
+            "tolerances": list(self.tolerances),
+            "nearest": self.nearest and {**asdict(self.nearest), "calls": list(self.nearest.calls)},
+            "hints": list(map(asdict, self.hints)),
+            "expected": list(self.expected),
+        }
+
+
+# The explanation.
+
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 _FOUND = 40
@@ -45,6 +117,7 @@ def explain(
     reading = AnswerReading.of(turn, output)
     nearest = find_nearest(reading)
     case = Case(reading=reading, nearest=nearest)
+    hints = (Hint(name=name, text=text, fix=fix) for name, find in HINTS.items() for text, fix in find(case))
     # `expected` is asked of a parser that may still be fed: one that has finished expects nothing.
     waiting = turn.parser()
     waiting.feed(output)
@@ -57,7 +130,7 @@ def explain(
         stops=tuple(_stop(malformed, output) for malformed in reading.malformed),
         tolerances=_tolerances(reading),
         nearest=nearest.told if nearest else None,
-        hints=tuple(_hints(case)),
+        hints=tuple(hints),
         expected=waiting.expected(),
     )
 
@@ -77,32 +150,23 @@ def _stop(malformed: Malformed, output: str) -> Stop:
     return Stop(begun=malformed.position, position=position, expected=malformed.expected, found=found)
 
 
-def _hints(case: Case) -> Iterator[Hint]:
-    for name, find in HINTS.items():
-        for text, fix in find(case):
-            yield Hint(name=name, text=text, fix=fix)
-
-
 def _tolerances(reading: AnswerReading) -> tuple[str, ...]:
     """Return a sentence for each tolerance that the output needed.
 
     A tolerance is a deviation from the template's own way of writing that the format still reads.
     """
-    return tuple(sentence for sentence, format in _without_one(reading.turn.format) if _differs(reading, format))
-
-
-def _differs(reading: AnswerReading, format: Format) -> bool:
-    other = AnswerReading.of(replace(reading.turn, format=format), reading.output)
-    return other.message != reading.message
+    return tuple(
+        sentence
+        for sentence, format in _without_one(reading.turn.format)
+        if AnswerReading.of(replace(reading.turn, format=format), reading.output).message != reading.message
+    )
 
 
 def _without_one(format: Format) -> Iterator[tuple[str, Format]]:
     for syntax in format.tolerated:
         others = tuple(other for other in format.tolerated if other != syntax)
-        yield (
-            f"a call in another syntax: {syntax.why or 'a variant of the template’s own'}",
-            replace(format, tolerated=others),
-        )
+        why = syntax.why or "a variant of the template’s own"
+        yield f"a call in another syntax: {why}", replace(format, tolerated=others)
     for spelling in format.spellings:
         for other in spelling.others:
             kept = replace(spelling, others=tuple(text for text in spelling.others if text != other))

@@ -1,23 +1,211 @@
-"""Finds the call syntax that reads most of an output: declared, common, or the template's own without markers.
+"""Reads an output under other rules, and finds the call syntax that reads most of it: declared, common, or the template's own
+without markers.
 
 Strategy: each candidate replaces the template's own syntax, and the output is read again; what gives more whole calls than the
 template's own reading is nearer, and among equals what leaves less text over.
+
+Rules: the name of a common syntax says what is seen in the output, in the order of the text. Nothing here is ever generated, and the
+nearest match wins, so the order does not matter. Variants that a parser tolerates anyway (white space, other order) need no entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any, Self
 
 from unrender.errors import FormatError
-from unrender.explain.answer_reading import AnswerReading
-from unrender.explain.diagnosis import Nearest
-from unrender.explain.syntaxes import COMMON
-from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
+from unrender.format import (
+    Arguments,
+    CallSyntax,
+    Codec,
+    Containers,
+    Envelope,
+    Format,
+    Skeleton,
+    Slot,
+    Strings,
+    ToolMode,
+    Typing,
+    Words,
+)
 from unrender.formats import declared_formats
 from unrender.grammar.assemble import entry_literals
-from unrender.messages.wire import ToolCall
+from unrender.machine.events import Event, Malformed
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Message, ToolCall
+from unrender.nodes import Role
+from unrender.parser.streaming import Span
+from unrender.turn import Turn
+
+SPOKEN = (Role.CONTENT, Role.MALFORMED)
+"""What a stretch of text is that the user sees, since no call, and no part of one, was read there."""
+UNREAD = (*SPOKEN, Role.REASONING)
+"""The same, with what the user does not see."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerReading:
+    """How `output` was read as the answer to a prompt."""
+
+    turn: Turn
+    output: str
+    events: tuple[Event, ...]
+    spans: tuple[Span, ...]
+    message: Message
+
+    @classmethod
+    def of(cls, turn: Turn, output: str) -> Self:
+        """Read a whole output as the answer to `turn`. No text raises an error."""
+        parser = turn.parser(ids=numbered_id)
+        events = (*parser.feed(output), *parser.finish())
+        return cls(turn=turn, output=output, events=events, spans=parser.spans, message=parser.message)
+
+    @cached_property
+    def malformed(self) -> tuple[Malformed, ...]:
+        """The parts of the output that the format does not allow, in the order of the text."""
+        return tuple(event for event in self.events if isinstance(event, Malformed))
+
+    @property
+    def whole_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that were read to their end."""
+        return self.message.tool_calls
+
+    @cached_property
+    def unread(self) -> str:
+        """The text that no call was read from. All other text is white space in it, so that positions stay the same."""
+        return self._only(UNREAD)
+
+    @cached_property
+    def spoken(self) -> str:
+        """The text that no call was read from, and that is no reasoning."""
+        return self._only(SPOKEN)
+
+    @cached_property
+    def thought(self) -> str:
+        """The reasoning, as it was written."""
+        return self._only((Role.REASONING,))
+
+    def _only(self, roles: tuple[Role, ...]) -> str:
+        pieces = []
+        for span in self.spans:
+            text = self.output[max(span.start, 0) : span.end]
+            pieces.append(text if span.role in roles else " " * len(text))
+        return "".join(pieces)
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """A key for comparing readings, greater is better: more whole calls, less malformed, less text left over."""
+        return len(self.whole_calls), -len(self.malformed), -len(self.unread.split())
+
+
+# Common syntaxes.
+
+
+_RAW = Codec(strings=Strings.RAW, words=Words.PYTHON, typed_by=Typing.SCHEMA)
+
+
+def _json(start: str, end: str, *, arguments: str = "arguments") -> CallSyntax:
+    """Return calls that are a JSON object each, between `start` and `end`."""
+    return CallSyntax(
+        mode=ToolMode.JSON_NATIVE,
+        call_start=start,
+        call_end=end,
+        separator="\n",
+        function=('{"name": "', Slot.NAME, f'", "{arguments}": ', Slot.ARGUMENTS, "}"),
+        envelope=Envelope(name_field=("name",), args_field=(arguments,)),
+    )
+
+
+def _json_list(start: str, end: str) -> CallSyntax:
+    """Return calls that are the objects of one JSON list, between `start` and `end`."""
+    around: dict[str, Any] = {"section_start": f"{start}[", "section_end": f"]{end}", "separator": ", "}
+    listed = Envelope(name_field=("name",), args_field=("arguments",), array_wrapped=True)
+    return replace(_json("", ""), **around, envelope=listed)
+
+
+def _tag(before_name: str, after_name: str, end: str) -> CallSyntax:
+    """Return the syntax of calls whose name is in a tag, with JSON arguments after it."""
+    return CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, after_name, end))
+
+
+def _tagged(before_name: str, after_name: str, end: str, entry: tuple[str | Slot, ...]) -> CallSyntax:
+    """Return calls whose arguments are in tags of their own, values as they are."""
+    return CallSyntax(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        function=_function(before_name, after_name, end),
+        arguments=Arguments(entry=entry, codec=_RAW),
+    )
+
+
+def _python(start: str, end: str) -> CallSyntax:
+    """Return calls as Python writes them, one or several, between `start` and `end`."""
+    literals = Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON)
+    return CallSyntax(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        section_start=start,
+        section_end=end,
+        separator=", ",
+        function=(Slot.NAME, Slot.ARGUMENTS),
+        arguments=Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ", codec=literals),
+    )
+
+
+def _function(before_name: str, after_name: str, end: str) -> tuple[str | Slot, ...]:
+    return tuple(part for part in (before_name, Slot.NAME, after_name, Slot.ARGUMENTS, end) if part)
+
+
+_PARAMETER = ("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n")
+_NAMED_PARAMETER = ('<parameter name="', Slot.KEY, '">', Slot.VALUE, "</parameter>\n")
+_KEY_AND_VALUE = ("<arg_key>", Slot.KEY, "</arg_key>\n<arg_value>", Slot.VALUE, "</arg_value>\n")
+
+COMMON: Mapping[str, CallSyntax] = MappingProxyType(
+    {
+        "JSON between <tool_call> tags": _json("<tool_call>\n", "\n</tool_call>"),
+        "JSON between <function_call> tags": _json("<function_call>\n", "\n</function_call>"),
+        "bare JSON with the key `arguments`": _json("", ""),
+        "bare JSON with the key `parameters`": _json("", "", arguments="parameters"),
+        "JSON in a ```json fence": _json("```json\n", "\n```"),
+        "JSON with the key `parameters` in a ```json fence": _json("```json\n", "\n```", arguments="parameters"),
+        "JSON in a ``` fence": _json("```\n", "\n```"),
+        "a JSON list in a ```json fence": _json_list("```json\n", "\n```"),
+        "a Python call, name(key=value)": _python("", ""),
+        "a list of Python calls, [name(key=value)]": _python("[", "]"),
+        "Python calls in a ```python fence": _python("```python\n", "\n```"),
+        "Python calls in a ```tool_code fence": _python("```tool_code\n", "\n```"),
+        "JSON after <|python_tag|>": _json("<|python_tag|>", "", arguments="parameters"),
+        "a bare JSON list": _json_list("", ""),
+        "a JSON list between <tool_calls> tags": _json_list("<tool_calls>", "</tool_calls>"),
+        "a JSON list between <|tool_call_start|> tokens": _json_list("<|tool_call_start|>", "<|tool_call_end|>"),
+        "a JSON list after <|tool_call|>": _json_list("<|tool_call|>", ""),
+        "[TOOL_CALLS]name[ARGS]JSON": _tag("[TOOL_CALLS]", "[ARGS]", ""),
+        "<function=name>JSON</function>": _tag("<function=", ">", "</function>"),
+        ">>>name and JSON on the next line": _tag(">>>", "\n", ""),
+        "<function=name> with <parameter=…> tags": _tagged("<function=", ">\n", "</function>", _PARAMETER),
+        '<invoke name="…"> with <parameter name="…"> tags': _tagged(
+            '<invoke name="', '">\n', "</invoke>", _NAMED_PARAMETER
+        ),
+        "<tool_call>name with <arg_key> and <arg_value> tags": _tagged(
+            "<tool_call>", "\n", "</tool_call>", _KEY_AND_VALUE
+        ),
+    }
+)
+
+
+# The nearest syntax.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The call syntax, other than the template's, that reads most calls of the output."""
+
+    name: str
+    """A declared format's name, or what a common syntax looks like."""
+    why: str
+    calls: tuple[str, ...]
+    """The calls that it reads, as `name(arguments)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +230,15 @@ def find_nearest(reading: AnswerReading) -> Near | None:
     if not reading.turn.request.calls_allowed or not reading.unread.strip():
         return None
     nearest: Near | None = None
-    for candidate in _candidates():
-        other = read_as(reading, candidate.syntax)
+    for name, why, syntax in _candidates():
+        other = read_as(reading, syntax)
         # A syntax without markers, such as `name(key=value)`, also reads `the file (see below)`: it counts only with arguments.
-        if other is None or (not entry_literals(candidate.syntax) and not _has_arguments(other)):
+        if other is None or (not entry_literals(syntax) and all(call.arguments == "{}" for call in other.whole_calls)):
             continue
         best = nearest.reading if nearest else reading
         if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
-            nearest = Near(candidate.name, candidate.why, other)
+            nearest = Near(name, why, other)
     return nearest
-
-
-def _has_arguments(reading: AnswerReading) -> bool:
-    """Return whether a call has arguments; prose has names with empty parentheses, too."""
-    return any(call.arguments != "{}" for call in reading.whole_calls)
 
 
 def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
@@ -80,10 +263,8 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
         yield "without its openers", replace(tools, section_start="", call_start="")
         # What is left of `<tool_call>` may be `tool_call>`.
         beheaded = [text.strip()[1:] for text in openers]
-        yield (
-            "with the first character of its opener missing",
-            replace(tools, section_start=beheaded[0], call_start=beheaded[1]),
-        )
+        cut = replace(tools, section_start=beheaded[0], call_start=beheaded[1])
+        yield "with the first character of its opener missing", cut
 
 
 def call_text(call: ToolCall) -> str:
@@ -91,51 +272,31 @@ def call_text(call: ToolCall) -> str:
     return f"{call.name}({call.arguments})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    name: str
-    why: str
-    syntax: CallSyntax
-
-
 @cache
-def _candidates() -> tuple[_Candidate, ...]:
+def _candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
+    """Return the syntaxes to try, each after its name and the reason why it is known."""
+    common = ((name, "a common way to write calls", tools) for name, tools in COMMON.items())
     declared = (
-        _Candidate(f"the declared format {item.name!r}", item.why, tools)
+        (f"the declared format {item.name!r}", item.why, tools)
         for item in declared_formats()
-        for tools in _syntaxes(item.format)
+        for tools in (item.format.tools, *item.format.tolerated)
+        if tools.mode is not ToolMode.NONE
     )
-    common = (_Candidate(name, "a common way to write calls", tools) for name, tools in COMMON.items())
     return (*common, *declared)
-
-
-def _syntaxes(format: Format) -> Iterator[CallSyntax]:
-    yield from (tools for tools in (format.tools, *format.tolerated) if tools.mode is not ToolMode.NONE)
 
 
 def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:
     """Return the syntax as it looks when `tokens` are taken out of the output."""
-    arguments = replace(
-        tools.arguments,
-        start=_without(tools.arguments.start, tokens),
-        end=_without(tools.arguments.end, tokens),
-        entry=_parts(tools.arguments.entry, tokens),
-    )
-    return replace(
-        tools,
-        section_start=_without(tools.section_start, tokens),
-        section_end=_without(tools.section_end, tokens),
-        call_start=_without(tools.call_start, tokens),
-        call_end=_without(tools.call_end, tokens),
-        separator=_without(tools.separator, tokens),
-        function=_parts(tools.function, tokens),
-        arguments=arguments,
-    )
 
+    def skeleton(parts: Skeleton) -> Skeleton:
+        kept = (part if isinstance(part, Slot) else _without(part, tokens) for part in parts)
+        return tuple(part for part in kept if part)
 
-def _parts(skeleton: Skeleton, tokens: tuple[str, ...]) -> Skeleton:
-    kept = (part if isinstance(part, Slot) else _without(part, tokens) for part in skeleton)
-    return tuple(part for part in kept if part)
+    around = ("section_start", "section_end", "call_start", "call_end", "separator")
+    markers: dict[str, Any] = {name: _without(getattr(tools, name), tokens) for name in around}
+    arguments: dict[str, Any] = {name: _without(getattr(tools.arguments, name), tokens) for name in ("start", "end")}
+    entry = replace(tools.arguments, **arguments, entry=skeleton(tools.arguments.entry))
+    return replace(tools, **markers, function=skeleton(tools.function), arguments=entry)
 
 
 def _without(text: str, tokens: tuple[str, ...]) -> str:

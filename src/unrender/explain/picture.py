@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from unrender.format import Arguments, CallSyntax, Content, Format, Part, Slot, ToolMode
+from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode
 from unrender.rendering.capabilities import Capabilities
 
 _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY: "key", Slot.VALUE: "value"}
@@ -29,15 +29,11 @@ def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[PictureP
     """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
-    thought = list(_reasoning(format_)) if reasons else []
-    said, called = list(_content(format_.content)), list(call_picture(format_.tools))
+    thought = list(_between(format_.reasoning, "reasoning")) if reasons else []
+    said, called = list(_between(format_.content, "content")), list(call_picture(format_.tools))
     to_content = _marker(turn.reasoning_to_content if reasons else "", "turn.reasoning_to_content")
-    opener = (
-        ("turn.reasoning_to_tools", turn.reasoning_to_tools)
-        if reasons
-        else ("turn.start_to_tools", turn.start_to_tools)
-    )
-    to_tools = _marker(opener[1], opener[0])
+    before = "reasoning_to_tools" if reasons else "start_to_tools"
+    to_tools = _marker(getattr(turn, before), f"turn.{before}")
     if format_.tools.mode is ToolMode.NONE:
         ways = [[*to_content, *said]]
     elif not capabilities.supports_content_with_calls:
@@ -76,16 +72,10 @@ def _marker(text: str, path: str) -> Iterator[PicturePiece]:
         yield PicturePiece(text=text, role="marker", field=path)
 
 
-def _reasoning(format_: Format) -> Iterator[PicturePiece]:
-    yield from _marker(format_.reasoning.start, "reasoning.start")
-    yield PicturePiece(text="reasoning", role="reasoning", field="reasoning")
-    yield from _marker(format_.reasoning.end, "reasoning.end")
-
-
-def _content(content: Content) -> Iterator[PicturePiece]:
-    yield from _marker(content.start, "content.start")
-    yield PicturePiece(text="content", role="content", field="content")
-    yield from _marker(content.end, "content.end")
+def _between(markers: Reasoning | Content, name: str) -> Iterator[PicturePiece]:
+    yield from _marker(markers.start, f"{name}.start")
+    yield PicturePiece(text=name, role=name, field=name)
+    yield from _marker(markers.end, f"{name}.end")
 
 
 def call_picture(tools: CallSyntax) -> Iterator[PicturePiece]:

@@ -20,12 +20,13 @@ from typing import Any, Self, cast
 
 from unrender.errors import FormatError, FormatVersionError
 from unrender.format.checks import check, text_problem
-from unrender.format.codec import Codec, Containers, Strings, Typing, Words
 from unrender.format.data import data_in_words, decode, plain_data, without_gone_fields
 from unrender.format.parts import (
     Arguments,
     CallIdPosition,
     CallSyntax,
+    Codec,
+    Containers,
     Content,
     ContentMode,
     Envelope,
@@ -35,8 +36,11 @@ from unrender.format.parts import (
     Skeleton,
     Slot,
     Spelling,
+    Strings,
     ToolMode,
     TurnTexts,
+    Typing,
+    Words,
 )
 
 __all__ = [

@@ -6,8 +6,18 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
-from unrender.format.codec import Codec, Containers, Strings, Typing
-from unrender.format.parts import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode
+from unrender.format.parts import (
+    Arguments,
+    CallSyntax,
+    Codec,
+    Containers,
+    Part,
+    Skeleton,
+    Slot,
+    Strings,
+    ToolMode,
+    Typing,
+)
 from unrender.limits import LONGEST_ID, MAX_ENVELOPE_DEPTH, MAX_INDENT, MAX_INDEX, MAX_PARTS
 
 # Skeletons.
@@ -46,9 +56,10 @@ def check_touching(parts: Skeleton, where: str, free: tuple[Slot, ...] = ()) -> 
     before: Part = ""
     for at, part in enumerate(parts):
         if not isinstance(part, Slot):
-            # White space ends a name.
+            # `KEY " " VALUE`: white space ends a name, and nothing else. `VALUE " " KEY` could be one value with a blank.
             before = part if part.strip() or before is Slot.KEY else before
             continue
+        # `NAME " " INDEX`: the counter is a number, so the two are told apart.
         spaced = part is Slot.INDEX and before is Slot.NAME and not isinstance(parts[at - 1], Slot)
         if isinstance(before, Slot) and not spaced and (part not in free or before is Slot.ANY):
             yield f"{where}[{at}]", f"expected a text between the slots `{before.value}` and `{part.value}`"
@@ -63,20 +74,16 @@ def check_after_words(parts: Skeleton, arguments: Arguments, where: str) -> Iter
 
     The parser would take them for a part of that name or id.
     """
-    begins = arguments.start or "".join(map(_first_text, arguments.entry[:1])) or "{"
+    first = arguments.entry[:1]
+    # An entry that begins with its key begins with a letter: after the name `f`, `city=Rome` would give `fcity`.
+    begins = arguments.start or ("name" if first and isinstance(first[0], Slot) else text_of_part(*first)) or "{"
     for at, part in enumerate(parts[1:], start=1):
-        text = begins if part is Slot.ARGUMENTS else text_of_part(part)
-        instead = (arguments.when_empty or "") if part is Slot.ARGUMENTS else ""
-        if parts[at - 1] in _WORDS and any(first.isalnum() or first == "_" for first in (text[:1], instead[:1])):
-            yield f"{where}[{at}]", f"expected no letter or digit right after `{parts[at - 1]}`, found {text!r}"
+        texts = (begins, arguments.when_empty or "") if part is Slot.ARGUMENTS else (text_of_part(part),)
+        if parts[at - 1] in _WORDS and any(text[:1].isalnum() or text[:1] == "_" for text in texts):
+            yield f"{where}[{at}]", f"expected no letter or digit right after `{parts[at - 1]}`, found {texts[0]!r}"
 
 
-def _first_text(part: Part) -> str:
-    """Return a text that begins like the part: its own, or a word for a slot."""
-    return "name" if isinstance(part, Slot) else part
-
-
-def text_of_part(part: Part) -> str:
+def text_of_part(part: Part = "") -> str:
     """Return the text of a part; nothing for a slot."""
     return "" if isinstance(part, Slot) else part
 
@@ -109,9 +116,6 @@ def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
     yield from _envelope(tools, f"{where}.envelope")
 
 
-# The skeletons.
-
-
 def _function(tools: CallSyntax, where: str) -> Iterator[Problem]:
     parts = tools.function
     yield from check_skeleton(parts, _FUNCTION_SLOTS, where)
@@ -128,14 +132,14 @@ def _function(tools: CallSyntax, where: str) -> Iterator[Problem]:
 
 def is_marked(tools: CallSyntax) -> bool:
     """Return whether a marker, or a bracket of JSON, comes before the name of a call."""
-    first = text_of_part(tools.function[0]) if tools.function else ""
+    first = text_of_part(*tools.function[:1])
     return tools.envelope is not None or bool((tools.section_start + tools.call_start + first).strip())
 
 
 def _unmarked(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield the problems of a call that no marker announces, as the first call or as one after another."""
     parts, empty = tools.function, tools.arguments.when_empty
-    first, last = text_of_part(parts[0]) if parts else "", text_of_part(parts[-1]) if parts else ""
+    first, last = text_of_part(*parts[:1]), text_of_part(*parts[-1:])
     opened = is_marked(tools)
     if not opened and parts[:1] != (Slot.NAME,):
         yield f"{where}.function", "expected the slot `name` first, since no marker comes before it"
@@ -147,6 +151,7 @@ def _unmarked(tools: CallSyntax, where: str) -> Iterator[Problem]:
         )
     if not opened and not tools.arguments.entry and empty is not None and empty[:1] not in ("{", '"'):
         yield f"{where}.arguments.when_empty", f"expected an object, as nothing else shows a call, found {empty!r}"
+    # `f()f()`: brackets show where a call without arguments ends; `ff` would be one name.
     brackets = tools.arguments.entry and (tools.arguments.start + tools.arguments.end).strip()
     written = empty.strip() if empty is not None else brackets or not tools.arguments.entry
     between = (last + tools.call_end + tools.separator + tools.call_start + first).strip()
@@ -181,14 +186,18 @@ def _envelope(tools: CallSyntax, where: str) -> Iterator[Problem]:
     for name, path in paths.items():
         if len(path) > MAX_ENVELOPE_DEPTH:
             yield f"{where}.{name}", f"expected at most {MAX_ENVELOPE_DEPTH} keys, found {len(path)}"
-    written = _filled(tools)
-    if written is None:
+    text = "".join(_FILLED.get(part, "") if isinstance(part, Slot) else part for part in tools.function)
+    try:
+        written = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        written = None
+    if not isinstance(written, dict):
         yield where.replace(".envelope", ".function"), "expected the parts to make up one JSON object"
         return
     found = _found(written)
-    for name in _PATHS:
-        if paths[name] != found.get(name, ()):
-            yield f"{where}.{name}", f"expected {list(found.get(name, ()))} as in `function`, found {list(paths[name])}"
+    for name, path in paths.items():
+        if path != found.get(name, ()):
+            yield f"{where}.{name}", f"expected {list(found.get(name, ()))} as in `function`, found {list(path)}"
     opened = any(text.rstrip().endswith("[") for text in (tools.section_start, tools.call_start))
     if opened != envelope.array_wrapped:
         yield f"{where}.array_wrapped", "expected true where, and only where, `[` opens the section or the call"
@@ -196,23 +205,8 @@ def _envelope(tools: CallSyntax, where: str) -> Iterator[Problem]:
 
 _PATHS = ("name_field", "args_field", "id_field", "gen_id_field")
 _NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
-
-
-def _filled(tools: CallSyntax) -> dict[str, Any] | None:
-    """Return the object that the skeleton writes for one call; None when it writes none, or a key twice."""
-    values = {
-        Slot.NAME: _NAME,
-        Slot.ID: _ID,
-        Slot.INDEX: str(_NUMBER),
-        Slot.ARGUMENTS: "{}",
-        Slot.ANY: "any",
-    }
-    text = "".join(values.get(part, "") if isinstance(part, Slot) else part for part in tools.function)
-    try:
-        value = json.loads(text, object_pairs_hook=_object)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+_FILLED = {Slot.NAME: _NAME, Slot.ID: _ID, Slot.INDEX: str(_NUMBER), Slot.ARGUMENTS: "{}", Slot.ANY: "any"}
+"""What is put into the slots of a call: its JSON can then be read, and the slots be found in it."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -262,19 +256,14 @@ def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
     elif tagged:
         yield from _entry(tools, f"{where}.entry")
     else:
-        yield from _one_object(arguments, where)
+        for name in ("separator",) if arguments.when_empty is not None else ("start", "end", "separator"):
+            if getattr(arguments, name):
+                yield f"{where}.{name}", "expected nothing, as the arguments are one object"
+        if arguments.codec.strings is not _strings_of_object(arguments.codec.containers):
+            yield f"{where}.codec.strings", "expected strings and containers of one notation, `json` or `python`"
         if tools.envelope and arguments.start + arguments.end:
             yield f"{where}.start", "expected nothing, since the arguments are in a JSON object"
     yield from _codec(arguments.codec, f"{where}.codec")
-
-
-def _one_object(arguments: Arguments, where: str) -> Iterator[Problem]:
-    for name in ("separator",) if arguments.when_empty is not None else ("start", "end", "separator"):
-        if getattr(arguments, name):
-            yield f"{where}.{name}", "expected nothing, as the arguments are one object"
-    codec = arguments.codec
-    if codec.strings is not _strings_of_object(codec.containers):
-        yield f"{where}.codec.strings", "expected strings and containers of one notation, `json` or `python`"
 
 
 def _strings_of_object(containers: Containers) -> Strings | None:
@@ -312,20 +301,17 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Problem]:
     quoted = not codec.strings.unquoted
     if in_tags and not named_twice:
         yield where, "expected the key after the value as well, since containers are `xml`"
+    # `<city>Rome</city>`: only a value that is quoted, or raw and typed by the schema, may be closed by its own name.
     elif named_twice and not (in_tags or raw or quoted):
-        yield (
-            where,
-            "expected the key after the value only where containers are `xml`, or strings have quotes or are `raw` and typed by `schema`",
-        )
+        only = "containers are `xml`, or strings have quotes or are `raw` and typed by `schema`"
+        yield where, f"expected the key after the value only where {only}"
 
 
 def _ends_of_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield what leaves open where the arguments end, or a raw value does."""
     arguments, parts = tools.arguments, tools.arguments.entry
-    after_arguments = (
-        tools.function[tools.function.index(Slot.ARGUMENTS) + 1 :] if Slot.ARGUMENTS in tools.function else ()
-    )
-    closers = (arguments.end, *literals(after_arguments), tools.call_end, tools.section_end)
+    after = tools.function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in tools.function else len(tools.function)
+    closers = (arguments.end, *literals(tools.function[after:]), tools.call_end, tools.section_end)
     closed = any(text.strip() for text in closers)
     opener = _first_words(parts[:1])
     named = "".join(literals(parts[: parts.index(Slot.VALUE)])) if Slot.VALUE in parts else ""
@@ -338,20 +324,16 @@ def _ends_of_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
     between, nearest = arguments.separator.strip(), next((text.strip() for text in closers if text.strip()), "")
     if between and nearest.startswith(between):
         yield f"{where.removesuffix('.entry')}.separator", f"expected another text than {nearest!r} begins with"
-    if arguments.open_ended and Slot.KEY in parts:
-        yield from _ends_of_raw(arguments, where)
-        if not closed and tools.parallel and not "".join(ends).strip():
-            yield where, "expected a marker before a call that follows another, as nothing else ends a raw value"
-
-
-def _ends_of_raw(arguments: Arguments, where: str) -> Iterator[Problem]:
-    """Yield the problems of a raw value that ends where the next argument begins, and not with a marker."""
-    parts = arguments.entry
-    named = "".join(literals(parts[parts.index(Slot.KEY) : parts.index(Slot.VALUE)]))
+    if not arguments.open_ended or Slot.KEY not in parts:
+        return
+    # A raw value ends where the next argument begins: of `a=Rome, b=3` at `, b=`, of `a=Rome\nb=3` at the line's end.
+    beside_key = "".join(literals(parts[parts.index(Slot.KEY) : parts.index(Slot.VALUE)])).strip()
     if not arguments.between:
         yield where, "expected a marker after the value, as raw strings have no quotes"
-    elif not arguments.between.strip() and not named.strip():
+    elif not arguments.between.strip() and not beside_key:
         yield where, "expected a marker before or after the key, as nothing else ends a raw value before it"
+    if not closed and tools.parallel and not "".join(ends).strip():
+        yield where, "expected a marker before a call that follows another, as nothing else ends a raw value"
 
 
 def _first_words(parts: Skeleton) -> list[str]:

@@ -13,19 +13,21 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from unrender.errors import FormatError
-from unrender.format.call_checks import Problem, check_tools, is_marked
-from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, Spelling, TurnTexts
+from unrender.format.call_checks import Problem, check_tools, is_marked, literals, text_of_part
+from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_REASON, MAX_TEXT
 
 if TYPE_CHECKING:
     from unrender.format import Format
 
 
+# No model writes them, so analysis, sampler and parser put them where a text is to be told from all others.
 _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
 """NUL, at which engines end a text, surrogates, which no text holds, and the stand-ins of analysis, sampler and parser."""
 
@@ -50,8 +52,15 @@ def text_problem(text: str) -> str:
 
 
 def _problems(format: Format) -> Iterator[Problem]:
-    yield from _texts(format, "format")
-    size = sum(len(text) for text in _all_texts(format))
+    for where, text in _texts(format, "format"):
+        if isinstance(text, str):
+            problem = _reason_problem(text) if where.endswith(".why") else text_problem(text)
+        else:
+            problem = f"expected at most {MAX_ITEMS} entries, found {len(text)}" if len(text) > MAX_ITEMS else ""
+        if problem:
+            yield where, problem
+    found = _texts(format, "format")
+    size = sum(len(text) for where, text in found if isinstance(text, str) and not where.endswith(".why"))
     if size > MAX_TEXT:
         yield "format", f"expected markers of at most {MAX_TEXT} characters together, found {size}"
     yield from _turn(format.turn)
@@ -59,37 +68,37 @@ def _problems(format: Format) -> Iterator[Problem]:
     yield from _content(format.content, "format.content")
     if format.content_with_calls is not None:
         yield from _content(format.content_with_calls, "format.content_with_calls")
-    for where, tools in _syntaxes(format):
+    tolerated = ((f"format.tolerated[{at}]", tools) for at, tools in enumerate(format.tolerated))
+    for where, tools in (("format.tools", format.tools), *tolerated):
         yield from check_tools(tools, where)
         yield from check_syntax(tools, where)
         yield from check_fences(tools, where)
     for at, spelling in enumerate(format.spellings):
-        yield from _spelling(spelling, f"format.spellings[{at}]")
+        where = f"format.spellings[{at}]"
+        if spelling.marker != spelling.marker.strip() or not spelling.marker:
+            yield f"{where}.marker", f"expected a marker without white space around it, found {spelling.marker!r}"
+        yield from _blank(spelling.others, f"{where}.others")
     yield from _blank(format.ignored, "format.ignored")
     yield from _blank(format.preserved_tokens, "format.preserved_tokens")
-    yield from _between(format)
+    if format.reasoning.holds_calls and format.tools == CallSyntax():
+        yield "format.reasoning.holds_calls", "there are no calls that reasoning could hold"
+    elif format.reasoning.holds_calls and not is_marked(format.tools) and not format.turn.reasoning_to_tools.strip():
+        shown = "expected calls with a marker before the name, which shows them inside reasoning"
+        yield "format.reasoning.holds_calls", shown
+    yield from check_answer(format.turn, format.reasoning, format.content, format.tools, format.ignored)
 
 
-def _syntaxes(format: Format) -> Iterator[tuple[str, CallSyntax]]:
-    yield "format.tools", format.tools
-    yield from ((f"format.tolerated[{at}]", tools) for at, tools in enumerate(format.tolerated))
+# The parts by themselves.
 
 
-# Texts and counts.
-
-
-def _texts(value: Any, where: str) -> Iterator[Problem]:
-    if isinstance(value, Slot):
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]]:
+    """Yield every text and every list of the format with its path, each list before what is in it."""
+    if isinstance(value, StrEnum):
         return
     if isinstance(value, str):
-        limit = MAX_REASON if where.endswith(".why") else MAX_MARKER
-        problem = f"expected at most {limit} characters, found {len(value)}" if len(value) > limit else ""
-        problem = problem if where.endswith(".why") else text_problem(value)
-        if problem:
-            yield where, problem
+        yield where, value
     elif isinstance(value, tuple):
-        if len(value) > MAX_ITEMS:
-            yield where, f"expected at most {MAX_ITEMS} entries, found {len(value)}"
+        yield where, value
         for at, item in enumerate(value):
             yield from _texts(item, f"{where}[{at}]")
     elif is_dataclass(value):
@@ -97,16 +106,8 @@ def _texts(value: Any, where: str) -> Iterator[Problem]:
             yield from _texts(getattr(value, item.name), f"{where}.{item.name}")
 
 
-def _all_texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _all_texts(item)
-    elif is_dataclass(value):
-        for item in fields(value):
-            if item.name != "why":
-                yield from _all_texts(getattr(value, item.name))
+def _reason_problem(text: str) -> str:
+    return f"expected at most {MAX_REASON} characters, found {len(text)}" if len(text) > MAX_REASON else ""
 
 
 def _blank(markers: tuple[str, ...], where: str) -> Iterator[Problem]:
@@ -114,9 +115,6 @@ def _blank(markers: tuple[str, ...], where: str) -> Iterator[Problem]:
     for at, marker in enumerate(markers):
         if not marker.strip():
             yield f"{where}[{at}]", f"expected a marker, found {marker!r}"
-
-
-# The parts by themselves.
 
 
 def _turn(turn: TurnTexts) -> Iterator[Problem]:
@@ -157,26 +155,6 @@ def _content(content: Content, where: str) -> Iterator[Problem]:
         yield f"{where}.end", f"expected a marker or nothing, found {content.end!r}"
 
 
-def _spelling(spelling: Spelling, where: str) -> Iterator[Problem]:
-    if spelling.marker != spelling.marker.strip() or not spelling.marker:
-        yield f"{where}.marker", f"expected a marker without white space around it, found {spelling.marker!r}"
-    yield from _blank(spelling.others, f"{where}.others")
-
-
-# The parts against each other.
-
-
-def _between(format: Format) -> Iterator[Problem]:
-    if format.reasoning.holds_calls and format.tools == CallSyntax():
-        yield "format.reasoning.holds_calls", "there are no calls that reasoning could hold"
-    elif format.reasoning.holds_calls and not is_marked(format.tools) and not format.turn.reasoning_to_tools.strip():
-        yield (
-            "format.reasoning.holds_calls",
-            "expected calls with a marker before the name, which shows them inside reasoning",
-        )
-    yield from check_answer(format.turn, format.reasoning, format.content, format.tools, format.ignored)
-
-
 # Markers against each other.
 
 JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
@@ -207,8 +185,10 @@ def check_answer(
             *_openers(tools, "format.tools"),
         ]
     )
-    # A part may end with the marker that begins it: the second one ends it.
-    yield from _doubles(_without_twins(parts))
+    starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
+    # `~~thought~~`: a part may end with the marker that begins it, since the second one ends it.
+    twins = {(f"{place}.end", core) for place, core in starts.items()}
+    yield from _doubles([marker for marker in parts if marker not in twins])
     openers = [(where, core) for where, core in parts if not where.endswith(".end")]
     yield from _hidden(openers)
     dropped = _cores(
@@ -269,10 +249,7 @@ def _closes_alone(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
     start, end = reasoning.start.strip(), reasoning.end.strip()
     if len(end) != 1 or reasoning.mode is ReasoningMode.DELIMITER:
         return
-    for name, text in (
-        ("reasoning.empty", reasoning.empty),
-        ("turn.prefill_no_thinking", turn.prefill_no_thinking),
-    ):
+    for name, text in (("reasoning.empty", reasoning.empty), ("turn.prefill_no_thinking", turn.prefill_no_thinking)):
         if reasoning.closed_in(text) and not text.strip().startswith(start):
             yield f"format.{name}", f"expected {start!r} first, as {end!r} alone is not seen, found {text!r}"
 
@@ -303,12 +280,12 @@ def check_syntax(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield the markers of a call syntax that open a call, and also close one or separate two."""
     function = tools.function
     last = max((at for at, part in enumerate(function) if isinstance(part, Slot)), default=-1)
-    closing = (
-        []
-        if tools.envelope
-        else [(f"{where}.function[{at}]", str(part)) for at, part in enumerate(function) if at > last]
-    )
-    closers = [*closing, (f"{where}.call_end", tools.call_end), (f"{where}.section_end", tools.section_end)]
+    closing = [(f"{where}.function[{at}]", str(part)) for at, part in enumerate(function) if at > last]
+    closers = [
+        *([] if tools.envelope else closing),
+        (f"{where}.call_end", tools.call_end),
+        (f"{where}.section_end", tools.section_end),
+    ]
     openers, twins = _openers(tools, where), _twins(_openers(tools, where), closers)
     others = [closer for closer in closers if closer[0] not in twins]
     # Where no marker is before it, a call in JSON begins with its bracket.
@@ -337,10 +314,7 @@ def check_fences(tools: CallSyntax, where: str) -> Iterator[Problem]:
     A closing fence must have an opening one, and no word after it; otherwise the parser drops it.
     """
     at = tools.function.index(Slot.ARGUMENTS) if Slot.ARGUMENTS in tools.function else 0
-    before, after = (
-        "".join(part for part in parts if not isinstance(part, Slot))
-        for parts in (tools.function[:at], tools.function[at:])
-    )
+    before, after = ("".join(literals(parts)) for parts in (tools.function[:at], tools.function[at:]))
     opened = (tools.section_start + tools.call_start + before).count(_FENCE)
     closing = after + tools.call_end + tools.separator + tools.section_end
     if opened != closing.count(_FENCE) or _WORDED_FENCE.search(closing):
@@ -349,7 +323,7 @@ def check_fences(tools: CallSyntax, where: str) -> Iterator[Problem]:
 
 def _openers(tools: CallSyntax, where: str) -> list[NamedMarker]:
     """Return the markers that begin calls, the outermost first."""
-    first = tools.function[0] if tools.function and not isinstance(tools.function[0], Slot) else ""
+    first = text_of_part(*tools.function[:1])
     named = [(f"{where}.section_start", tools.section_start), (f"{where}.call_start", tools.call_start)]
     named += [] if tools.envelope else [(f"{where}.function[0]", first)]
     return [(place, text) for place, text in named if text.strip()]
@@ -357,18 +331,9 @@ def _openers(tools: CallSyntax, where: str) -> list[NamedMarker]:
 
 def _cores(named: Iterable[NamedMarker]) -> list[NamedMarker]:
     """Return the markers without what does not tell them apart, blank ones left out."""
+    # `<tool_call>[{` and `<tool_call>` are the same marker: the bracket may be the beginning of the arguments.
     cores = ((where, text.strip().rstrip("[{ \n") or text.strip()) for where, text in named)
     return [(where, core) for where, core in cores if core]
-
-
-def _without_twins(parts: list[NamedMarker]) -> list[NamedMarker]:
-    """Return the markers, but not an end that is the same text as the start of its own part."""
-    starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
-    return [(where, core) for where, core in parts if not _is_end_of(where, core, starts)]
-
-
-def _is_end_of(where: str, core: str, starts: Mapping[str, str]) -> bool:
-    return where.endswith(".end") and starts.get(where.removesuffix(".end")) == core
 
 
 def _doubles(cores: list[NamedMarker]) -> Iterator[Problem]:

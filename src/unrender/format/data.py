@@ -72,9 +72,8 @@ def _decode_tuple(args: tuple[Any, ...], data: Any, *, where: str) -> Any:
         return tuple(decode(args[0], item, where=f"{where}[{i}]") for i, item in enumerate(data))
     if len(data) != len(args):
         raise FormatError(f"expected {len(args)} items, found {len(data)}", where)
-    return tuple(
-        decode(kind, item, where=f"{where}[{i}]") for i, (kind, item) in enumerate(zip(args, data, strict=True))
-    )
+    pairs = zip(args, data, strict=True)
+    return tuple(decode(kind, item, where=f"{where}[{i}]") for i, (kind, item) in enumerate(pairs))
 
 
 def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
@@ -115,9 +114,9 @@ def without_gone_fields(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(tools := data.get("tools"), dict):
         found["tools"] = _without_gone(tools, "arguments", "format.tools")
     if isinstance(tolerated := data.get("tolerated"), list):
+        places = ((f"format.tolerated[{i}]", tools) for i, tools in enumerate(tolerated))
         found["tolerated"] = [
-            _without_gone(tools, "arguments", f"format.tolerated[{i}]") if isinstance(tools, dict) else tools
-            for i, tools in enumerate(tolerated)
+            _without_gone(tools, "arguments", place) if isinstance(tools, dict) else tools for place, tools in places
         ]
     return found
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from unrender.format import Format, ToolMode
 from unrender.formats import declared_formats
-from unrender.messages.earlier_calls import function_of, message_calls, values_of
+from unrender.messages.inputs import function_of, message_calls, values_of
 from unrender.messages.wire import REASONING_FIELDS
 from unrender.values.notations import encode_calls
 

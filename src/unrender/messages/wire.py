@@ -1,20 +1,21 @@
-"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms.
+"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms, and bounds what comes from outside.
 
-These are pure values: nothing here knows a template, a format or a model.
+These are pure values: nothing here knows a template, a format or a model. A value from outside is looked at level by level, without
+recursion, so that one which holds itself ends at the deepest level that is allowed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from unrender.cache import content_key
 from unrender.errors import MessageError
 from unrender.freezing import frozen, thawed
-from unrender.messages.json_values import check_values
+from unrender.limits import DEEPEST_VALUE, MOST_VALUES
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which callers hand reasoning over; the first that holds text counts."""
@@ -114,11 +115,7 @@ class Tool:
 
         Raises `MessageError`, naming `where`, when the name or the parameters are malformed.
         """
-        if not isinstance(tool, Mapping):
-            raise MessageError(f"{where}: expected an object, found {type(tool).__name__}")
-        function = tool.get("function", tool)
-        if not isinstance(function, Mapping):
-            raise MessageError(f"{where}.function: expected an object, found {type(function).__name__}")
+        function = _object(_object(tool, where).get("function", tool), f"{where}.function")
         check_values(tool, where=where)
         name = function.get("name")
         if not isinstance(name, str) or not name:
@@ -146,10 +143,7 @@ class Tool:
 def _check_properties(schema: JsonSchema, *, where: str) -> None:
     if isinstance(schema, bool):
         return
-    properties = schema.get("properties", {})
-    if not isinstance(properties, Mapping):
-        raise MessageError(f"{where}.properties: expected an object, found {type(properties).__name__}")
-    for name, value in properties.items():
+    for name, value in _object(schema.get("properties", {}), f"{where}.properties").items():
         if not isinstance(value, Mapping | bool):
             raise MessageError(f"{where}.properties.{name}: expected a JSON Schema, found {type(value).__name__}")
 
@@ -217,9 +211,7 @@ def read_messages(messages: Any, *, more_roles: Collection[str] = ()) -> tuple[M
     `more_roles` are roles that only this template knows. Raises `MessageError`, naming the message and the field, when
     a message has no known role, has no content, or has a call without a function's name.
     """
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        raise MessageError(f"messages: expected a list, found {type(messages).__name__}")
-    if not messages:
+    if not _list(messages, "messages"):
         raise MessageError("messages: expected at least one message, found none")
     check_values(list(messages), where="messages", only_json=False)
     for i, message in enumerate(messages):
@@ -228,9 +220,7 @@ def read_messages(messages: Any, *, more_roles: Collection[str] = ()) -> tuple[M
 
 
 def _check_message(message: Any, more_roles: Collection[str], *, where: str) -> None:
-    if not isinstance(message, Mapping):
-        raise MessageError(f"{where}: expected an object, found {type(message).__name__}")
-    role = message.get("role")
+    role = _object(message, where).get("role")
     if not isinstance(role, str) or not (role in ROLES or role in more_roles):
         raise MessageError(f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}")
     _check_texts(message, ("name", "tool_call_id"), where=where)
@@ -260,14 +250,11 @@ def _check_content(content: Any, *, where: str) -> None:
 
 
 def _check_calls(calls: Any, *, where: str) -> None:
-    if not isinstance(calls, Sequence) or isinstance(calls, str | bytes):
-        raise MessageError(f"{where}: expected a list, found {type(calls).__name__}")
-    for i, call in enumerate(calls):
+    for i, call in enumerate(_list(calls, where)):
         function = call.get("function", call) if isinstance(call, Mapping) else None
         name = function.get("name") if isinstance(function, Mapping) else None
-        if not isinstance(name, str) or not name:
+        if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
             raise MessageError(f"{where}[{i}].function.name: expected a non-empty string, found {name!r}")
-        assert isinstance(function, Mapping)
         _check_texts(call, ("id", "type"), where=f"{where}[{i}]")
         check_values({"arguments": function.get("arguments")}, where=f"{where}[{i}].function")
 
@@ -276,9 +263,7 @@ def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
     """Turn OpenAI's `tools` into `Tool` values. Raises `MessageError` that names the place of a mistake."""
     if tools is None:
         return ()
-    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
-        raise MessageError(f"tools: expected a list, found {type(tools).__name__}")
-    return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(tools))
+    return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(_list(tools, "tools")))
 
 
 def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[Tool, ...]]:
@@ -291,9 +276,7 @@ def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[T
     if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
         return choice, tuple(tools)
     where = "tool_choice.allowed_tools"
-    body = choice.get("allowed_tools", choice)
-    if not isinstance(body, Mapping):
-        raise MessageError(f"{where}: expected an object, found {type(body).__name__}")
+    body = _object(choice.get("allowed_tools", choice), where)
     mode, listed = body.get("mode", "auto"), body.get("tools")
     if mode not in ("auto", "required"):
         raise MessageError(f"{where}.mode: expected 'auto' or 'required', found {mode!r:.60}")
@@ -339,9 +322,7 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
     """
     if response_format is None:
         return None
-    if not isinstance(response_format, Mapping):
-        raise MessageError(f"response_format: expected an object, found {type(response_format).__name__}")
-    kind = response_format.get("type")
+    kind = _object(response_format, "response_format").get("type")
     if kind == "text":
         return None
     if kind == "json_object":
@@ -351,11 +332,87 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
     check_values(response_format, where="response_format")
     where = "response_format.json_schema" if "json_schema" in response_format else "response_format"
     wrapper = response_format.get("json_schema", response_format)
-    if not isinstance(wrapper, Mapping):
-        raise MessageError(f"{where}: expected an object with a name and a schema, found {type(wrapper).__name__}")
+    wrapper = _object(wrapper, where, "an object with a name and a schema")
     if not isinstance(wrapper.get("name", ""), str):
         raise MessageError(f"{where}.name: expected a string, found {wrapper['name']!r:.60}")
     schema = wrapper.get("schema")
     if not isinstance(schema, Mapping | bool):
         raise MessageError(f"{where}.schema: expected a JSON Schema, found {schema!r:.80}")
     return schema
+
+
+# Values from outside.
+
+
+def _object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise MessageError(f"{where}: expected {expected}, found {type(value).__name__}")
+    return value
+
+
+def _list(value: Any, where: str) -> Sequence[Any]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        raise MessageError(f"{where}: expected a list, found {type(value).__name__}")
+    return value
+
+
+_Place = tuple["_Place | None", Any]
+"""A key, after the place of what holds it."""
+_SCALARS = (str, int, float, type(None))
+_ATOMS = frozenset((*_SCALARS, bool))
+_SHOWN_KEYS = 6
+
+
+def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
+    """Check that a value is not nested too deeply and does not contain itself; with `only_json`, that it is JSON.
+
+    Raises `MessageError`, naming `where` and the keys that lead to the place.
+    """
+    level: list[tuple[Any, _Place | None]] = [(value, None)]
+    total = 0
+    for _ in range(DEEPEST_VALUE):
+        deeper: list[tuple[Any, _Place | None]] = []
+        for holder, place in level:
+            for key, item in _items(holder):
+                kind = type(item)
+                if kind in _ATOMS:
+                    continue
+                if kind is dict or kind is list or isinstance(item, Mapping | list | tuple):
+                    deeper.append((item, (place, key)))
+                elif only_json and not isinstance(item, _SCALARS):
+                    _refuse((place, key), where, f"expected JSON, found {type(item).__name__}")
+            if only_json and isinstance(holder, Mapping):
+                for key in holder:
+                    if not isinstance(key, str):
+                        _refuse(place, where, f"expected text as keys, found {key!r:.60}")
+        total += len(deeper)
+        if total > MOST_VALUES:
+            raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
+        if not deeper:
+            return
+        level = deeper
+    _refuse(level[0][1], where, f"expected at most {DEEPEST_VALUE} levels of lists and objects, found more")
+
+
+def _items(holder: Any) -> Iterable[tuple[Any, Any]]:
+    if type(holder) is dict or isinstance(holder, Mapping):
+        return holder.items()
+    return enumerate(holder) if isinstance(holder, list | tuple) else ()
+
+
+def _refuse(place: _Place | None, where: str, problem: str) -> NoReturn:
+    keys: list[Any] = []
+    while place is not None:
+        place, key = place
+        keys.append(key)
+    keys.reverse()
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key!s:.60}" for key in keys[:_SHOWN_KEYS])
+    raise MessageError(f"{where}{path}{'…' if len(keys) > _SHOWN_KEYS else ''}: {problem}")
+
+
+def json_type(value: Any) -> str:
+    """Return the JSON type's name: `string`, `number`, `boolean`, `null`, `array` or `object`."""
+    if value is None:
+        return "null"
+    kinds = ((bool, "boolean"), (str, "string"), (int | float, "number"), (Mapping, "object"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), "array")

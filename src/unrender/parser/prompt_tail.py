@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from unrender.format import Format, Reasoning, ToolMode
-from unrender.formats.declared import known_reasoning
+from unrender.formats import known_reasoning
 
 
 def prefill(format: Format, prompt: str) -> str:

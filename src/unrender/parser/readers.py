@@ -8,7 +8,7 @@ from dataclasses import replace
 from unrender.cache import kept
 from unrender.errors import GrammarError
 from unrender.format import Format
-from unrender.formats.declared import known_reasoning
+from unrender.formats import known_reasoning
 from unrender.grammar.assemble import answer_grammar, names_matter, offered
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
 from unrender.machine.compile.program import CONTENT_HUB, compile_grammar

@@ -14,8 +14,7 @@ from typing import Any
 from unrender.errors import TemplateWarning
 from unrender.injection import Injection, Plan
 from unrender.injection.history import CONCESSIONS, Concession
-from unrender.messages.earlier_calls import readable_calls
-from unrender.messages.inputs import plain_messages
+from unrender.messages.inputs import plain_messages, readable_calls
 from unrender.messages.wire import read_messages
 from unrender.prompt.variables import THINKING
 from unrender.rendering.capabilities import Capabilities

@@ -93,6 +93,7 @@ class CostBudget:
         """Count a text of `characters`, before or after it is made."""
         if characters > self._limits.characters:
             raise Exhausted(f"the template makes a text of more than {self._limits.characters} characters")
+        # `{% for i in range(9999) %}{% set _ = kept.append(long ~ i) %}{% endfor %}`: each is allowed, all together are not.
         self._made += characters
         if self._made > 10 * self._limits.characters:
             raise Exhausted(f"the template makes more than {10 * self._limits.characters} characters of text")
@@ -120,6 +121,7 @@ class CostBudget:
         """
         if isinstance(value, str | bytes):
             return len(value)
+        # `x = [x, x]`, sixty times over: 60 lists in memory, 2 ** 60 as text. Level by level, the limit is soon met.
         total, depth, level, limit = 0, 0, [value], self._limits.characters
         while level:
             deeper: list[Any] = []

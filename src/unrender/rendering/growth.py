@@ -1,9 +1,10 @@
-"""Guards the operators, filters, tests and format strings of a template: measures their cost before they are carried out.
+"""Guards the operators, filters, methods and format strings of a template: measures their cost before they are carried out.
 
 Rules:
 - A guard measures before the work is done. It raises `Exhausted` where that is too much, and `TypeError` where the operation
   has no meaning that a template could want. It never changes a value.
-- What is not in a table here costs and returns no more than it was given.
+- A filter that is not in a table here costs and returns no more than it was given. A method or attribute of a built-in value that is
+  not in a table here does not exist for a template.
 - `%` is scanned as Python scans it, and all widths and precisions are added up before. `str.format` is carried out by
   Jinja's sandboxed formatter, which asks here before it writes a field: by then nested fields are filled in.
 """
@@ -11,11 +12,13 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sized, ValuesView
 from dataclasses import dataclass, field
-from types import BuiltinMethodType, MappingProxyType, MethodType
+from itertools import islice
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MappingProxyType, MethodType, MethodWrapperType
 from typing import Any
 
+from jinja2 import exceptions
 from jinja2.sandbox import SandboxedEnvironment, SandboxedEscapeFormatter, SandboxedFormatter
 from markupsafe import Markup
 
@@ -66,13 +69,14 @@ def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> 
     if isinstance(left, int) and isinstance(right, int):
         _guard_integers(operator, left, right)
     elif operator == "+":
-        _guard_sum(budget, left, right)
+        if any(isinstance(left, kinds) and isinstance(right, kinds) for kinds in (TEXT, (list, tuple))):
+            _guard_size(budget, left, len(left) + len(right))
     elif operator == "%" and isinstance(left, TEXT):
         guard_percent(budget, Operands(left, (right,)))
     elif operator == "*":
         for value, times in ((left, right), (right, left)):
-            if isinstance(times, int):
-                _guard_repeat(budget, value, times)
+            if isinstance(times, int) and isinstance(value, (*TEXT, list, tuple)):
+                _guard_size(budget, value, max(0, len(value) * times))
 
 
 def guard_filter(budget: CostBudget, name: str, asked: Operands) -> None:
@@ -84,10 +88,8 @@ def guard_filter(budget: CostBudget, name: str, asked: Operands) -> None:
 
 def guard_result(budget: CostBudget, result: Any) -> None:
     """Count the result of a filter or a call."""
-    if isinstance(result, TEXT):
-        budget.text(len(result))
-    elif isinstance(result, list | tuple):
-        budget.items(len(result))
+    if isinstance(result, (*TEXT, list, tuple)):
+        _guard_size(budget, result, len(result))
     elif isinstance(result, int):
         guard_integer(result)
 
@@ -100,6 +102,7 @@ def guard_integer(value: int) -> None:
 
 def guard_keys(budget: CostBudget, asked: Operands) -> None:
     """Guard `dict(…)`, `namespace(…)` and `update`, which turn their arguments into keys and values."""
+    # Text hashes with a secret of the process; numbers and tuples can be chosen so that a dict of them takes their square.
     odd = 0
     for items in asked.given:
         budget.weigh(items)
@@ -142,7 +145,8 @@ def guard_percent(budget: CostBudget, asked: Operands) -> None:
     """Guard `%`: each field may print all arguments, padded to the widths in the text."""
     text = asked.value if isinstance(asked.value, str) else bytes(asked.value).decode("latin-1")
     # In `"%*d" % (9999999, 1)` the width is an argument. Which one is not worked out: all integers count for each `*`.
-    from_arguments = sum(abs(item) for item in _flat(asked.given) if isinstance(item, int))
+    given = [*asked.given, *(item for value in asked.given if isinstance(value, tuple) for item in value)]
+    from_arguments = sum(abs(item) for item in given if isinstance(item, int))
     widths = sum(from_arguments if width is None else width for width in percent_widths(text))
     budget.text(len(text) + widths + text.count("%") * budget.weigh(asked.given))
 
@@ -168,13 +172,10 @@ def guard_slow_list(budget: CostBudget, asked: Operands) -> None:
         raise Exhausted(f"the template compares more than {LONGEST_SLOW_LIST} characters of list items")
 
 
-def count_of(text: str | bytes | bytearray, part: Any) -> int:
+def count_of(text: Any, part: Any) -> int:
     """Return how often `part` occurs; the upper bound if the two are of different types."""
-    if isinstance(text, str) and isinstance(part, str):
-        return text.count(part)
-    if isinstance(text, bytes | bytearray) and isinstance(part, bytes | bytearray):
-        return text.count(part)
-    return len(text) + 1
+    kinds = str if isinstance(text, str) else (bytes, bytearray)
+    return text.count(part) if isinstance(part, kinds) else len(text) + 1
 
 
 def _guard_integers(operator: str, left: int, right: int) -> None:
@@ -185,18 +186,12 @@ def _guard_integers(operator: str, left: int, right: int) -> None:
         raise Exhausted(_INTEGER_ERROR)
 
 
-def _guard_sum(budget: CostBudget, left: Any, right: Any) -> None:
-    if isinstance(left, TEXT) and isinstance(right, TEXT):
-        budget.text(len(left) + len(right))
-    elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        budget.items(len(left) + len(right))
-
-
-def _guard_repeat(budget: CostBudget, value: Any, times: int) -> None:
+def _guard_size(budget: CostBudget, value: Any, size: int) -> None:
+    """Count a text or a list that is made of `value`, and will have this size."""
     if isinstance(value, TEXT):
-        budget.text(max(0, len(value) * times))
-    elif isinstance(value, list | tuple):
-        budget.items(max(0, len(value) * times))
+        budget.text(size)
+    else:
+        budget.items(size)
 
 
 def _guard_text(budget: CostBudget, asked: Operands) -> None:
@@ -229,10 +224,6 @@ def _guard_round(budget: CostBudget, asked: Operands) -> None:
     budget.step()
     if any(isinstance(item, int) and abs(item) > MOST_ROUNDED_DIGITS for item in asked.given):
         raise Exhausted(f"the template rounds to more than {MOST_ROUNDED_DIGITS} digits")
-
-
-def _flat(values: list[Any]) -> list[Any]:
-    return [*values, *(item for value in values if isinstance(value, tuple) for item in value)]
 
 
 _TEXT_FILTERS = ("capitalize", "e", "escape", "forceescape", "lower", "safe", "string", "trim", "truncate", "upper")
@@ -362,7 +353,214 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
 
 
 def _formatter(environment: SandboxedEnvironment, budget: CostBudget, text: str) -> _Formatter | _EscapeFormatter:
+    # `("<b>{}</b>" | safe).format(x)` escapes x, as markupsafe's own `format` does.
     made: _Formatter | _EscapeFormatter
     made = _EscapeFormatter(environment, escape=text.escape) if isinstance(text, Markup) else _Formatter(environment)
     made.budget = budget
     return made
+
+
+# Methods.
+
+
+_CODECS = frozenset({"utf8", "ascii", "latin1", "iso88591"})
+_CODEC_ERRORS = ("strict", "ignore", "replace")
+_FEW_PIECES = 1000
+_WORD = re.compile(r"\S+")
+_LINE = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LONG_NUMBER = re.compile(r"\d{4}")
+
+
+def is_listed(value: Any, name: str) -> bool:
+    """Return whether a template may use this attribute.
+
+    It always may if the value is not of a type built into Python.
+    """
+    methods = _methods_of(value)
+    return methods is None or name in methods or (isinstance(value, tuple) and name in getattr(value, "_fields", ()))
+
+
+def guard_method(budget: CostBudget, name: str, asked: Operands) -> None:
+    """Count the result of the method `name` of `asked.value`, before it is computed."""
+    methods = _methods_of(asked.value)
+    guard = (_OF_OTHERS if methods is None else methods).get(name, _weigh_all)
+    guard(budget, asked)
+
+
+def guard_date_format(pattern: str) -> None:
+    """Refuse a pattern for `strftime` that would pad a lot: `%1000000d` does in some C libraries."""
+    if len(pattern) > 1000 or _LONG_NUMBER.search(pattern):
+        raise Exhausted("strftime: expected a format of at most 1000 characters without large widths")
+
+
+def _methods_of(value: Any) -> Mapping[str, Guard] | None:
+    return next((methods for kinds, methods in METHODS if isinstance(value, kinds)), None)
+
+
+def _free(budget: CostBudget, _asked: Operands) -> None:
+    budget.step()
+
+
+def _weigh_all(budget: CostBudget, asked: Operands) -> None:
+    budget.weigh(asked.given)
+
+
+def _weigh_owner(budget: CostBudget, asked: Operands) -> None:
+    """Guard what compares items, with each other or with an argument."""
+    budget.weigh(asked.value)
+    budget.weigh(asked.given)
+
+
+def _sort(budget: CostBudget, asked: Operands) -> None:
+    # `messages.sort(key=f)`: Python would call `f` without asking the sandbox.
+    if asked.kwargs.get("key") is not None:
+        raise exceptions.SecurityError("sort: expected no key, which would be called unseen")
+    _weigh_owner(budget, asked)
+
+
+def _copy(budget: CostBudget, asked: Operands) -> None:
+    budget.items(len(asked.value))
+
+
+def _extend(budget: CostBudget, asked: Operands) -> None:
+    for items in asked.args:
+        budget.items(len(asked.value) + len(items))
+
+
+def _hash_key(budget: CostBudget, asked: Operands) -> None:
+    if asked.args and not isinstance(asked.args[0], str):
+        budget.weigh(asked.args[0])
+
+
+def _read(budget: CostBudget, asked: Operands) -> None:
+    budget.read(len(asked.value) + sum(len(item) for item in asked.given if isinstance(item, TEXT)))
+    for item in asked.given:
+        if isinstance(item, tuple):
+            budget.weigh(item)
+
+
+def _compare(budget: CostBudget, asked: Operands) -> None:
+    _read(budget, asked)
+    for item in asked.given:
+        guard_comparisons(asked.value, item)
+
+
+def _split(budget: CostBudget, asked: Operands) -> None:
+    _compare(budget, asked)
+    # As many pieces as are found before the split, since `"a,a,a,…".split(",")` makes them all at once.
+    separator, most = asked.argument(0, "sep"), asked.argument(1, "maxsplit", -1)
+    pieces = _count_of_matches(_WORD, asked.value) if separator is None else count_of(asked.value, separator)
+    budget.items(1 + (min(most, pieces) if isinstance(most, int) and most >= 0 else pieces))
+
+
+def _split_lines(budget: CostBudget, asked: Operands) -> None:
+    _read(budget, asked)
+    budget.items(1 + _count_of_matches(_LINE, asked.value))
+
+
+def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
+    """Return how often the pattern matches, or what is more; counted only where it may be often."""
+    if len(text) <= _FEW_PIECES or not isinstance(text, str):
+        return len(text)
+    return sum(1 for _ in islice(pattern.finditer(text), 1_000_000))
+
+
+def _pad(budget: CostBudget, asked: Operands) -> None:
+    for item in asked.given:
+        if isinstance(item, int):
+            budget.text(max(0, item))
+
+
+def _code(budget: CostBudget, asked: Operands) -> None:
+    _read(budget, asked)
+    codec, errors = asked.argument(0, "encoding", "utf-8"), asked.argument(1, "errors", "strict")
+    if str(codec).lower().replace("-", "").replace("_", "") not in _CODECS or errors not in _CODEC_ERRORS:
+        wanted = "expected utf-8, ascii or latin-1, with errors strict, ignore or replace"
+        raise exceptions.SecurityError(
+            f"the template asks for the codec {codec!r:.40} with errors {errors!r:.40}: {wanted}"
+        )
+
+
+def _translate(budget: CostBudget, asked: Operands) -> None:
+    # `("a" * 1000).translate({97: long})`: each letter may become the longest text in the table.
+    budget.text(len(asked.value) * budget.weigh(asked.given))
+
+
+def _translation(budget: CostBudget, asked: Operands) -> None:
+    budget.weigh(asked.given)
+    budget.items(sum(len(item) for item in asked.given if isinstance(item, str)))
+
+
+def _join(budget: CostBudget, asked: Operands) -> None:
+    for items in asked.args:
+        guard_join(budget, Operands(items, (asked.value,)))
+
+
+def _format_date(_budget: CostBudget, asked: Operands) -> None:
+    guard_date_format(str(asked.argument(0, "format", "")))
+
+
+_READING = (
+    *("capitalize", "casefold", "count", "endswith", "find", "index", "lower", "partition", "removeprefix"),
+    *("removesuffix", "startswith", "swapcase", "title", "upper", "isalnum", "isalpha", "isascii", "isdecimal"),
+    *("isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper"),
+)
+_COMPARING = ("lstrip", "rfind", "rindex", "rpartition", "rstrip", "strip")
+_BYTES: Mapping[str, Guard] = MappingProxyType(
+    dict.fromkeys(_READING, _read)
+    | dict.fromkeys(_COMPARING, _compare)
+    | dict.fromkeys(("center", "ljust", "rjust", "zfill"), _pad)
+    | dict.fromkeys(("split", "rsplit"), _split)
+    | {
+        "decode": _code,
+        "expandtabs": guard_padding,
+        "hex": _read,
+        "join": _join,
+        "replace": guard_replace,
+        "splitlines": _split_lines,
+    }
+)
+_STR: Mapping[str, Guard] = MappingProxyType(
+    {name: guard for name, guard in _BYTES.items() if name not in ("decode", "hex")}
+    | {"encode": _code, "maketrans": _translation, "translate": _translate}
+    | {"format": _free, "format_map": _free}  # measured field by field, see `Formatting`
+    | {"striptags": guard_slow_text, "unescape": _read}  # of a text that was escaped
+)
+_NUMBERS = (
+    "bit_count",
+    "bit_length",
+    "real",
+    "imag",
+    "numerator",
+    "denominator",
+    "conjugate",
+    "as_integer_ratio",
+    "is_integer",
+    "hex",
+)
+
+METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
+    ((str,), _STR),
+    ((bytes, bytearray), _BYTES),
+    ((int, float, complex), dict.fromkeys(_NUMBERS, _free)),
+    (
+        (list,),
+        dict.fromkeys(("append", "clear", "insert", "pop", "reverse"), _free)
+        | dict.fromkeys(("count", "index", "remove"), _weigh_owner)
+        | {"copy": _copy, "extend": _extend, "sort": _sort},
+    ),
+    ((tuple,), {"count": _weigh_owner, "index": _weigh_owner}),
+    (
+        (dict,),
+        dict.fromkeys(("clear", "items", "keys", "popitem", "values"), _free)
+        | dict.fromkeys(("get", "pop", "setdefault"), _hash_key)
+        | {"copy": _copy, "update": guard_keys},
+    ),
+    ((range,), {"start": _free, "stop": _free, "step": _free, "count": _weigh_all, "index": _weigh_all}),
+    ((KeysView, ValuesView, ItemsView), {}),
+    ((type, FunctionType, BuiltinFunctionType, MethodType, MethodWrapperType), {}),
+)
+"""Kinds of values, and their attributes with what guards each."""
+
+# Values of the caller's, e.g. a date, keep all attributes that Jinja's sandbox allows.
+_OF_OTHERS: Mapping[str, Guard] = MappingProxyType({"strftime": _format_date})

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     name, or when it holds no chat template.
     """
     path = Path(path_or_id)
-    with _reading(path):
+    with _reading(path):  # Of a name that is too long even the question whether it is there is an `OSError`.
         if path.is_dir():
             return load_directory(path)
         if path.exists():
@@ -105,37 +106,38 @@ def load_file(path: str | PathLike[str]) -> LoadedTemplates:
 
     Raises `TemplateError` when the file is missing, unreadable, or holds no chat template.
     """
-    with _reading(Path(path)):
-        return _load_file(Path(path))
-
-
-def _load_file(path: Path) -> LoadedTemplates:
-    if not path.is_file():
-        raise TemplateError(f"{path}: expected a template file, found {'a directory' if path.is_dir() else 'nothing'}")
-    if path.suffix == ".gguf" or _starts_as_gguf(path):
-        return _load_gguf(path)
-    if path.suffix == ".json":
-        config = _read_json(path)
-        return _loaded(dict(_named(config.get("chat_template"), path)), config, path, expected="a chat_template")
-    return LoadedTemplates(sources={DEFAULT: _read(path)}, origin=str(path))
+    path = Path(path)
+    with _reading(path):
+        if not path.is_file():
+            found = "a directory" if path.is_dir() else "nothing"
+            raise TemplateError(f"{path}: expected a template file, found {found}")
+        with path.open("rb") as file:
+            begins_as_gguf = file.read(len(MAGIC)) == MAGIC
+        if path.suffix == ".gguf" or begins_as_gguf:
+            return _load_gguf(path)
+        if path.suffix == ".json":
+            config = _read_json(path)
+            return _loaded(dict(_named(config.get("chat_template"), path)), config, path, expected="a chat_template")
+        return LoadedTemplates(sources={DEFAULT: _read(path)}, origin=str(path))
 
 
 def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
     """Load a model directory as downloaded from a hub. Raises `TemplateError` when it holds no chat template."""
-    with _reading(Path(path)):
-        return _load_directory(Path(path))
-
-
-def _load_directory(path: Path) -> LoadedTemplates:
+    path = Path(path)
     sources: dict[str, str] = {}
-    for name in _PLACES:
-        sources.update(_named(_read_json(path / name).get("chat_template"), path / name))
-    if (path / _JINJA).is_file():
-        sources[DEFAULT] = _read(path / _JINJA)
-    sources.update({file.stem: _read(file) for file in sorted((path / _MORE).glob("*.jinja"))})
-    if not sources:
-        return _load_only_gguf(path)
-    return _loaded(sources, _read_json(path / _TOKENS) | _read_json(path / _CONFIG), path, expected="")
+    with _reading(path):
+        for name in _PLACES:
+            sources.update(_named(_read_json(path / name).get("chat_template"), path / name))
+        if (path / _JINJA).is_file():
+            sources[DEFAULT] = _read(path / _JINJA)
+        sources.update({file.stem: _read(file) for file in sorted((path / _MORE).glob("*.jinja"))})
+        if sources:
+            return _loaded(sources, _read_json(path / _TOKENS) | _read_json(path / _CONFIG), path, expected="")
+        files = sorted(path.glob("*.gguf"))
+        if len(files) == 1:
+            return _load_gguf(files[0])
+    looked_for = ", ".join((_JINJA, *reversed(_PLACES), f"{_MORE}/*.jinja", "one *.gguf"))
+    raise TemplateError(f"{path}: no chat template found; looked for {looked_for}")
 
 
 def _loaded(sources: dict[str, str], config: dict[str, Any], path: Path, *, expected: str) -> LoadedTemplates:
@@ -158,16 +160,13 @@ def _named(template: Any, path: Path) -> Iterator[tuple[str, str]]:
     if isinstance(template, str):
         yield DEFAULT, template
         return
-    pairs = template.items() if isinstance(template, dict) else _pairs(template)
+    items = template if isinstance(template, list) else [template]
+    listed = [(it.get("name"), it.get("template")) if isinstance(it, dict) else (None, it) for it in items]
+    pairs = template.items() if isinstance(template, dict) else listed
     for name, source in pairs:
         if not isinstance(name, str) or not isinstance(source, str):
             raise TemplateError(f"{path}: chat_template: expected named templates, found {name!r:.40}: {source!r:.40}")
         yield name, source
-
-
-def _pairs(template: Any) -> Iterator[tuple[Any, Any]]:
-    for item in template if isinstance(template, list) else [template]:
-        yield (item.get("name"), item.get("template")) if isinstance(item, dict) else (None, item)
 
 
 def _token(value: Any) -> str:
@@ -175,14 +174,6 @@ def _token(value: Any) -> str:
     if isinstance(value, dict):
         value = value.get("content")
     return value if isinstance(value, str) else ""
-
-
-def _load_only_gguf(path: Path) -> LoadedTemplates:
-    files = sorted(path.glob("*.gguf"))
-    if len(files) == 1:
-        return _load_gguf(files[0])
-    looked_for = ", ".join((_JINJA, *reversed(_PLACES), f"{_MORE}/*.jinja", "one *.gguf"))
-    raise TemplateError(f"{path}: no chat template found; looked for {looked_for}")
 
 
 def _load_gguf(path: Path) -> LoadedTemplates:
@@ -206,22 +197,15 @@ def _token_of_id(metadata: Mapping[str, Any], key: str) -> str:
     return _token(tokens[index])
 
 
-def _starts_as_gguf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
-
-
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """Turn what the file system, or what a file holds, makes Python raise into a `TemplateError` that names the path."""
     try:
         yield
-    except OSError as error:
-        raise TemplateError(f"{_short(path)}: {error.strerror or error}") from None
-    except RecursionError:
-        raise TemplateError(f"{_short(path)}: nested too deeply") from None
-    except ValueError as error:
-        raise TemplateError(f"{_short(path)}: {error}") from None
+    except (OSError, RecursionError, ValueError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else error
+        why = error.strerror or error if isinstance(error, OSError) else why
+        raise TemplateError(f"{_short(path)}: {why}") from None
 
 
 def _short(path: Path) -> str:
@@ -250,7 +234,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise TemplateError(f"{path}: expected JSON: {error}") from None
     except RecursionError:
         raise TemplateError(f"{path}: expected JSON, found lists or objects nested too deeply") from None
-    if isinstance(data, str):
+    if isinstance(data, str):  # A `chat_template.json` may be the template itself, as one JSON string.
         return {"chat_template": data}
     if not isinstance(data, dict):
         raise TemplateError(f"{path}: expected a JSON object, found {type(data).__name__}")
@@ -308,6 +292,7 @@ class _Reader:
         if self._take(4) != MAGIC:
             raise TemplateError(f"{path}: expected a GGUF file, found no {MAGIC.decode()!r} at its start")
         version = self._take(4)
+        # The byte order is nowhere said: the one in which the version is a known one.
         self._order = next((order for order in "<>" if struct.unpack(order + "I", version)[0] in _VERSIONS), "")
         if not self._order:
             found = struct.unpack("<I", version)[0]
@@ -318,42 +303,28 @@ class _Reader:
         found = {}
         for _ in range(self._number("Q")):
             key, kind = self._string(), self._number("I")
+            value = self._value(kind, keep=wanted(key))
             if wanted(key):
-                found[key] = self._value(kind)
-            else:
-                self._skip(kind)
+                found[key] = value
         return found
 
-    def _value(self, kind: int, depth: int = 0) -> Any:
-        self._count(depth)
-        if kind == _STRING:
-            return self._string()
-        if kind == _ARRAY:
-            inner, count = self._number("I"), self._number("Q")
-            return [self._value(inner, depth + 1) for _ in range(count)]
-        return self._number(self._code(kind))
-
-    def _skip(self, kind: int, depth: int = 0) -> None:
-        self._count(depth)
-        if kind == _STRING:
-            self._pass(self._number("Q"))
-        elif kind == _ARRAY:
-            inner, count = self._number("I"), self._number("Q")
-            # Token lists have 100,000 entries: numbers are passed over in one step, texts one by one.
-            if inner in _NUMBERS:
-                self._pass(count * struct.calcsize(_NUMBERS[inner]))
-            else:
-                for _ in range(count):
-                    self._skip(inner, depth + 1)
-        else:
-            self._number(self._code(kind))
-
-    def _count(self, depth: int) -> None:
+    def _value(self, kind: int, depth: int = 0, *, keep: bool) -> Any:
+        """Read a value; pass over it, and return nothing of it, unless it is to be kept."""
         self._values += 1
         if self._values > MOST_GGUF_VALUES:
             raise TemplateError(f"{self._path}: expected at most {MOST_GGUF_VALUES} values in the GGUF metadata")
         if depth > DEEPEST_GGUF_ARRAY:
             raise TemplateError(f"{self._path}: expected at most {DEEPEST_GGUF_ARRAY} arrays inside each other")
+        if kind == _STRING:
+            return self._string() if keep else self._pass(self._number("Q"))
+        if kind == _ARRAY:
+            inner, count = self._number("I"), self._number("Q")
+            # Token lists have 100,000 entries: numbers are passed over in one step, texts one by one.
+            if inner in _NUMBERS and not keep:
+                return self._pass(count * struct.calcsize(_NUMBERS[inner]))
+            values = (self._value(inner, depth + 1, keep=keep) for _ in range(count))
+            return list(values) if keep else deque(values, maxlen=0)
+        return self._number(self._code(kind))
 
     def _code(self, kind: int) -> str:
         if kind not in _NUMBERS:

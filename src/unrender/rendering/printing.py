@@ -60,6 +60,7 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, _ATOMS):
         return value
+    # `{{ messages.append }}`, a mistake that templates make: Python would write `<built-in method append of list object at 0x7f…>`.
     if isinstance(value, _CODE):
         shown = f"<method {value.__name__}>" if isinstance(value, _METHODS) else "<callable>"
         return _Shown(shown, shown)

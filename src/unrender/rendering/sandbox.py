@@ -1,11 +1,11 @@
 """Compiles a template's source into code that can neither reach into Python nor outgrow its budget.
 
-Strategy: Jinja's sandbox, set up as transformers does for chat templates, plus a `Budget` that every loop round, call,
+Strategy: Jinja's sandbox, set up as transformers does for chat templates, plus a `CostBudget` that every loop round, call,
 filter, operator and output counts against. Jinja calls back for most of these; for the rest the tree is rewritten before code
 is generated (`Rewriting`).
 
 Rules:
-- Lists and dicts may be changed (`ids.append(…)`): a rendering owns all values it sees, see rendering.py.
+- Lists and dicts may be changed (`ids.append(…)`): a rendering owns all values it sees, since it is given copies.
 - Nothing is computed at compile time: a constant expression may be a bomb, and only a rendering has a budget.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import replace
 from datetime import datetime
 from types import BuiltinMethodType, MethodType
@@ -27,34 +27,10 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Namespace
 
+from unrender.rendering import growth, tree
 from unrender.rendering.cost import CostBudget, Limits
-from unrender.rendering.growth import (
-    LISTING_FILTERS,
-    WRITING_FILTERS,
-    Formatting,
-    Operands,
-    format_method,
-    guard_filter,
-    guard_keys,
-    guard_numeric,
-    guard_operator,
-    guard_result,
-)
-from unrender.rendering.methods import guard_date_format, guard_method, is_listed
+from unrender.rendering.growth import Operands
 from unrender.rendering.printing import is_opaque, plain, variables_of
-from unrender.rendering.tree import (
-    CHECKED,
-    COUNTED,
-    JOINED,
-    SIZED,
-    SPREAD,
-    WEIGHED,
-    Facts,
-    Rewriting,
-    VariableFinder,
-    check_size,
-    read_facts,
-)
 
 _COMPARING_TESTS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt", "lessthan", "<=", "le", "in", "filter", "lower", "test", "upper")  # fmt: skip
 _CALCULATING_TESTS = ("divisibleby", "even", "odd")
@@ -65,7 +41,7 @@ _DICT_ATTRIBUTES = frozenset(dir(dict))
 class Sandbox(SandboxedEnvironment):
     """The environment of one template. Each thread's rendering has its own budget."""
 
-    code_generator_class = VariableFinder
+    code_generator_class = tree.VariableFinder
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
@@ -77,7 +53,7 @@ class Sandbox(SandboxedEnvironment):
             optimized=False,
             cache_size=0,
         )
-        self.facts: Facts = Facts()
+        self.facts: tree.Facts = tree.Facts()
         self.undeclared: set[str] = set()
         self._thread = threading.local()
         self._limits = limits
@@ -116,7 +92,7 @@ class Sandbox(SandboxedEnvironment):
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Compute `left operator right`, if the budget allows the result."""
         self.budget.step()
-        guard_operator(self.budget, operator, left, right)
+        growth.guard_operator(self.budget, operator, left, right)
         if operator == "%" and isinstance(left, str):
             right = self.printable(right)
         return super().call_binop(context, operator, left, right)
@@ -145,37 +121,39 @@ class Sandbox(SandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Return whether a template may use this attribute."""
-        return super().is_safe_attribute(obj, attr, value) and is_listed(obj, attr)
+        return super().is_safe_attribute(obj, attr, value) and growth.is_listed(obj, attr)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         """Return the replacement for `str.format`, however the template reached that method; None for other values."""
-        found = format_method(value)
-        return Formatting(self, lambda: self.budget, *found) if found else None
+        found = growth.format_method(value)
+        return growth.Formatting(self, lambda: self.budget, *found) if found else None
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
         """Call `__obj`, if the budget allows the result."""
         budget = __self.budget
         budget.step()
+        # `"{0.__class__}".format(x)` reaches into Python, so it is carried out by Jinja's formatter, however it was come by.
         __obj = __self.wrap_str_format(__obj) or __obj
         if isinstance(__obj, LoopContext):
             args = tuple(_Counted(arg, budget) for arg in args)
         elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
-            guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
+            growth.guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
             if isinstance(__obj.__self__, str):
                 args = tuple(map(__self.printable, args))
             budget.check()
+        # `dict(o)` hashes what the template has chosen, and multiples of 2 ** 61 - 1 have one hash.
         elif __obj is dict or __obj is Namespace:
             args = tuple(_listed(arg, budget) for arg in args)
-            guard_keys(budget, Operands(None, args, kwargs))
+            growth.guard_keys(budget, Operands(None, args, kwargs))
         result = super().call(__context, __obj, *args, **kwargs)
-        guard_result(budget, result)
+        growth.guard_result(budget, result)
         return result
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
-        check_size(source, self._limits)
-        facts = read_facts(source)
-        code = super()._generate(Rewriting().visit(source), *args, **kwargs)
+        tree.check_size(source, self._limits)
+        facts = tree.read_facts(source)
+        code = super()._generate(tree.Rewriting().visit(source), *args, **kwargs)
         self.facts = replace(facts, variables=frozenset(self.undeclared))
         return code
 
@@ -191,7 +169,7 @@ class _Generation(Extension):
 
 
 class _Counted:
-    """An iterable whose every item is a step."""
+    """An iterable whose every item is a step. A loop asks for its length, so a generator would not do."""
 
     __slots__ = ("_budget", "_items")
 
@@ -270,12 +248,12 @@ def _checked(environment: Sandbox, value: Any) -> Any:
 
 
 _REWRITTEN = {
-    COUNTED: _counted,
-    JOINED: _joined,
-    WEIGHED: _weighed,
-    SIZED: _sized,
-    SPREAD: _spread,
-    CHECKED: _checked,
+    tree.COUNTED: _counted,
+    tree.JOINED: _joined,
+    tree.WEIGHED: _weighed,
+    tree.SIZED: _sized,
+    tree.SPREAD: _spread,
+    tree.CHECKED: _checked,
 }
 
 
@@ -297,39 +275,29 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
 
     Jinja passes the context or environment first where the filter asks for it; ours is found through either.
     """
-    passes = hasattr(function, "jinja_pass_arg")
+    wanted = getattr(getattr(function, "jinja_pass_arg", None), "name", "")
 
     @pass_context
     def budgeted(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
         environment = context.environment
         assert isinstance(environment, Sandbox)
-        budget = environment.budget
+        budget, show = environment.budget, environment.printable
         budget.step()
         budget.check()
-        asked = _asked(environment, name, value, args, kwargs)
-        guard_filter(budget, name, asked)
-        result = function(*(_passed(function, context) if passes else ()), asked.value, *asked.args, **asked.kwargs)
+        if name in growth.LISTING_FILTERS:
+            value = _listed(value, budget)
+        if name in growth.WRITING_FILTERS:
+            value, args = show(value), tuple(map(show, args))
+            kwargs = {key: show(item) for key, item in kwargs.items()}
+        growth.guard_filter(budget, name, Operands(value, args, kwargs))
+        first = {"context": context, "eval_context": context.eval_ctx, "environment": environment}.get(wanted)
+        result = function(*([first] if wanted else []), value, *args, **kwargs)
         if isinstance(result, Iterator):
             return _Stream(result, budget)
-        guard_result(budget, result)
+        growth.guard_result(budget, result)
         return result
 
     return budgeted
-
-
-def _asked(environment: Sandbox, name: str, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Operands:
-    """Return what a filter is asked, in the form that its guard can measure."""
-    if name in LISTING_FILTERS:
-        value = _listed(value, environment.budget)
-    if name in WRITING_FILTERS:
-        show = environment.printable
-        return Operands(show(value), tuple(map(show, args)), {key: show(item) for key, item in kwargs.items()})
-    return Operands(value, args, kwargs)
-
-
-def _passed(function: Any, context: Context) -> tuple[Any, ...]:
-    kind = function.jinja_pass_arg.name
-    return ({"context": context, "eval_context": context.eval_ctx, "environment": context.environment}[kind],)
 
 
 def _budgeted_test(function: Any) -> Callable[..., bool]:
@@ -346,7 +314,7 @@ def _budgeted_test(function: Any) -> Callable[..., bool]:
 def _calculating_test(function: Any) -> Callable[..., bool]:
     def calculating(*values: Any) -> bool:
         for value in values:
-            guard_numeric(value)
+            growth.guard_numeric(value)
         return bool(function(*values))
 
     return calculating
@@ -406,7 +374,7 @@ def _raise_exception(environment: Sandbox, message: Any) -> NoReturn:
 
 def _strftime_with(clock: Callable[[], datetime]) -> Callable[[str], str]:
     def strftime_now(format: str) -> str:
-        guard_date_format(format)
+        growth.guard_date_format(format)
         return clock().strftime(format)
 
     return strftime_now

@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender.cache import kept
 from unrender.errors import MessageError
-from unrender.messages.earlier_calls import arguments_text, function_of, message_calls, object_of
+from unrender.messages.inputs import arguments_text, function_of, message_calls, object_of
 from unrender.messages.wire import REASONING_FIELDS
 from unrender.rendering.capabilities import Capabilities, ReasoningPlace
 from unrender.rendering.template import Template
@@ -41,7 +41,13 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
     _name_results(copies)
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
         _rename_ids(copies, capabilities)
-    shaped = [_shape_message(message, capabilities) for message in copies]
+    shaped = []
+    for message in copies:
+        if message.get("role") == "assistant":
+            message = _shape_assistant(message, capabilities)  # noqa: PLW2901
+        elif message.get("role") == "tool" and not capabilities.supports_tool_role:
+            message = {"role": "user", "content": message.get("content")}  # noqa: PLW2901
+        shaped.append(message)
     if capabilities.reasoning_place is ReasoningPlace.BLOCK:
         shaped = _alike(shaped)
     if not capabilities.supports_system_role:
@@ -114,14 +120,6 @@ def _short_id(call_id: str) -> str:
     return hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:SHORT_ID]
 
 
-def _shape_message(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:
-    if message.get("role") == "assistant":
-        return _shape_assistant(message, capabilities)
-    if message.get("role") == "tool" and not capabilities.supports_tool_role:
-        return {"role": "user", "content": message.get("content")}
-    return message
-
-
 def _shape_assistant(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:
     reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name)), "")
     shaped = {key: value for key, value in message.items() if key not in REASONING_FIELDS}
@@ -130,6 +128,7 @@ def _shape_assistant(message: dict[str, Any], capabilities: Capabilities) -> dic
     if calls:
         shaped["tool_calls"] = calls
     content = shaped.get("content")
+    # Templates that write content or reasoning before a call, and not both, would write the content in the place of reasoning.
     if calls and reasoning and not capabilities.supports_content_with_reasoning_and_calls:
         content = ""
     if not content:
@@ -140,18 +139,15 @@ def _shape_assistant(message: dict[str, Any], capabilities: Capabilities) -> dic
 
 def _alike(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Write the content of all answers as blocks where one of them has blocks: templates refuse a mixture."""
-    if not any(_has_blocks(message) for message in messages):
+    in_blocks = [isinstance(message.get("content"), Mapping) for message in messages]
+    if not any(in_blocks):
         return messages
-    return [_in_blocks(message) if message.get("role") == "assistant" else message for message in messages]
-
-
-def _in_blocks(message: dict[str, Any]) -> dict[str, Any]:
-    content = message.get("content")
-    return message if _has_blocks(message) else message | {"content": {"blocks": _blocks(content)}}
-
-
-def _has_blocks(message: Mapping[str, Any]) -> bool:
-    return isinstance(message.get("content"), Mapping)
+    return [
+        message
+        if done or message.get("role") != "assistant"
+        else message | {"content": {"blocks": _blocks(message["content"])}}
+        for message, done in zip(messages, in_blocks, strict=True)
+    ]
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
@@ -183,14 +179,13 @@ def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str
     elif not capabilities.supports_object_arguments and not isinstance(arguments, str):
         function["arguments"] = arguments_text(arguments)
     if capabilities.requires_text_values and isinstance(function.get("arguments"), Mapping):
-        function["arguments"] = {name: _as_text(value) for name, value in function["arguments"].items()}
+        function["arguments"] = {
+            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in function["arguments"].items()
+        }
     if capabilities.requires_flat_calls:
         return {**call, **function}
     return {**call, "type": call.get("type", "function"), "function": function}
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _merge_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -121,7 +121,9 @@ class Template:
             return self._failed(f"{type(error).__name__}: {error}", error)
 
     def _failed(self, message: str, error: Exception) -> Rendering:
-        return Rendering(error=_shortened(without_addresses(message)), line=self._line(error.__traceback__))
+        message = without_addresses(message)
+        shown = message if len(message) <= LONGEST_TEMPLATE_ERROR else f"{message[:LONGEST_TEMPLATE_ERROR]}…"
+        return Rendering(error=shown, line=self._line(error.__traceback__))
 
     def limited(self, limits: Limits) -> Template:
         """Return the same template, without compiling it again, with other limits for its renderings."""
@@ -207,15 +209,11 @@ def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
         raise TemplateError(f"template, line {error.lineno}: {error.message}") from None
     except (RecursionError, MemoryError, SyntaxError):
         raise TemplateError(f"template: {_TOO_DEEP}") from None
-    except Exhausted as error:
-        raise TemplateError(f"template: {error}") from None
-    except (jinja2.TemplateError, ValueError, TypeError, AttributeError) as error:
+    except (Exhausted, jinja2.TemplateError, ValueError, TypeError, AttributeError) as error:
         raise TemplateError(f"template: {error}") from None
 
 
 _ATOMS = frozenset({str, int, float, bool, type(None)})
-_USUAL_LEVELS, _USUAL_VALUES = 60, 100_000
-"""What messages and tools hold that nobody made to hurt: they are copied in fewer steps."""
 
 
 def copied(value: Any, where: str) -> Any:
@@ -223,53 +221,31 @@ def copied(value: Any, where: str) -> Any:
 
     Raises `MessageError`, naming `where`, for a value that is nested too deeply, holds itself, or cannot be copied.
     """
-    if type(value) in _ATOMS:
-        return value
-    plain = _plain_copy(value, _USUAL_LEVELS, [_USUAL_VALUES])
-    return _careful_copy(value, where) if plain is None else plain
-
-
-def _plain_copy(item: Any, levels: int, left: list[int]) -> Any:
-    """Return a copy of a list or a dict that is of usual depth and size, all through; None for anything else."""
-    kind = type(item)
-    left[0] -= 1
-    if (kind is not dict and kind is not list) or levels < 0 or left[0] < 0:
-        return None
-    copied = item.copy()
-    for key, inner in item.items() if kind is dict else enumerate(item):
-        if type(inner) not in _ATOMS:
-            if (own := _plain_copy(inner, levels - 1, left)) is None:
-                return None
-            copied[key] = own
-    return copied
-
-
-def _careful_copy(value: Any, where: str) -> Any:
-    """Copy values of any kind, depth and size, within bounds."""
     result: dict[Any, Any] = {where: value}
-    waiting: list[tuple[Any, Any, int]] = [(result, where, 0)] if type(value) not in _ATOMS else []
+    waiting: list[tuple[Any, int]] = [(result, 0)]
     count = 0
     while waiting:
-        holder, key, depth = waiting.pop()
-        if depth > DEEPEST_VALUE:
-            raise MessageError(f"{where}: expected at most {DEEPEST_VALUE} levels of lists and objects, found more")
-        count += 1
-        if count > MOST_VALUES:
-            raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
-        copied = holder[key] = _copied_alone(holder[key], where)
-        depth += 1
-        if type(copied) is dict:
-            waiting += [(copied, name, depth) for name, item in copied.items() if type(item) not in _ATOMS]
-        elif type(copied) is list:
-            waiting += [(copied, i, depth) for i, item in enumerate(copied) if type(item) not in _ATOMS]
+        holder, depth = waiting.pop()
+        # Putting a copy under a key that is there already does not disturb the walk over the keys.
+        for key, item in holder.items() if type(holder) is dict else enumerate(holder):
+            kind = type(item)
+            if kind in _ATOMS:
+                continue
+            own = holder[key] = item.copy() if kind is dict or kind is list else _copied_alone(item, where)
+            if type(own) is dict or type(own) is list:
+                waiting.append((own, depth + 1))
+                count += 1
+                # `a = []; a.append(a)` ends here: it has no deepest level.
+                if depth > DEEPEST_VALUE:
+                    levels = f"{DEEPEST_VALUE} levels of lists and objects"
+                    raise MessageError(f"{where}: expected at most {levels}, found more")
+                if count > MOST_VALUES:
+                    raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
     return result[where]
 
 
 def _copied_alone(item: Any, where: str) -> Any:
     """Copy a list or an object without what is inside it; anything else as Python copies it."""
-    kind = type(item)
-    if kind is dict or kind is list:
-        return item.copy()
     if isinstance(item, Mapping):
         return dict(item)
     if isinstance(item, list | tuple):
@@ -278,10 +254,6 @@ def _copied_alone(item: Any, where: str) -> Any:
         return copy.deepcopy(item)
     except Exception as error:
         raise MessageError(f"{where}: expected a value that can be copied, found {type(item).__name__}") from error
-
-
-def _shortened(message: str) -> str:
-    return message if len(message) <= LONGEST_TEMPLATE_ERROR else f"{message[:LONGEST_TEMPLATE_ERROR]}…"
 
 
 # Templates that are functions.

@@ -120,8 +120,7 @@ SPREAD, CHECKED = "arguments spread", "large literal checked"
 _LARGE = 100
 """Items of a literal that are worth a look at the clock."""
 
-
-# What makes the compiler copy or write out the names that it knows.
+# What makes the compiler copy or write out the names that it knows: 1,000 names in 1,000 branches take it minutes.
 _SCOPES = (
     *(nodes.AssignBlock, nodes.Block, nodes.CallBlock, nodes.FilterBlock, nodes.For, nodes.FromImport, nodes.If),
     *(nodes.Import, nodes.Include, nodes.Macro, nodes.Scope, nodes.With),
@@ -130,16 +129,9 @@ _SCOPES = (
 
 def check_size(tree: nodes.Template, limits: Limits) -> None:
     """Raise `Exhausted` when compiling the tree would take long."""
-    waiting: list[nodes.Node] = [tree]
-    names: set[str] = set()
-    size = scopes = 0
-    while waiting:
-        node = waiting.pop()
-        size += 1
-        scopes += isinstance(node, _SCOPES)
-        if isinstance(node, nodes.Name):
-            names.add(node.name)
-        waiting.extend(node.iter_child_nodes())
+    found = list(_depth_first(tree))
+    size, scopes = len(found), sum(isinstance(node, _SCOPES) for node in found)
+    names = {node.name for node in found if isinstance(node, nodes.Name)}
     if size > limits.nodes:
         raise Exhausted(f"expected at most {limits.nodes} expressions and statements, found {size}")
     if scopes * len(names) > limits.scopes:
@@ -149,65 +141,39 @@ def check_size(tree: nodes.Template, limits: Limits) -> None:
 class Rewriting(NodeTransformer):
     """Rewrites loops, `~`, slices, searches and comparisons of two variables into filters that count their cost."""
 
-    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        node.iter = _filtered(node.iter, COUNTED)
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        """Rewrite what is inside a node, and then the node itself."""
+        self.generic_visit(node, *args, **kwargs)
+        match node:
+            case nodes.For():
+                node.iter = _filtered(node.iter, COUNTED)
+            case nodes.Concat():
+                return _filtered(nodes.List(node.nodes, lineno=node.lineno), JOINED)
+            case nodes.Compare():
+                _rewrite_comparison(node)
+            case nodes.Getitem(arg=nodes.Slice()):
+                node.node = _filtered(node.node, SIZED)
+            case nodes.Call() | nodes.Filter() | nodes.Test() if node.dyn_args is not None:
+                node.dyn_args = _filtered(node.dyn_args, SPREAD)
+            case nodes.List() | nodes.Dict() if len(node.items) > _LARGE:
+                return _filtered(node, CHECKED)
+            case nodes.Const(value=int()):
+                guard_integer(node.value)
+            case nodes.Pair() if not _is_constant(node.key):
+                node.key = _filtered(node.key, WEIGHED)
         return node
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        return _filtered(nodes.List(node.nodes, lineno=node.lineno), JOINED)
 
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
-            node.expr = _filtered(node.expr, WEIGHED)
-            for op in node.ops:
-                op.expr = _filtered(op.expr, WEIGHED)
+def _rewrite_comparison(node: nodes.Compare) -> None:
+    # `x == "a"` stops at the first letter that differs, and a constant is short; `x == y` may compare two long lists.
+    if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
+        node.expr = _filtered(node.expr, WEIGHED)
         for op in node.ops:
-            if op.op in ("in", "notin") and not _is_constant(op.expr):
-                op.expr = _filtered(op.expr, SIZED)
-        return node
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        if isinstance(node.arg, nodes.Slice):
-            node.node = _filtered(node.node, SIZED)
-        return node
-
-    def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802 -- as Jinja
-        return self._spread(node)
-
-    def visit_Filter(self, node: nodes.Filter) -> nodes.Node:  # noqa: N802 -- as Jinja
-        return self._spread(node)
-
-    def visit_Test(self, node: nodes.Test) -> nodes.Node:  # noqa: N802 -- as Jinja
-        return self._spread(node)
-
-    def _spread(self, node: nodes.Call | nodes.Filter | nodes.Test) -> nodes.Node:
-        self.generic_visit(node)
-        if node.dyn_args is not None:
-            node.dyn_args = _filtered(node.dyn_args, SPREAD)
-        return node
-
-    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        return _filtered(node, CHECKED) if len(node.items) > _LARGE else node
-
-    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        return _filtered(node, CHECKED) if len(node.items) > _LARGE else node
-
-    def visit_Const(self, node: nodes.Const) -> nodes.Node:  # noqa: N802 -- as Jinja
-        if isinstance(node.value, int):
-            guard_integer(node.value)
-        return node
-
-    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        if not _is_constant(node.key):
-            node.key = _filtered(node.key, WEIGHED)
-        return node
+            op.expr = _filtered(op.expr, WEIGHED)
+    # `"</think>" in content` reads all of the content.
+    for op in node.ops:
+        if op.op in ("in", "notin") and not _is_constant(op.expr):
+            op.expr = _filtered(op.expr, SIZED)
 
 
 def _filtered(node: nodes.Node, name: str) -> nodes.Filter:

@@ -16,7 +16,7 @@ from typing import Any
 
 from unrender.cache import kept
 from unrender.limits import MAX_COMPARISONS, MAX_JUDGED, MAX_VALUE_DEPTH
-from unrender.messages.json_values import json_type
+from unrender.messages.wire import json_type
 from unrender.nodes.patterns import matches
 from unrender.schema import shapes
 from unrender.schema.shapes import Array, Nothing, Object, Property, Reference, Shape, Text, alternatives, union

@@ -30,8 +30,7 @@ from unrender.limits import (
     MAX_EXCLUSIVE_BRANCHES,
     MAX_SCHEMA_DEPTH,
 )
-from unrender.messages.json_values import json_type
-from unrender.messages.wire import JsonSchema
+from unrender.messages.wire import JsonSchema, json_type
 from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless
 from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, excluded_schemas, unfolded
 from unrender.schema.containers import read_array, read_object

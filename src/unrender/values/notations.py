@@ -31,7 +31,7 @@ from unrender.format import (
     Typing,
     Words,
 )
-from unrender.messages.json_values import json_type
+from unrender.messages.wire import json_type
 from unrender.nodes.texts import JSON, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, Alphabet
 
 _SPECIAL = "<>&"

@@ -2,17 +2,17 @@
 
 In: a `ChatTemplate`, or a format by itself, or a response template. Out: a `Report` with a verdict on each capability, and the
 smallest counterexample of each that is refuted. Open `check` first; `axes` makes random answers, `renditions` finds in a rendering
-what the model would have written, `judge` parses that and compares, `turns` and `grammars` check what surrounds it.
+what the model would have written, `judge` parses that and compares, and `grammars` asks `engines` what they accept. `verdicts` holds
+what was found, and writes it for people. `response_templates` does the same with transformers' own parser.
 
 Rules: nothing is assumed of a template. A capability that the template renders is proved or refuted; one that it does not
 render is not observable, and the report says so. Only what a rendering shows is expected back.
 """
 
 from unrender.verify.check import verify, verify_format
-from unrender.verify.document import diff, markdown
 from unrender.verify.grammars import refusals
 from unrender.verify.response_templates import verify_export
-from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown
 
 __all__ = [
     "CapabilityFinding",

@@ -44,16 +44,10 @@ _PROPERTIES: dict[str, Any] = {
     "settings": {"type": "object", "description": "A mapping.", "additionalProperties": {}},
     "items": {"type": "array", "description": "A list.", "items": {}},
 }
+_PARAMETERS = {"type": "object", "properties": _PROPERTIES, "required": []}
 TOOL_NAMES = ("get_weather", "find_place", "send_report")
 PROOF_TOOLS: tuple[dict[str, Any], ...] = tuple(
-    {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": f"Call {name}.",
-            "parameters": {"type": "object", "properties": _PROPERTIES, "required": []},
-        },
-    }
+    {"type": "function", "function": {"name": name, "description": f"Call {name}.", "parameters": _PARAMETERS}}
     for name in TOOL_NAMES
 )
 
@@ -72,13 +66,10 @@ class ProofAnswer:
         if self.reasoning:
             message["reasoning_content"] = self.reasoning
         if self.calls:
+            written = [(name, json.dumps(arguments, ensure_ascii=False)) for name, arguments in self.calls]
             message["tool_calls"] = [
-                {
-                    "id": proof_id(i),
-                    "type": "function",
-                    "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
-                }
-                for i, (name, arguments) in enumerate(self.calls)
+                {"id": proof_id(i), "type": "function", "function": {"name": name, "arguments": arguments}}
+                for i, (name, arguments) in enumerate(written)
             ]
         return message
 
@@ -97,8 +88,9 @@ def prose(random: Random) -> str:
     return random.choice(["\n", "\n\n", "\n  "]).join(lines)
 
 
-def _call(random: Random, **arguments: Any) -> tuple[str, dict[str, Any]]:
-    return random.choice(TOOL_NAMES), arguments
+def _calling(random: Random, *, content: str = "", reasoning: str = "", **arguments: Any) -> ProofAnswer:
+    call = random.choice(TOOL_NAMES), arguments
+    return ProofAnswer(content=content, reasoning=reasoning, calls=(call,))
 
 
 def _value(random: Random, depth: int = 0) -> Any:
@@ -111,9 +103,9 @@ def _value(random: Random, depth: int = 0) -> Any:
 
 
 def _two_or_three(random: Random) -> ProofAnswer:
-    first = _call(random, text=prose(random))
-    others = [_call(random, note=prose(random), count=random.randint(0, 9)) for _ in range(random.randint(1, 2))]
-    return ProofAnswer(calls=(first, *others))
+    first = _calling(random, text=prose(random))
+    others = [_calling(random, note=prose(random), count=random.randint(0, 9)) for _ in range(random.randint(1, 2))]
+    return ProofAnswer(calls=tuple(call for answer in (first, *others) for call in answer.calls))
 
 
 def _mapping(random: Random) -> dict[str, Any]:
@@ -127,22 +119,18 @@ def _list(random: Random) -> list[Any]:
 AXES: Mapping[str, Axis] = {
     "content": lambda r: ProofAnswer(content=prose(r)),
     "reasoning": lambda r: ProofAnswer(reasoning=prose(r), content=prose(r)),
-    "tool calls": lambda r: ProofAnswer(calls=(_call(r, text=prose(r)),)),
-    "content and tool calls": lambda r: ProofAnswer(content=prose(r), calls=(_call(r, text=prose(r)),)),
-    "reasoning and tool calls": lambda r: ProofAnswer(reasoning=prose(r), calls=(_call(r, note=prose(r)),)),
-    "reasoning, content and tool calls": lambda r: ProofAnswer(
-        reasoning=prose(r), content=prose(r), calls=(_call(r, text=prose(r)),)
-    ),
+    "tool calls": lambda r: _calling(r, text=prose(r)),
+    "content and tool calls": lambda r: _calling(r, content=prose(r), text=prose(r)),
+    "reasoning and tool calls": lambda r: _calling(r, reasoning=prose(r), note=prose(r)),
+    "reasoning, content and tool calls": lambda r: _calling(r, reasoning=prose(r), content=prose(r), text=prose(r)),
     "parallel tool calls": _two_or_three,
-    "identical tool calls": lambda r: ProofAnswer(calls=(_call(r, text=prose(r)),) * 2),
-    "no arguments": lambda r: ProofAnswer(calls=(_call(r),)),
-    "strings": lambda r: ProofAnswer(calls=(_call(r, text=prose(r), note=r.choice(_MARKS)),)),
-    "strings that look like other types": lambda r: ProofAnswer(calls=(_call(r, text=r.choice(_LOOKALIKES)),)),
-    "numbers": lambda r: ProofAnswer(
-        calls=(_call(r, count=r.randint(-(10**12), 10**12), ratio=r.choice([0.5, -2.25, 3.0])),)
-    ),
-    "booleans": lambda r: ProofAnswer(calls=(_call(r, flag=r.random() < 0.5, count=1),)),
-    "null": lambda r: ProofAnswer(calls=(_call(r, nothing=None, text=prose(r)),)),
-    "objects": lambda r: ProofAnswer(calls=(_call(r, settings=_mapping(r)),)),
-    "arrays": lambda r: ProofAnswer(calls=(_call(r, items=_list(r)),)),
+    "identical tool calls": lambda r: ProofAnswer(calls=_calling(r, text=prose(r)).calls * 2),
+    "no arguments": _calling,
+    "strings": lambda r: _calling(r, text=prose(r), note=r.choice(_MARKS)),
+    "strings that look like other types": lambda r: _calling(r, text=r.choice(_LOOKALIKES)),
+    "numbers": lambda r: _calling(r, count=r.randint(-(10**12), 10**12), ratio=r.choice([0.5, -2.25, 3.0])),
+    "booleans": lambda r: _calling(r, flag=r.random() < 0.5, count=1),
+    "null": lambda r: _calling(r, nothing=None, text=prose(r)),
+    "objects": lambda r: _calling(r, settings=_mapping(r)),
+    "arrays": lambda r: _calling(r, items=_list(r)),
 }

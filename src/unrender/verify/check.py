@@ -17,17 +17,21 @@ from unrender.format import Format
 from unrender.rendering.template import Template
 from unrender.verify.axes import AXES, TOOL_NAMES, ProofAnswer, proof_id
 from unrender.verify.grammars import check_grammars
-from unrender.verify.judge import claims, finding, judge_capability, message_json, parse
-from unrender.verify.renditions import Candidate, show
-from unrender.verify.turns import (
+from unrender.verify.judge import (
     check_history,
+    claims,
+    finding,
+    judge_capability,
     later_turns,
     markers_in_question,
+    message_json,
     message_shapes,
+    parse,
     second_turn,
     text_in_strings,
     thinking,
 )
+from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
 
@@ -84,5 +88,5 @@ def _ids(candidate: Candidate) -> CapabilityFinding:
     message = parse(candidate, shown.prompt, [shown.text])
     if [call.id for call in message.tool_calls] == [proof_id(0)]:
         return finding("call ids", [None])
-    wrong = Counterexample(answer=shown.text, expected=proof_id(0), found=message_json(message), chunking="whole")
+    wrong = Counterexample(answer=shown.text, expected=proof_id(0), found=message_json(message))
     return finding("call ids", [wrong])

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from unrender.errors import GrammarError, SchemaWarning
@@ -43,13 +42,11 @@ class _Dialect:
 
 
 _GRAMMAR = "grammar in "
-_DIALECTS: Mapping[str, _Dialect] = MappingProxyType(
-    {
-        f"{_GRAMMAR}Lark": _Dialect("llguidance", Turn.lark, lark_reader),
-        f"{_GRAMMAR}GBNF": _Dialect("xgrammar", Turn.gbnf, gbnf_reader),
-        "structural tag": _Dialect("xgrammar", Turn.structural_tag, tag_reader),
-    }
-)
+_DIALECTS: Mapping[str, _Dialect] = {
+    f"{_GRAMMAR}Lark": _Dialect("llguidance", Turn.lark, lark_reader),
+    f"{_GRAMMAR}GBNF": _Dialect("xgrammar", Turn.gbnf, gbnf_reader),
+    "structural tag": _Dialect("xgrammar", Turn.structural_tag, tag_reader),
+}
 
 
 def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFinding]:
@@ -64,11 +61,8 @@ def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFindin
         return
     yield finding("generated answers", [_misread(turn, text) for text in samples])
     # The engine must also take what the template writes, not only what our own sampler writes by the same grammar.
-    shown = [
-        found.text
-        for answer in _ANSWERS
-        if claims(candidate, answer) and (found := show_after_prompt(candidate, answer))
-    ]
+    claimed = [answer for answer in _ANSWERS if claims(candidate, answer)]
+    shown = [found.text for answer in claimed if (found := show_after_prompt(candidate, answer))]
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):
             yield _accepted(turn, name, dialect, [*samples, *shown])
@@ -84,7 +78,7 @@ def _misread(turn: Turn, text: str) -> Counterexample | None:
     if malformed is None and not parser.message.dead_calls:
         return None
     found = f"at character {malformed.position}: expected {malformed.expected}" if malformed else "a call broke off"
-    return Counterexample(answer=text, expected="an answer that is read", found=found, chunking="whole")
+    return Counterexample(answer=text, expected="an answer that is read", found=found)
 
 
 def _accepted(turn: Turn, name: str, dialect: _Dialect, texts: Sequence[str]) -> CapabilityFinding:
@@ -103,7 +97,7 @@ def _reader(turn: Turn, dialect: _Dialect) -> Accepts:
 def _refused(format: Format, accepts: Accepts, text: str) -> Counterexample | None:
     if any(accepts(form) for form in with_and_without_end(format, text)):
         return None
-    return Counterexample(answer=text, expected="accepted", found="refused by the grammar", chunking="whole")
+    return Counterexample(answer=text, expected="accepted", found="refused by the grammar")
 
 
 def refusals(turn: Turn, output: str, message: Message) -> list[str]:
@@ -113,14 +107,13 @@ def refusals(turn: Turn, output: str, message: Message) -> list[str]:
     installed, and a turn that has no grammar, refuse nothing.
     """
     candidates = [_without_stop(turn, output), *_rewritten(turn, message)]
-    return [name.removeprefix(_GRAMMAR) for name, accepts in _readers(turn) if not any(map(accepts, candidates))]
-
-
-def _readers(turn: Turn) -> Iterator[tuple[str, Accepts]]:
+    refused = []
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):
             with suppress(GrammarError):
-                yield name, _reader(turn, dialect)
+                accepts = _reader(turn, dialect)
+                refused += [] if any(map(accepts, candidates)) else [name.removeprefix(_GRAMMAR)]
+    return refused
 
 
 def _without_stop(turn: Turn, output: str) -> str:

@@ -6,7 +6,7 @@ the prompt writes more than the history keeps. What an answer is shown to mean i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -176,9 +176,8 @@ def show_after_prompt(candidate: Candidate, answer: ProofAnswer) -> Rendition | 
     shown, prompt = show(candidate, answer), candidate.prompt
     if shown is None or prompt is None:
         return None
-    text = (
-        _going_on(candidate.format, shown, prefill(candidate.format, prompt)) if shown.begun != prompt else shown.text
-    )
+    begun = prefill(candidate.format, prompt)
+    text = shown.text if shown.begun == prompt else _going_on(candidate.format, shown, begun)
     return replace(shown, prompt=prompt, text=text) if text else None
 
 
@@ -247,9 +246,8 @@ def _asking(candidate: Candidate, prompt: str) -> str:
 def _without_epilogue(candidate: Candidate, text: str) -> str:
     """Cut off what the template writes after every answer, whatever it says; whole markers only."""
     # Two others, since an answer may end as one of them does.
-    others = [
-        candidate.render({"role": "assistant", "content": content}) or "" for content in ("Quite so.", "Not at all!")
-    ]
+    answers = [{"role": "assistant", "content": content} for content in ("Quite so.", "Not at all!")]
+    others = [candidate.render(other) or "" for other in answers]
     epilogue, closer = common_suffix(others), candidate.format.content.end
     epilogue = epilogue.rpartition(closer)[2] if closer.strip() else epilogue  # What closes content is the answer's.
     return text[: len(text) - len(epilogue if text.endswith(epilogue) else common_suffix([text, epilogue]))]
@@ -257,22 +255,17 @@ def _without_epilogue(candidate: Candidate, text: str) -> str:
 
 def _visible(answer: ProofAnswer, text: str, format: Format) -> ProofAnswer | None:
     content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
-    named = all(word in text for name, arguments in answer.calls for word in (name, *_written_keys(arguments, format)))
+    omits_null = format.tools.arguments.codec.omits_null
+    calls = tuple(
+        (name, {key: value for key, value in given.items() if not (omits_null and value is None)})
+        for name, given in answer.calls
+    )
+    named = all(word in text for name, arguments in calls for word in (name, *arguments))
     if not named or (answer.content and not content) or (answer.reasoning and not reasoning):
         return None
-    return ProofAnswer(content=content, reasoning=reasoning, calls=tuple(_written_calls(answer, format)))
+    return ProofAnswer(content=content, reasoning=reasoning, calls=calls)
 
 
 def _as_written(text: str, rendering: str) -> str:
     """Return `text` as the rendering shows it; some templates trim it. Empty when it is not shown."""
     return next((form for form in (text, text.strip()) if form and form in rendering), "")
-
-
-def _written_calls(answer: ProofAnswer, format: Format) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, arguments in answer.calls:
-        yield name, {key: arguments[key] for key in _written_keys(arguments, format)}
-
-
-def _written_keys(arguments: Mapping[str, Any], format: Format) -> list[str]:
-    omits_null = format.tools.arguments.codec.omits_null
-    return [key for key, value in arguments.items() if not (omits_null and value is None)]

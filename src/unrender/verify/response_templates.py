@@ -16,14 +16,12 @@ from typing import Any
 from unrender.chat_template import ChatTemplate
 from unrender.errors import ExportError
 from unrender.export.response_template import REASONING_NAMES, Exported
-from unrender.format import Format
 from unrender.messages.wire import Message
 from unrender.parser.prompt_tail import prefill
-from unrender.parser.streaming import Parser
 from unrender.verify.axes import AXES, PROOF_TOOLS, ProofAnswer
-from unrender.verify.judge import REQUEST, finding
+from unrender.verify.judge import finding, parse
 from unrender.verify.renditions import Candidate, Rendition, show, show_after_prompt
-from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
+from unrender.verify.verdicts import Counterexample, Report
 
 _CHUNK = 3
 """Characters: shorter than every marker."""
@@ -44,7 +42,12 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
         shown = [it for _ in range(samples) for it in _shown(candidate, axis(random))]
-        findings.append(_find(capability, list(dict.fromkeys(shown)), read, exported))
+        tried = [_difference(it, read) for it in dict.fromkeys(shown)]
+        omitted = next((it.what for it in exported.omissions if capability in it.concerns), "")
+        if any(tried) and omitted:
+            findings.append(finding(capability, [], reason=f"not exported: {omitted}"))
+        else:
+            findings.append(finding(capability, tried))
     return Report(findings=tuple(findings))
 
 
@@ -89,24 +92,17 @@ def _shown(candidate: Candidate, answer: ProofAnswer) -> Iterator[_Read]:
         shown = show_after_prompt(asked, answer) or show_closing(asked, answer)
         if shown is None or candidate.format.closed_in_words(prefill(candidate.format, shown.prompt)):
             continue
-        message = _message(candidate.format, shown.prompt, shown.text)
+        message = parse(candidate, shown.prompt, [shown.text])
         if _says_all(message, answer):
-            yield _Read(shown.prompt, _generated(candidate.format, shown, message), comparable(message.to_openai()))
+            yield _Read(shown.prompt, _generated(candidate, shown, message), comparable(message.to_openai()))
 
 
-def _message(format: Format, prompt: str, text: str) -> Message:
-    parser = Parser(format, REQUEST, prompt=prompt)
-    parser.feed(text)
-    parser.finish()
-    return parser.message
-
-
-def _generated(format: Format, shown: Rendition, message: Message) -> str:
+def _generated(candidate: Candidate, shown: Rendition, message: Message) -> str:
     """Return the part of a rendering that the model writes: up to the end of the turn, if nothing of the message is after it."""
-    end = format.turn.end.strip()
+    end = candidate.format.turn.end.strip()
     at = shown.text.rfind(end) if end else -1
     said = shown.text[: at + len(end)] if at >= 0 else shown.text
-    same = comparable(_message(format, shown.prompt, said).to_openai()) == comparable(message.to_openai())
+    same = comparable(parse(candidate, shown.prompt, [said]).to_openai()) == comparable(message.to_openai())
     return said if same else shown.text
 
 
@@ -134,14 +130,6 @@ def _says_all(message: Message, answer: ProofAnswer) -> bool:
     )
 
 
-def _find(capability: str, shown: list[_Read], read: Reader, exported: Exported) -> CapabilityFinding:
-    tried = [_difference(it, read) for it in shown]
-    omitted = next((it.what for it in exported.omissions if capability in it.concerns), "")
-    if any(tried) and omitted:
-        return finding(capability, [], reason=f"not exported: {omitted}")
-    return finding(capability, tried)
-
-
 def _difference(shown: _Read, read: Reader) -> Counterexample | None:
     pieces = [shown.text[i : i + _CHUNK] for i in range(0, len(shown.text), _CHUNK)]
     for chunking, chunks in (("whole", [shown.text]), (f"every {_CHUNK}", pieces)):
@@ -162,10 +150,7 @@ def comparable(message: Mapping[str, Any]) -> str:
     """
     reasoning = next((message[name] for name in REASONING_NAMES.values() if message.get(name)), "")
     calls = [call["function"] for call in message.get("tool_calls") or ()]
-    plain = [{"name": call["name"], "arguments": _loaded(call["arguments"])} for call in calls]
+    written = [(call["name"], call["arguments"]) for call in calls]
+    plain = [{"name": name, "arguments": json.loads(it) if isinstance(it, str) else it} for name, it in written]
     said = {"reasoning": reasoning, "content": message.get("content") or "", "tool_calls": plain}
     return json.dumps(said, ensure_ascii=False, sort_keys=True)
-
-
-def _loaded(arguments: Any) -> Any:
-    return json.loads(arguments) if isinstance(arguments, str) else arguments

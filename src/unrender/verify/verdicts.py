@@ -1,10 +1,20 @@
-"""Holds what verification found: a verdict per capability, how often it held, and the smallest counterexample."""
+"""Holds what verification found, and writes it for people: a counterexample as a diff, many reports as one page of Markdown.
+
+Rules: what came from outside (names of files, words of templates, answers) is text on the page: it makes no markup.
+"""
 
 from __future__ import annotations
 
+import json
+import os.path
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
+
+from unrender.printable import printable_line, printable_lines
 
 
 class Verdict(StrEnum):
@@ -31,7 +41,7 @@ class Counterexample:
     """What the template wrote, as the model would."""
     expected: str
     found: str
-    chunking: str
+    chunking: str = "whole"
     """How the answer was cut, e.g. `whole` or `every 1`."""
 
 
@@ -84,3 +94,107 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.findings, *self.history)))
+
+
+# Reports for people.
+
+
+_MARKUP = re.compile(r"[\\`*_\[\]~|]")
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
+_AROUND = 30
+"""Characters of what two texts have in common that are shown beside what they have not."""
+_PARTS = ("reasoning_content", "content", "tool_calls", "dead_calls")
+
+
+def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return a page on the templates of `reports`; `failures` says why other templates were not examined."""
+    lines = ["# What is proved", ""]
+    lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
+    lines += [_summary(name, report) for name, report in reports.items()]
+    if failures:
+        lines += ["", "| not examined | why |", "|---|---|"]
+        lines += [f"| {_prose(name)} | {_prose(why)} |" for name, why in failures.items()]
+    for name, report in reports.items():
+        lines += ["", f"## {_prose(name)}", "", *_table("capability", report.findings)]
+        lines += ["", *_table("history", report.history, in_history=True)] if report.history else []
+        for finding in (*report.refuted, *report.history):
+            if finding.counterexample:
+                lines += ["", *_counterexample(finding.capability, finding.counterexample)]
+    return "\n".join([*lines, ""])
+
+
+def _summary(name: str, report: Report) -> str:
+    counts = [str(sum(finding.verdict is verdict for finding in report.findings)) for verdict in Verdict]
+    return f"| {_prose(name)} | {' | '.join(counts)} |"
+
+
+def _table(title: str, findings: Sequence[CapabilityFinding], *, in_history: bool = False) -> Iterator[str]:
+    yield _HEAD.format(title)
+    for finding in findings:
+        held = f"{finding.held} of {finding.total}" if finding.total else ""
+        verdict = finding.verdict.in_history if in_history else finding.verdict
+        yield f"| {finding.capability} | {verdict} | {held} | {_prose(finding.reason)} |"
+
+
+def _prose(text: str) -> str:
+    """Return a text in a line, every character of which Markdown shows as it is."""
+    line = printable_line(" ".join(text.split()))
+    return _MARKUP.sub(r"\\\g<0>", "".join(_HTML.get(char, char) for char in line))
+
+
+def _counterexample(capability: str, example: Counterexample) -> Iterator[str]:
+    yield f"{capability}, shown by this answer, fed {_prose(example.chunking)}:"
+    yield from ("", *_fenced("text", example.answer), "", *_fenced("diff", "\n".join(diff(example))))
+
+
+def _fenced(language: str, text: str) -> Iterator[str]:
+    """Fence a text with more backticks than it holds."""
+    text = printable_lines(text)
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    yield from (fence + language, text, fence)
+
+
+def diff(example: Counterexample) -> Iterator[str]:
+    """Yield the lines of a diff: `-` for what should have come back, `+` for what did.
+
+    >>> example = Counterexample(answer="<a>x", expected='{"content": "x"}', found='{"content": "<a>x"}')
+    >>> list(diff(example))
+    ['- content: "x"', '+ content: "<a>x"']
+    """
+    expected, found = _message(example.expected), _message(example.found)
+    if expected is None or found is None:
+        yield from map("".join, zip("-+", (f" {text}" for text in _narrowed(example)), strict=True))
+        return
+    for part in _PARTS:
+        pair = [_comparable(part, message.get(part)) for message in (expected, found)]
+        if pair[0] != pair[1]:
+            yield from (
+                f"{sign} {part}: {json.dumps(it, ensure_ascii=False)}" for sign, it in zip("-+", pair, strict=True)
+            )
+
+
+def _message(text: str) -> Mapping[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _comparable(part: str, value: Any) -> Any:
+    """Leave out what is not compared: the ids of calls, made up where the format has none."""
+    return [call["function"] for call in value or ()] if part == "tool_calls" else value or ""
+
+
+def _narrowed(example: Counterexample) -> Iterator[str]:
+    """Yield both texts, quoted, from shortly before to shortly after what differs."""
+    a, b = example.expected, example.found
+    start = len(os.path.commonprefix([a, b]))
+    end = len(os.path.commonprefix([a[start:][::-1], b[start:][::-1]]))
+    for text in (a, b):
+        left, right = max(start - _AROUND, 0), min(len(text) - end + _AROUND, len(text))
+        before, after = "…" if left else "", "…" if right < len(text) else ""
+        yield before + repr(text[left:right]) + after

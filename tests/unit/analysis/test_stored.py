@@ -17,7 +17,7 @@ from unrender.analysis.result import Analysis, Evidence, Shown
 from unrender.cache import SHARED
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats.declared import FORMATS_VARIABLE as OWN_FORMATS
+from unrender.formats import FORMATS_VARIABLE as OWN_FORMATS
 from unrender.limits import LARGEST_JSON_FILE
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template

@@ -3,308 +3,179 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from dataclasses import replace
 from random import Random
 
 import pytest
+from explanation_rows import EXPLANATIONS, SAID, TEMPLATES, TOOLS, explanation_of, said, template_named
+from recipes import rows_of
 
-from unrender import CallStatus, ChatTemplate
 from unrender.errors import UnrenderError
-from unrender.explain import explain
+from unrender.explain import Explanation, Hint, Stop, explain
+from unrender.explain.nearest import COMMON
+from unrender.format import Format
+from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall
 from unrender.nodes import Role
-from unrender.parser.streaming import Span
+from unrender.parser.streaming import Parser, Span
 
-TEMPLATES = Path(__file__).parents[2] / "templates"
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "unit": {"enum": ["C", "F"]}},
-                "required": ["city"],
-            },
-        },
-    }
-]
-CALL = '\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call><|end|>'
+NAMES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
+ROWS = rows_of(EXPLANATIONS)
 
 
-def explained(output, *, template="json-tags", **request):
-    loaded = ChatTemplate.from_file(TEMPLATES / f"{template}.jinja")
-    return explain(loaded, output, **{"tools": TOOLS} | request)
-
-
-def hints(explanation):
-    return {hint.name: str(hint) for hint in explanation.hints}
-
-
-@pytest.mark.parametrize(
-    "output", ["", "Hello", f"<think>\nRain?\n</think>\n\nHello{CALL}", "<tool_call>\n{", "a</think>b", "\n\n<|end|>"]
-)
-def test_every_character_has_a_role(output):
-    """The spans cover the output without gaps, whatever it is."""
-    spans = explained(output).spans
-
-    assert "".join(output[span.start : span.end] for span in spans) == output
-
-
-def test_characters_that_the_prompt_wrote_are_not_counted():
-    """Positions count from the first character of the output, not of what the prompt had begun."""
-    explanation = explained("Rain?\n</think>\n\nHello", prompt="<|assistant|><think>\n")
-
-    assert explanation.spans[0] == Span(Role.REASONING, 0, 5)
-    assert explanation.message.reasoning == "Rain?"
-
-
-@pytest.mark.parametrize(
-    "output", [f"Hello{CALL}", f"<think>\nRain?\n</think>\n\n{CALL}", "I could ask get_weather, or not.<|end|>"]
-)
-def test_nothing_to_say_about_a_good_output(output):
-    """An output that was read as it was meant is clean: no stops, no hints, no other syntax."""
-    explanation = explained(output)
-
-    assert explanation.clean
-    assert (explanation.stops, explanation.hints, explanation.nearest) == ((), (), None)
-
-
-def test_stop_says_where_and_what_was_expected():
-    """A call that breaks off stops at the character that does not fit."""
-    output = 'Hello\n<tool_call>\n{"name": "get_weather", "arguments": {"city" = "Rome"}}\n</tool_call>'
-
-    explanation = explained(output)
-
-    stop = explanation.stops[0]
-    assert output[stop.position] == "="
-    assert stop.expected == "a JSON value"
-    assert stop.found == '= "Rome"}}'
-    assert [call.status for call in explanation.calls] == [CallStatus.INVALID]
-
-
-def test_unknown_tool_gets_its_closest_match():
-    """A misspelt name stops the call at the name, and the tool that was meant is named."""
-    output = CALL.replace("get_weather", "get_wether")
-
-    explanation = explained(output)
-
-    assert explanation.stops[0].position == output.index('"get_wether')
-    assert hints(explanation)["unknown-tool"] == "no tool is called 'get_wether'. Did the model mean 'get_weather'?"
-
-
-@pytest.mark.parametrize("opener", ["", "tool_call>"])
-def test_stripped_opener(opener):
-    """A call whose opener the engine took away is recognised, and the token to keep is named."""
-    explanation = explained("Hello" + CALL.replace("<tool_call>", opener))
-
-    assert "'<tool_call>'" in hints(explanation)["special-tokens-stripped"]
-    assert "other-syntax" not in hints(explanation)
+@pytest.mark.parametrize("template", sorted({row["template"] for row in ROWS}))
+def test_an_output_is_explained_as_the_row_says(template):
+    """How it was read, where that stopped, what else would read it, and what to do; every character has a role."""
+    for row in ROWS:
+        if row["template"] == template:
+            assert said(row) == {key: row[key] for key in SAID if key in row}, row
+            data = json.loads(json.dumps(explanation_of(row).to_dict()))
+            assert "".join(span["text"] for span in data["spans"]) == row["output"]
+            dead = [call for call in data["calls"] if call["status"] != "complete"]
+            assert data["clean"] == (not dead and not {"stops", "hints"} & row.keys()), row
 
 
 @pytest.mark.slow
-def test_stripped_opener_without_any_rest():
-    """A tool that looks called where nothing opens a call is a hint even when no syntax reads it."""
-    explanation = explained('Hello\nget_weather{"city": "Rome"}', template="tag-json")
-
-    assert "'<fn='" in hints(explanation)["special-tokens-stripped"]
-
-
-def test_another_familys_syntax():
-    """A call in a syntax that the template does not have is read with the nearest one that does."""
-    explanation = explained('Hello\n[TOOL_CALLS]get_weather[ARGS]{"city": "Rome"}')
-
-    assert explanation.nearest
-    assert explanation.nearest.name == "[TOOL_CALLS]name[ARGS]JSON"
-    assert explanation.nearest.calls == ('get_weather({"city": "Rome"})',)
-    assert "other-syntax" in hints(explanation)
-
-
-@pytest.mark.parametrize(
-    ("output", "name"),
-    [
-        ('Sure:\n```json\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n```', "JSON in a ```json fence"),
-        ('```\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n```', "JSON in a ``` fence"),
-        ("get_weather(city='Rome')", "a Python call, name(key=value)"),
-        ('[get_weather(city="Rome")]', "a list of Python calls, [name(key=value)]"),
-        ('```tool_code\nget_weather(city="Rome")\n```', "Python calls in a ```tool_code fence"),
-    ],
-)
-@pytest.mark.parametrize("template", ["json-tags", "tag-json", "bare-keys"])
-def test_what_a_model_wrote_otherwise_is_not_blamed_on_the_engine(template, output, name):
-    """A fence or a call as in Python is called what it is; no special token was stripped from it."""
-    explanation = explained(output, template=template)
-
-    assert explanation.nearest
-    assert explanation.nearest.name == name
-    assert list(hints(explanation)) == ["other-syntax"]
-
-
-@pytest.mark.parametrize("output", ['get_weather("Rome")', '```json\n{"tool": "get_weather", "input": {}}\n```'])
-def test_a_call_that_nothing_reads_is_told_without_a_culprit(output):
-    """What looks called, and fits no known syntax, is said to be just that."""
-    assert list(hints(explained(output))) == ["looks-called"]
-
-
-@pytest.mark.parametrize(
-    "output", ["Shall I use get_weather()?", "get_weather (see above) knows.", "`get_weather` it is"]
-)
-def test_prose_about_a_tool_is_prose(output):
-    """A tool's name in a sentence is not a call."""
-    assert explained(output).clean
-
-
-def test_a_call_in_closed_reasoning_is_told():
-    """A call that was only thought is named, unless it is made as well."""
-    thought = f"<think>\nI call{CALL.removesuffix('<|end|>')}\n</think>\n\nIt rains.<|end|>"
-
-    told = hints(explained(thought))
-
-    assert list(told) == ["call-in-reasoning"]
-    assert told["call-in-reasoning"].startswith('get_weather({"city": "Rome"}) is written inside the reasoning')
-    assert explained(thought.replace("It rains.<|end|>", CALL)).clean
-
-
-@pytest.mark.parametrize("rest", ["\nuser: And in Rome?", CALL])
-def test_text_after_the_end_is_told(rest):
-    """What an engine delivers after the end of the turn is named, with the place of the end."""
-    told = hints(explained(f"Hello<|end|>{rest}"))
-
-    assert list(told) == ["text-after-end"]
-    assert "ends at character 5 with '<|end|>'" in told["text-after-end"]
-
-
-@pytest.mark.parametrize("rest", ["", "\n", "<|end|>\n"])
-def test_an_end_that_is_written_twice_is_an_end(rest):
-    """White space and more ends after the end are nothing to complain about."""
-    assert explained(f"Hello<|end|>{rest}").clean
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(path.stem for path in TEMPLATES.glob("*.jinja")))
+@pytest.mark.parametrize("name", NAMES)
 def test_what_a_template_writes_is_clean(name):
     """No hint is given on an answer as it should be, with calls and without."""
-    template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
-    for tools, choice in ((TOOLS, "auto"), (TOOLS, "required")):
+    template = template_named(name)
+    for choice in ("auto", "required"):
         try:
-            turn = template.prepare([{"role": "user", "content": "Hello"}], tools=tools, tool_choice=choice)
+            turn = template.prepare([{"role": "user", "content": "Hello"}], tools=TOOLS, tool_choice=choice)
         except UnrenderError:
             continue  # Some templates refuse tools, or this conversation.
         for seed in range(2):
-            explanation = explain(template, turn.sample(seed), tools=tools, tool_choice=choice)
-            assert set(hints(explanation)) <= {"schema-mismatch"}, explanation.output
-
-
-def test_tolerated_syntax_is_named():
-    """A call that was read although the template writes calls otherwise says which tolerance that was."""
-    explanation = explained("<tool_call><function=get_weather><parameter=city>Rome</parameter></function></tool_call>")
-
-    assert explanation.message.tool_calls[0].arguments == '{"city": "Rome"}'
-    assert explanation.tolerances == ("a call in another syntax: Tagged arguments under the JSON syntax's marker.",)
-
-
-@pytest.mark.parametrize(
-    ("output", "name"),
-    [
-        ('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Ro', "truncated"),
-        ("<think>\nIf only", "reasoning-not-closed"),
-        ("Rain?\n</think>\nHello", "closer-without-opener"),
-    ],
-)
-def test_outputs_that_break_off(output, name):
-    """Ends in the middle and closers of nothing are told apart."""
-    assert name in hints(explained(output))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ({"days": 1}, "the required argument 'city' is missing"),
-        ({"city": "Rome", "days": "1"}, "argument 'days' should be integer, found '1'"),
-        ({"city": "Rome", "days": True}, "argument 'days' should be integer, found True"),
-        ({"city": "Rome", "unit": "K"}, "argument 'unit' should be one of ['C', 'F'], found 'K'"),
-        ({"city": "Rome", "town": ""}, "no argument is called 'town'"),
-    ],
-)
-def test_arguments_that_do_not_fit_the_schema(arguments, complaint):
-    """A call that was read is still held against the tool's schema."""
-    output = CALL.replace('{"city": "Rome"}', json.dumps(arguments))
-
-    assert complaint in hints(explained(output))["schema-mismatch"]
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (CALL.replace('"arguments"', '"args"'), "'args' is not a key of this format"),
-        (CALL.replace('"arguments": {"city": "Rome"}', '"city": "Rome"'), "a call has no 'arguments'"),
-        (CALL.replace('"arguments"', '"args": {}, "arguments"'), "'args' was left out"),
-    ],
-)
-def test_a_field_that_the_format_does_not_know(call, said):
-    """It is named, whether it was read as the arguments, was left out, or ended the call."""
-    assert said in hints(explained(call))["unknown-field"]
-
-
-def test_tool_without_properties_takes_any():
-    """A schema that names no arguments is not a reason to complain about any."""
-    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
-
-    assert explained(CALL, tools=tools).clean
-
-
-def test_no_tools_no_calls():
-    """Without tools nothing is a call, and the reader is told."""
-    explanation = explained(CALL, tools=None)
-
-    assert "no tools were offered" in hints(explanation)["no-tools-offered"]
-
-
-@pytest.mark.slow
-def test_template_without_calls():
-    """A template that writes no calls cannot show how they are read."""
-    explanation = explained('get_weather{"city": "Rome"}', template="plain", tool_format="none")
-
-    assert "no way to write calls" in hints(explanation)["no-call-syntax"]
-
-
-def test_explanation_is_data():
-    """The JSON form holds every character, every call and every hint."""
-    output = f"Hello{CALL}".replace('"Rome"', "7")
-
-    data = json.loads(json.dumps(explained(output).to_dict()))
-
-    assert "".join(span["text"] for span in data["spans"]) == output
-    assert data["calls"][0]["name"] == "get_weather"
-    assert [hint["name"] for hint in data["hints"]] == ["schema-mismatch"]
-    assert data["clean"] is False
+            explanation = explain(template, turn.sample(seed), tools=TOOLS, tool_choice=choice)
+            assert {hint.name for hint in explanation.hints} <= {"schema-mismatch"}, explanation.output
 
 
 WORDS = (
     *("<think>", "</think>", "<tool_call>", "</tool_call>", "<call>", "</call>", "<|end|>", "[TOOL_CALLS]", "<fn="),
-    *(
-        "get_weather",
-        "get_wether",
-        '{"name": "get_weather", "arguments": ',
-        '{"city": "Rome"}',
-        "}",
-        '"',
-        "\n",
-        "Hello",
-        "(",
-    ),
+    *("get_weather", "get_wether", '{"name": "get_weather", "arguments": ', '{"city": "Rome"}', "}", '"', "\n", "("),
 )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(path.stem for path in TEMPLATES.glob("*.jinja")))
+@pytest.mark.parametrize("name", NAMES)
 def test_no_output_is_an_error(name):
     """Whatever a model writes, after whatever template, is explained, and every character has a role."""
-    template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
     random = Random(name)
     outputs = ["".join(random.choices(WORDS, k=random.randint(1, 9))) for _ in range(5)]
 
     for output in outputs:
-        explanation = explain(template, output, tools=TOOLS)
+        explanation = explain(template_named(name), output, tools=TOOLS)
 
         assert "".join(output[span.start : span.end] for span in explanation.spans) == output
         assert json.dumps(explanation.to_dict())
+
+
+STOP = Stop(begun=1, position=3, expected="a name", found="x y")
+HINT = Hint(name="truncated", text="it ends", fix="Allow more")
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (STOP, "at character 3: expected a name, found 'x y'"),
+        (replace(STOP, found=""), "at character 3: expected a name, found the end of the output"),
+        (replace(STOP, found="\n"), "at character 3: expected a name, found '\\n'"),
+        (HINT, "it ends. Allow more."),
+        (replace(HINT, fix="Was it meant?"), "it ends. Was it meant?"),
+    ],
+)
+def test_a_stop_and_a_hint_are_sentences(said, text):
+    """The place, what could have been there, and what was; what is seen, and what to do about it."""
+    assert str(said) == text
+
+
+def calling(status):
+    calls = (ToolCall(id="i", name="f", arguments="{}", status=status),)
+    return Message(tool_calls=calls) if status is CallStatus.COMPLETE else Message(dead_calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("changes", "clean"),
+    [
+        ({}, True),
+        ({"stops": (STOP,)}, False),
+        ({"hints": (HINT,)}, False),
+        ({"tolerances": ("a space",)}, True),
+        ({"message": calling(CallStatus.COMPLETE)}, True),
+        ({"message": calling(CallStatus.TRUNCATED)}, False),
+        ({"message": calling(CallStatus.INVALID)}, False),
+    ],
+)
+def test_what_is_clean(changes, clean):
+    """Nothing stopped the reading, every call is whole, and nothing is to be hinted at; tolerance is not a fault."""
+    plain = Explanation(
+        output="Hi", format=Format(), message=Message(content="Hi"), spans=(Span(Role.CONTENT, 0, 2),), events=()
+    )
+
+    assert replace(plain, **changes).clean is clean
+    assert plain.to_dict()["nearest"] is None
+
+
+GIVEN = '{"what": "it", "most": 3}'
+ARGUMENTS, PARAMETERS = (f'{{"name": "find", "{key}": {GIVEN}}}' for key in ("arguments", "parameters"))
+FIND = Tool(name="find", parameters={"properties": {"what": {"type": "string"}, "most": {"type": "integer"}}})
+WRITTEN = {
+    "JSON between <tool_call> tags": f"<tool_call>\n{ARGUMENTS}\n</tool_call>",
+    "JSON between <function_call> tags": f"<function_call>\n{ARGUMENTS}\n</function_call>",
+    "bare JSON with the key `arguments`": ARGUMENTS,
+    "bare JSON with the key `parameters`": PARAMETERS,
+    "JSON in a ```json fence": f"```json\n{ARGUMENTS}\n```",
+    "JSON with the key `parameters` in a ```json fence": f"```json\n{PARAMETERS}\n```",
+    "JSON in a ``` fence": f"```\n{ARGUMENTS}\n```",
+    "a JSON list in a ```json fence": f"```json\n[{ARGUMENTS}]\n```",
+    "a Python call, name(key=value)": "find(what='it', most=3)",
+    "a list of Python calls, [name(key=value)]": '[find(what="it", most=3)]',
+    "Python calls in a ```python fence": "```python\nfind(what='it', most=3)\n```",
+    "Python calls in a ```tool_code fence": '```tool_code\nfind(what="it", most=3)\n```',
+    "JSON after <|python_tag|>": f"<|python_tag|>{PARAMETERS}",
+    "a bare JSON list": f"[{ARGUMENTS}]",
+    "a JSON list between <tool_calls> tags": f"<tool_calls>[{ARGUMENTS}]</tool_calls>",
+    "a JSON list between <|tool_call_start|> tokens": f"<|tool_call_start|>[{ARGUMENTS}]<|tool_call_end|>",
+    "a JSON list after <|tool_call|>": f"<|tool_call|>[{ARGUMENTS}]",
+    "[TOOL_CALLS]name[ARGS]JSON": f"[TOOL_CALLS]find[ARGS]{GIVEN}",
+    "<function=name>JSON</function>": f"<function=find>{GIVEN}</function>",
+    ">>>name and JSON on the next line": f">>>find\n{GIVEN}",
+    "<function=name> with <parameter=…> tags": (
+        "<function=find>\n<parameter=what>\nit\n</parameter>\n<parameter=most>\n3\n</parameter>\n</function>"
+    ),
+    '<invoke name="…"> with <parameter name="…"> tags': (
+        '<invoke name="find">\n<parameter name="what">it</parameter>\n<parameter name="most">3</parameter>\n</invoke>'
+    ),
+    "<tool_call>name with <arg_key> and <arg_value> tags": (
+        "<tool_call>find\n<arg_key>what</arg_key>\n<arg_value>it</arg_value>\n"
+        "<arg_key>most</arg_key>\n<arg_value>3</arg_value>\n</tool_call>"
+    ),
+}
+
+
+def test_no_syntax_is_missing_here():
+    """Each has an answer that is written so."""
+    assert set(WRITTEN) == set(COMMON)
+
+
+@pytest.mark.parametrize(("name", "text"), WRITTEN.items())
+def test_a_syntax_reads_what_it_is_called(name, text):
+    """The call is read whole, its values with the types of the schema."""
+    parser = Parser(Format(tools=COMMON[name]), Request(tools=(FIND,)))
+    parser.feed(text)
+    parser.finish()
+    message = parser.message
+
+    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [
+        ("find", {"what": "it", "most": 3})
+    ]
+    assert message.content == ""
+
+
+@pytest.mark.parametrize("name", ["JSON between <tool_call> tags", "a JSON list between <tool_calls> tags"])
+def test_prose_is_no_call(name):
+    """Text that only mentions a tool stays text."""
+    parser = Parser(Format(tools=COMMON[name]), Request(tools=(FIND,)))
+    parser.feed("I could find it.")
+    parser.finish()
+
+    assert (parser.message.content, parser.message.tool_calls) == ("I could find it.", ())

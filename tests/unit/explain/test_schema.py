@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unrender.explain.schema import complaints
+from unrender.explain.hints import complaints
 from unrender.limits import MAX_COMPLAINTS
 from unrender.messages.wire import Tool
 

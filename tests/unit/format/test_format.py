@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from properties.families import COUNTED, FAMILIES, ID_BETWEEN, ID_FIRST, JSON_ID_LAST, TAG_AND_JSON, TAGGED, Family
+from properties.families import COUNTED, FAMILIES, ID_BETWEEN, ID_FIRST, JSON_ID_LAST, TAG_AND_JSON, Family
 
 from unrender.errors import FormatError, FormatVersionError
 from unrender.format import (
@@ -62,16 +62,6 @@ def test_a_broken_format_names_the_place(text: str, message: str) -> None:
     """An error in a format's JSON says where it is and what was expected."""
     with pytest.raises(FormatError, match=message):
         Format.from_json(text)
-
-
-def test_markers_have_the_fields_names() -> None:
-    """The skeletons are seen through the names that the field uses for their literals."""
-    tools = TAGGED.format.tools
-
-    assert (tools.name_prefix, tools.name_suffix, tools.function_close) == ("<function=", ">\n", "</function>")
-    assert (tools.arg_name_prefix, tools.arg_name_suffix) == ("<parameter=", ">\n")
-    assert (tools.value_prefix, tools.value_suffix) == (">\n", "\n</parameter>\n")
-    assert TAG_AND_JSON.format.tools.value_prefix == ""
 
 
 @pytest.mark.parametrize(

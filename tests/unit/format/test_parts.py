@@ -10,9 +10,9 @@ import pytest
 from unrender.errors import FormatError
 from unrender.format import (
     Arguments,
-    CallIdPosition,
     CallSyntax,
     Codec,
+    Containers,
     Envelope,
     Format,
     Reasoning,
@@ -21,6 +21,7 @@ from unrender.format import (
     Strings,
     ToolMode,
     Typing,
+    Words,
 )
 
 NAME, ARGUMENTS, ID, KEY, VALUE, TYPE = Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.KEY, Slot.VALUE, Slot.TYPE
@@ -69,20 +70,6 @@ def test_arguments_as_in_code(texts: dict[str, str], in_code: bool) -> None:
 def test_values_that_nothing_of_their_own_ends(entry: Skeleton, codec: Codec, open_ended: bool) -> None:
     """Without quotes, and with nothing but white space after the value."""
     assert Arguments(entry=entry, codec=codec).open_ended is open_ended
-
-
-@pytest.mark.parametrize(
-    ("function", "position"),
-    [
-        ((NAME, ARGUMENTS), CallIdPosition.NONE),
-        ((ID, ":", NAME, ARGUMENTS), CallIdPosition.PRE_FUNC_NAME),
-        ((NAME, "#", ID, ARGUMENTS), CallIdPosition.BETWEEN_FUNC_AND_ARGS),
-        ((NAME, ARGUMENTS, "#", ID), CallIdPosition.POST_ARGS),
-    ],
-)
-def test_where_the_id_is(function: Skeleton, position: CallIdPosition) -> None:
-    """It follows from the order of the slots."""
-    assert CallSyntax(function=function).call_id is position
 
 
 MARKED = CallSyntax(
@@ -157,3 +144,18 @@ def test_a_slot_is_no_text():
 
     with pytest.raises(FormatError, match="expected the slot `name`"):
         Format(tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start="<f>", function=("name", Slot.ARGUMENTS)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Strings, ["json", "python", "raw", "quoted", "single"]),
+        (Words, ["json", "python", "python_null"]),
+        (Containers, ["json", "python", "bare", "xml"]),
+        (Typing, ["syntax", "schema", "attribute"]),
+    ],
+)
+def test_the_words_of_saved_formats_stay(kind: type[Strings], words: list[str]) -> None:
+    """Formats are saved with these words: a change of one is a new version. Only raw strings have no quotes."""
+    assert [item.value for item in kind] == words
+    assert [item for item in kind if getattr(item, "unquoted", False)] == [item for item in kind if item == "raw"]

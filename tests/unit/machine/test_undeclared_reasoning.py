@@ -10,7 +10,7 @@ from properties.invariants import check, check_copies, check_strict
 from stepping import machine_at, step
 
 from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode
-from unrender.formats.declared import known_reasoning
+from unrender.formats import known_reasoning
 from unrender.machine.events import ContentText, Malformed
 from unrender.machine.policy import Policy, UndeclaredReasoning
 from unrender.machine.undeclared_reasoning import CloseUndeclared, OpenUndeclared

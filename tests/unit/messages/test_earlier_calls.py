@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from unrender.errors import TemplateWarning
-from unrender.messages.earlier_calls import arguments_text, object_of, readable_calls, values_of
+from unrender.messages.inputs import arguments_text, object_of, readable_calls, values_of
 
 
 def conversation(arguments):
@@ -18,37 +18,6 @@ def conversation(arguments):
 def read(arguments, *, as_text):
     (_, message) = readable_calls(conversation(arguments), as_text=as_text)
     return message["tool_calls"][0]["function"]["arguments"]
-
-
-VALUES = {
-    "an object": ('{"a": 1}', {"a": 1}),
-    "nothing": (None, {}),
-    "empty text": ("", {}),
-    "white space": (" \n", {}),
-    "an opened object": ("{", {}),
-    "a string cut off": ('{"a": "Par', {"arguments": '{"a": "Par'}),
-    "a member before what is cut off": ('{"a": "x", "b": "Par', {"a": "x", "arguments": '"b": "Par'}),
-    "a number that may go on": ('{"a": "x", "b": 3', {"a": "x", "arguments": '"b": 3'}),
-    "a number that has ended": ('{"a": 3, "b', {"a": 3, "arguments": '"b'}),
-    "a literal": ('{"a": true', {"a": True}),
-    "an object that is not closed": ('{"a": {"b": [1]}', {"a": {"b": [1]}}),
-    "a comma at the end": ('{"a": "x",', {"a": "x"}),
-    "another separator": ('{"a": "x"; "b": "y"}', {"a": "x", "arguments": '; "b": "y"}'}),
-    "more after the object": ('{"a": "x"} more', {"a": "x", "arguments": "} more"}),
-    "a key without quotes": ("{a: 1}", {"arguments": "{a: 1}"}),
-    "a member of that name": ('{"arguments": "x", "b', {"arguments": "x", "arguments_": '"b'}),
-    "a list": ("[1]", {"arguments": "[1]"}),
-    "a list of its own": ([1], {"arguments": "[1]"}),
-    "a number": (5, {"arguments": "5"}),
-    "words": ("now", {"arguments": "now"}),
-    "a long number": ('{"a": "x", "b": ' + "9" * 5000 + "}", {"a": "x", "arguments": '"b": ' + "9" * 5000 + "}"}),
-}
-
-
-@pytest.mark.parametrize(("arguments", "values"), VALUES.values(), ids=VALUES)
-def test_values_are_what_is_certain(arguments, values):
-    """Members whose end is seen are values; the text after them is one more, so that nothing is lost."""
-    assert values_of(arguments) == values
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": ' * 600 + "1" + "}" * 600])

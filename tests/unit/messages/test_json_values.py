@@ -9,7 +9,7 @@ import pytest
 
 from unrender.errors import MessageError
 from unrender.limits import DEEPEST_VALUE
-from unrender.messages.json_values import check_values
+from unrender.messages.wire import check_values
 
 
 def nested(levels: int) -> list[object]:
@@ -77,7 +77,7 @@ def test_other_values_pass_where_json_is_not_asked_for() -> None:
 
 def test_lists_and_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as are allowed are let through, and not one more."""
-    monkeypatch.setattr("unrender.messages.json_values.MOST_VALUES", 3)
+    monkeypatch.setattr("unrender.messages.wire.MOST_VALUES", 3)
 
     check_values([[], [], []], where="here")
     with pytest.raises(MessageError, match="here: expected at most 3 lists and objects, found more"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from jinja2.runtime import Undefined
 from jinja2.utils import Namespace
 
-from unrender.rendering.printing import is_opaque, plain, values_inside, variables_of, without_addresses
+from unrender.rendering.printing import plain, variables_of, without_addresses
 
 
 class Thing:
@@ -24,43 +23,8 @@ def generator():
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("ab", []),
-        (b"ab", []),
-        (range(3), []),
-        (None, []),
-        (Undefined(), []),
-        ([1, 2], [1, 2]),
-        ((1, "a"), [1, "a"]),
-        ({7}, [7]),
-        ({"a": 1, "b": 2}, ["a", "b", 1, 2]),
-        ({"a": 1}.items(), [("a", 1)]),
-        ({"a": 1}.keys(), ["a"]),
-        (Namespace(x=1, y=[2]), [1, [2]]),
-        (Thing(), []),
-    ],
+    "value", [["a", {"b": (1, None)}], {"a": [1]}, "text", 7, Namespace(x=1), {1}, {}.keys(), range(2), None]
 )
-def test_inside(value, expected):
-    """Containers hold their keys and values; text, numbers and what is opaque hold nothing."""
-    assert list(values_inside(value)) == expected
-
-
-@pytest.mark.parametrize(
-    "value", ["a", b"a", 1, 2.5, 1j, None, range(2), Undefined(), [], (), set(), {}, {}.keys(), Namespace()]
-)
-def test_data_are_not_opaque(value):
-    """Text, numbers and containers print as they are."""
-    assert not is_opaque(value)
-
-
-@pytest.mark.parametrize("value", [object(), Thing(), len, "x".upper, generator(), int, iter([1])])
-def test_other_values_are_opaque(value):
-    """What can be called, walked over once, or belongs to the caller is not data."""
-    assert is_opaque(value)
-
-
-@pytest.mark.parametrize("value", [["a", {"b": (1, None)}], {"a": [1]}, "text", 7, Namespace(x=1)])
 def test_data_stay_themselves(value):
     """Nothing is copied where nothing is opaque."""
     assert plain(value) is value

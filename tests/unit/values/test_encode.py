@@ -23,7 +23,7 @@ from unrender.format import (
     Typing,
     Words,
 )
-from unrender.messages.json_values import json_type
+from unrender.messages.wire import json_type
 from unrender.values.notations import (
     encode_answer,
     encode_arguments,

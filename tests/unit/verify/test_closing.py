@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from unrender import ChatTemplate
 from unrender.verify.axes import ProofAnswer
 from unrender.verify.renditions import Candidate, Rendition
@@ -25,29 +27,21 @@ def shown(empty: str, answer: ProofAnswer) -> Rendition | None:
     return show_closing(candidate, answer)
 
 
-def test_what_the_prompt_opened_is_closed() -> None:
+@pytest.mark.parametrize(
+    ("empty", "text"),
+    [
+        ("", "\n</think>\nIt rains.<|end|>"),
+        ("<think></think>", "\n</think>\nIt rains.<|end|>"),  # what the history writes for none has no place there
+        ("</think>\n", "</think>\nIt rains.<|end|>"),  # a history that writes the closer alone goes on
+    ],
+)
+def test_what_the_prompt_opened_is_closed(empty: str, text: str) -> None:
     """The answer closes the reasoning before it says anything, with the joint."""
-    closing = shown("", ProofAnswer(content="It rains."))
+    closing = shown(empty, ProofAnswer(content="It rains."))
 
     assert closing
     assert closing.prompt.endswith("<|assistant|><think>\n")
-    assert closing.text == "\n</think>\nIt rains.<|end|>"
-
-
-def test_reasoning_that_is_open_is_not_opened_again() -> None:
-    """What the history writes for no reasoning has no place after the prompt."""
-    closing = shown("<think></think>", ProofAnswer(content="It rains."))
-
-    assert closing
-    assert closing.text == "\n</think>\nIt rains.<|end|>"
-
-
-def test_a_closer_that_is_written_is_enough() -> None:
-    """A history that writes the closer alone goes on where the prompt ends."""
-    closing = shown("</think>\n", ProofAnswer(content="It rains."))
-
-    assert closing
-    assert closing.text == "</think>\nIt rains.<|end|>"
+    assert closing.text == text
 
 
 def test_reasoning_closes_itself() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unit.verify.conftest import changed, sound
 
-from unrender.verify.turns import check_history
+from unrender.verify.judge import check_history
 
 KINDS = [
     "content, then a question",

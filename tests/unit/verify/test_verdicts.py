@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
-from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict, markdown
 
 EXAMPLE = Counterexample(answer="<a>x", expected="x", found="<a>x", chunking="every 1")
 PROVED = CapabilityFinding(capability="content", verdict=Verdict.PROVED, held=2, total=2)
@@ -59,31 +61,66 @@ def test_a_report_is_a_line_for_each_finding():
 
 def test_a_report_is_data():
     """Everything is in the data, counterexamples with it."""
-    assert Report(findings=(REFUTED,), history=(UNSEEN,)).to_dict() == {
-        "proved": False,
-        "findings": [
-            {
-                "capability": "reasoning",
-                "verdict": "refuted",
-                "held": 1,
-                "total": 3,
-                "counterexample": {"answer": "<a>x", "expected": "x", "found": "<a>x", "chunking": "every 1"},
-                "reason": "",
-            }
-        ],
-        "history": [
-            {
-                "capability": "call ids",
-                "verdict": "not observable",
-                "held": 0,
-                "total": 0,
-                "counterexample": None,
-                "reason": "nothing is written",
-            }
-        ],
+    data = Report(findings=(REFUTED,), history=(UNSEEN,)).to_dict()
+
+    assert (data["proved"], len(data["findings"]), len(data["history"])) == (False, 1, 1)
+    assert data["findings"][0] == {
+        "capability": "reasoning",
+        "verdict": "refuted",
+        "held": 1,
+        "total": 3,
+        "reason": "",
+        "counterexample": {"answer": "<a>x", "expected": "x", "found": "<a>x", "chunking": "every 1"},
     }
+    assert (data["history"][0]["counterexample"], data["history"][0]["reason"]) == (None, "nothing is written")
 
 
 def test_words_for_a_history():
     """A history is kept or changed, not proved or refuted."""
     assert [verdict.in_history for verdict in Verdict] == ["kept", "changed", "not observable"]
+
+
+# Reports as Markdown: what templates and files are called, and say, is text in it and nothing else.
+
+HOSTILE = "a|b <script>x</script> [l](javascript:1) ![i](u) `c` *d* _e_ \\| &lt;\n# h\r\n| c |\x1b[31m\u202e\u2028"
+
+
+def page() -> str:
+    example = Counterexample(answer="```\n" + HOSTILE, expected='{"content": "x"}', found="{}", chunking=HOSTILE)
+    refuted = CapabilityFinding(
+        capability="content", verdict=Verdict.REFUTED, held=0, total=1, counterexample=example, reason=HOSTILE
+    )
+    return markdown({HOSTILE: Report(findings=(refuted,))}, failures={HOSTILE: HOSTILE})
+
+
+def outside_fences(text: str) -> list[str]:
+    lines, fence = [], ""
+    for line in text.split("\n"):
+        if fence:
+            fence = "" if line == fence else fence
+        elif line.startswith("```"):
+            fence = line.rstrip("abcdefghijklmnopqrstuvwxyz")
+        else:
+            lines.append(line)
+    assert not fence
+    return lines
+
+
+def test_no_text_from_outside_makes_markup():
+    """Names, reasons and chunkings add no heading, no cell, no tag, no link and no emphasis."""
+    lines = outside_fences(page())
+
+    assert next(line for line in lines if line.startswith("#")) == "# What is proved"
+    assert sum(line.startswith("#") for line in lines) == 2
+    for line in lines:
+        assert "<" not in line
+        assert "](" not in line.replace("\\](", "")
+        if line.startswith("|"):
+            assert line.replace("\\\\", "").replace("\\|", "").count("|") in (3, 5)
+
+
+def test_no_control_reaches_the_page():
+    """Control and format characters are written as their numbers, also in the fenced texts."""
+    alive = {char for char in page() if unicodedata.category(char) in {"Cc", "Cf", "Zl", "Zp", "Cs"}}
+
+    assert alive == {"\n"}

@@ -1,0 +1,64 @@
+"""Rows of `tests/corpus/rendering/*.jsonl` ↔ what a template makes of them.
+
+- `expressions`: a source, `with` what variables, and the `text` that it gives, or the `error` (a limit that was met is `exhausted`);
+  `needs`: the fewest characters and items that it may be allowed.
+- `facts`: what is read off a source without rendering it.
+- `shapes`: a conversation, and what becomes of it for a template with these capabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from unrender.rendering.capabilities import Capabilities, ReasoningPlace
+from unrender.rendering.cost import Limits
+from unrender.rendering.shape import shape_messages
+from unrender.rendering.template import Rendering, Template
+
+RENDERING = Path(__file__).parent / "corpus" / "rendering"
+NOON = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
+LONGEST = 2_000_000
+
+
+def rendering_of(row: Mapping[str, Any], **limits: int) -> Rendering:
+    """Render the source of a row, within limits."""
+    template = Template(row["source"], clock=lambda: NOON, limits=Limits(seconds=60, **limits))
+    return template.render([{"a": "hi"}], **row.get("with", {}))
+
+
+def rendered(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row that say how it is rendered."""
+    found = rendering_of(row)
+    if found.error is not None:
+        return {"error": found.error} | ({"exhausted": True} if found.exhausted else {})
+    needs = {name: _fewest(row, name) for name in ("characters", "items")}
+    return {"text": found.text, "needs": {name: count for name, count in needs.items() if count}}
+
+
+def _fewest(row: Mapping[str, Any], name: str) -> int:
+    low, high = 0, LONGEST
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if rendering_of(row, **{name: middle}).exhausted else (low, middle)
+    return low
+
+
+def facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is read off a row's source."""
+    template = Template(row["source"])
+    return {
+        "variables": sorted(template.variables),
+        "attributes": sorted(template.attribute_names),
+        "constants": list(template.string_constants),
+        "defaults": dict(template.defaults),
+    }
+
+
+def shaped(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what becomes of a row's conversation."""
+    given = row["capabilities"]
+    place = ReasoningPlace(given.get("reasoning_place", "nowhere"))
+    return {"shaped": shape_messages(row["messages"], Capabilities(**{**given, "reasoning_place": place}))}

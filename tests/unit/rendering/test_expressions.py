@@ -1,0 +1,213 @@
+"""What templates make of built-in values, and what it costs: the rows of `tests/corpus/rendering/expressions.jsonl`."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from recipes import rows_of
+from rendering_rows import NOON, RENDERING, facts, rendering_of, shaped
+
+from unrender.rendering.cost import CostBudget, Exhausted, Limits
+from unrender.rendering.sandbox import Sandbox
+from unrender.rendering.template import Template
+
+ROWS = rows_of(RENDERING / "expressions.jsonl")
+SAID = ("text", "error", "exhausted")
+
+
+def test_an_expression_gives_what_the_row_says():
+    """The text that transformers gives, or why there is none: an attribute that no table lists, a limit."""
+    for row in ROWS:
+        found = rendering_of(row)
+        expected = {"text": "", "error": None, "exhausted": False} | {key: row[key] for key in SAID if key in row}
+        assert {key: getattr(found, key) for key in SAID} == expected, row
+
+
+def test_an_expression_needs_what_the_row_says():
+    """What a template makes is measured before it is made: one character or item less is too little."""
+    for row in ROWS:
+        needs = row.get("needs", {})
+        if needs:
+            assert rendering_of(row, **needs).text == row["text"], row
+        for name, count in needs.items():
+            assert rendering_of(row, **{name: count - 1}).exhausted, row
+
+
+def test_the_facts_of_a_source_are_as_the_row_says():
+    """Variables, names of attributes, constants, and what variables are taken for when they are not there."""
+    for row in rows_of(RENDERING / "facts.jsonl"):
+        assert {**facts(row), "source": row["source"]} == row
+
+
+def test_a_conversation_takes_the_shape_that_the_row_says():
+    """The template's fields for reasoning, ids, arguments and parts; no message is changed in place."""
+    for row in rows_of(RENDERING / "shapes.jsonl"):
+        before = str(row["messages"])
+        assert shaped(row)["shaped"] == row["shaped"], row
+        assert str(row["messages"]) == before
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for x in range(200) %}{% endfor %}",
+        "{% for x in range(200) if false %}{% endfor %}",
+        "{{ range(200) | map('string') | join }}",
+        "{{ range(200) | select('number') | list }}",
+        "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(40) }}",
+        "{{ f(*range(200)) }}",
+        "{{ 1 }}" * 200,
+        "{{ a[0] }}" * 200,
+        "{{ range(200) | list | tojson(indent=1) }}",
+    ],
+)
+def test_rounds_are_counted(source):
+    """Each round, call, output and item of a stream is a step."""
+    row = {"source": source, "with": {"f": lambda *args: len(args), "a": "x"}}
+
+    assert rendering_of(row, steps=2000).error is None
+    assert rendering_of(row, steps=60).error == "the template needs more than 60 steps"
+
+
+class Record:
+    """A value of the caller's."""
+
+    name = "own"
+    rows = [1, 2]  # noqa: RUF012 - a list that a template reads
+
+    def __getitem__(self, key):
+        return f"item {key}"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{{ own | attr('name') }}{{ own.name }}", "ownown"),
+        ("{{ own['name'] }}", "item name"),
+        ("{{ own.other }}", "item other"),
+        ("{{ own | attr('other') }}", ""),
+    ],
+)
+def test_the_attribute_comes_before_the_item(source, text):
+    """`|attr` takes the attribute alone; a dot takes it first, brackets last."""
+    assert Template(source).render([], own=Record()).unwrap() == text
+
+
+def test_what_an_opaque_value_holds_is_weighed():
+    """Who weighs the owner does not see what its attributes hold."""
+    row = {"source": "{{ own.rows is defined }}", "with": {"own": Record()}}
+
+    assert rendering_of(row, characters=36).text == "True"
+    assert rendering_of(row, characters=35).exhausted
+
+
+def test_spread_arguments_need_room():
+    """What `*items` hands to a call is a list."""
+    row = {"source": "{{ f(*[1, 2, 3]) }}", "with": {"f": lambda *args: len(args)}}
+
+    assert rendering_of(row, items=3).text == "3"
+    assert rendering_of(row, items=2).exhausted
+
+
+def test_nothing_is_computed_when_compiling():
+    """A constant expression that is a bomb waits for a rendering, which has a budget."""
+    Sandbox(lambda: NOON, Limits()).from_string("{{ 10 ** (10 ** 10) }}{{ 'x' * 10 ** 12 }}")
+
+
+def test_each_thread_has_its_own_budget():
+    """A rendering in one thread does not spend what another may."""
+    sandbox = Sandbox(lambda: NOON, Limits())
+    sandbox.budget = mine = CostBudget(Limits())
+    seen = []
+
+    def other():
+        seen.append(hasattr(sandbox, "budget"))
+        sandbox.budget = CostBudget(Limits())
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+
+    assert seen == [False]
+    assert sandbox.budget is mine
+
+
+def test_error_of_a_template_has_bounded_length():
+    """A template may fail with any text; what is kept of it is short."""
+    rendering = Template("{{ raise_exception('x' * 9000000) }}").render([])
+
+    assert rendering.error is not None
+    assert len(rendering.error) < 3000
+
+
+# The budget alone: what rows cannot say without a clock.
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test sets."""
+    time = [100.0]
+    monkeypatch.setattr("unrender.rendering.cost.now", lambda: time[0])
+    return time
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda spent, size: spent.text(size),
+        lambda spent, size: spent.read(size - 781),
+        lambda spent, size: spent.items((size + 7) // 8),
+        lambda spent, size: spent.weigh(["x" * (size - 16)]),
+        lambda spent, size: [spent.step() for _ in range(size // 781 + 1)],
+    ],
+    ids=["text", "read", "items", "weigh", "steps"],
+)
+def test_bulk_is_worth_a_look_at_the_clock(clock, work):
+    """After 50,000 characters of any kind of work, the clock is looked at; the limit is met at its second."""
+    spent = CostBudget(Limits(seconds=1.0))
+    clock[0] = 101.0
+    work(spent, 50_001)
+    clock[0] = 101.001
+
+    with pytest.raises(Exhausted, match=r"the template needs more than 1\.0 seconds"):
+        work(spent, 50_782)
+
+
+@pytest.mark.parametrize(
+    ("limits", "work", "times", "message"),
+    [
+        ({"steps": 2}, lambda spent: (spent.step(), spent.check()), 2, "more than 2 steps"),
+        ({"characters": 7}, lambda spent: spent.text(7), 10, "more than 70 characters of text"),
+        ({"characters": 7}, lambda spent: spent.text(8), 0, "a text of more than 7 characters"),
+        ({"items": 3}, lambda spent: spent.items(3), 25, "lists of more than 75 items together"),
+        ({"items": 3}, lambda spent: spent.items(4), 0, "a list of more than 3 items"),
+    ],
+)
+def test_work_is_counted_together(limits, work, times, message):
+    """So much is allowed one by one, and so often."""
+    spent = CostBudget(Limits(seconds=60, **limits))
+    for _ in range(times):
+        work(spent)
+
+    with pytest.raises(Exhausted, match=message):
+        work(spent)
+
+
+def nested(levels):
+    value = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def test_values_are_nested_500_deep():
+    """Deeper values overflow Python's stack when they are hashed; one that holds itself has an end."""
+    assert CostBudget(Limits()).weigh(nested(501)) == 501 * 12
+
+    with pytest.raises(Exhausted, match="nests values more than 500 levels deep"):
+        CostBudget(Limits()).weigh(nested(502))
+    endless = []
+    endless += [endless, endless]
+    with pytest.raises(Exhausted, match="more than 9000 characters"):
+        CostBudget(Limits(characters=9000)).weigh(endless)
