@@ -26,7 +26,7 @@ from readers import SGLANG_TOOL_PARSERS, VLLM_TOOL_PARSERS, Vocabulary, tokens
 from streaming import JSON_FORMAT, TAGGED_FORMAT, TEN_TOOLS, prose
 
 from unrender.batch import Reader
-from unrender.export.response_template import response_template_of
+from unrender.export import response_template_of
 from unrender.format import Format
 
 SIZE = 500

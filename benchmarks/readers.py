@@ -16,7 +16,7 @@ from typing import Any
 
 from streaming import Case, chunked
 
-from unrender.export.response_template import response_template_of
+from unrender.export import response_template_of
 from unrender.format import ToolMode
 from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
 from unrender.parser.streaming import Parser

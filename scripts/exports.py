@@ -26,7 +26,7 @@ import fetch
 from environment import ROOT
 
 from unrender import ChatTemplate, ExportError
-from unrender.export.response_template import read_response_template
+from unrender.export import read_response_template
 from unrender.format import Format, Slot
 from unrender.verify import Verdict
 from unrender.verify import response_templates as export

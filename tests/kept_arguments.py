@@ -96,11 +96,7 @@ def _kind(value: Any) -> str:
 
 
 def tool(schema: dict[str, Any]) -> dict[str, Any]:
-    parameters = {
-        "type": "object",
-        "properties": {"first": schema, "second": schema, "note": STRING},
-        "$defs": EITHER,
-    }
+    parameters = {"type": "object", "properties": {"first": schema, "second": schema, "note": STRING}, "$defs": EITHER}
     return {"type": "function", "function": {"name": "book_trip", "description": "Book.", "parameters": parameters}}
 
 

@@ -8,10 +8,9 @@ from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Instruction, Machine
 from unrender.machine.policy import CallRelease, Policy
 from unrender.messages.wire import Request, Tool
-from unrender.nodes import Role
 
-HERE, FAILED, REST = 10, 99, 50
-"""Where the instruction is, where a failure leads, and where a grammar made by hand that broke off reads on."""
+HERE, FAILED = 10, 99
+"""Where the instruction is, and where a failure leads."""
 TOOLS = (Tool(name="now"), Tool(name="nowhere"))
 
 
@@ -29,19 +28,6 @@ def machine_at(text: str, *, at: int = 0, final: bool = False, begun: int = 0, *
     return machine
 
 
-def grammar_machine_at(
-    text: str, *, at: int = 0, final: bool = False, names: tuple[str, ...] | None = None, **fields: Any
-) -> Machine:
-    """Return a machine that reads a grammar made by hand and has read `text` up to `at`, with a way back there."""
-    tools = None if names is None else tuple(Tool(name=name) for name in names)
-    machine = Machine((), Request(tools=tools), strict=False, ids=CallIds(numbered_id), roles={})
-    machine.buffer, machine.at, machine.final, machine.pc, machine.rest = text, at, final, HERE, REST
-    machine.open((FAILED,))
-    for name, value in fields.items():
-        setattr(machine, name, value)
-    return machine
-
-
 def step(instruction: Instruction, machine: Machine) -> str:
     """Make one step; returns "waits", "fails: …" with what was wanted, or "to N" with the place where it goes on."""
     waits = instruction.step(machine)
@@ -50,12 +36,3 @@ def step(instruction: Instruction, machine: Machine) -> str:
     if machine.pc == FAILED:
         return f"fails: {machine.wanted}"
     return "on" if machine.pc == HERE + 1 else f"to {machine.pc}"
-
-
-def taken(machine: Machine) -> str:
-    """Return what was read, role by role, e.g. `marker '<a>', layout ' '`."""
-    found, start = [], machine.base
-    for role, end in zip(machine.span_roles, machine.span_ends, strict=True):
-        found.append(f"{Role(role).value} {machine.buffer[start - machine.base : end - machine.base]!r}")
-        start = end
-    return ", ".join(found)

@@ -6,46 +6,17 @@ import dataclasses
 import importlib
 import json
 import re
+from dataclasses import replace
 
 import jsonschema
 import pytest
 import reference
 from environment import ROOT
+from properties.families import COUNTED, FAMILIES, TAGGED
 
-from unrender.format import (
-    Arguments,
-    CallSyntax,
-    Codec,
-    Envelope,
-    Format,
-    Reasoning,
-    ReasoningMode,
-    Slot,
-    Strings,
-    ToolMode,
-    Typing,
-)
+from unrender.format import Format
 
-FORMATS = [
-    Format(),
-    Format(
-        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-        tools=CallSyntax(
-            mode=ToolMode.TAG_WITH_TAGGED,
-            function=("<f=", Slot.NAME, ">", Slot.ARGUMENTS, "</f>"),
-            arguments=Arguments(
-                entry=("<p=", Slot.KEY, ">", Slot.VALUE, "</p>"),
-                codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
-            ),
-        ),
-        tolerated=(
-            CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS), id_parts=(0, 2)),
-            CallSyntax(
-                mode=ToolMode.JSON_NATIVE, function=('{"', Slot.NAME, '": ', Slot.ARGUMENTS, "}"), envelope=Envelope()
-            ),
-        ),
-    ),
-]
+FORMATS = [Format(), replace(TAGGED.format, tolerated=(COUNTED.format.tools,)), *(family.format for family in FAMILIES)]
 
 
 @pytest.mark.parametrize("name", [name for name in reference.PAGES if name != "docs/reference/formats.md"])

@@ -160,7 +160,7 @@ def test_a_room_can_be_looked_over() -> None:
 
 
 SAME_IN_SEVERAL = {
-    "install": "puts unrender into a library. Each integration has its own, and is called by its module: `trl.install(…)`",
+    "install": "puts unrender into a library. Each integration has its own, and is called by its module: `trl.install(…)`"
 }
 """Public names that several modules define, and why the meaning is one: no other may join them without a reason."""
 

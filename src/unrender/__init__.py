@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TemplateWarning,
         UnrenderError,
     )
-    from unrender.export.response_template import Exported, Target, read_response_template
+    from unrender.export import Exported, Target, read_response_template
     from unrender.format import Format
     from unrender.formats import declared_format
     from unrender.injection import Injection
@@ -123,7 +123,7 @@ _HOMES = {
         "ExportError FormatError FormatVersionError FormatWarning GrammarError MalformedOutput MessageError "
         "SchemaWarning StateError TemplateError TemplateWarning UnrenderError"
     ),
-    "unrender.export.response_template": "Exported Target read_response_template",
+    "unrender.export": "Exported Target read_response_template",
     "unrender.format": "Format",
     "unrender.formats": "declared_format",
     "unrender.injection": "Injection",

@@ -20,7 +20,7 @@ from unrender.rendering.template import Template
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.bounds import Bounds
-    from unrender.export.response_template import Exported, Target
+    from unrender.export import Exported, Target
     from unrender.format import Format
     from unrender.grammar import Grammar
     from unrender.machine.ids import IdMaker
@@ -391,7 +391,7 @@ class ChatTemplate:
         `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, which says what is
         in the way, when the format cannot be expressed.
         """
-        from unrender.export.response_template import response_template_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.export import response_template_of  # noqa: PLC0415 -- loaded when it is used
 
         if self._grammar is not None:
             raise ExportError("a grammar made by hand cannot be written as a response template")

@@ -10,7 +10,7 @@ from vendor import all_vendor_templates, vendor_templates
 
 from unrender import ChatTemplate
 from unrender.errors import ExportError
-from unrender.export.response_template import Target
+from unrender.export import Target
 from unrender.format import Slot, ToolMode
 from unrender.verify.engines import installed
 from unrender.verify.response_templates import verify_export

@@ -18,64 +18,14 @@ from unrender.format import Strings
 Data = dict[str, Any]
 
 SHAPES = (
-    *(
-        "<{}>",
-        "</{}>",
-        "<|{}|>",
-        "[{}]",
-        "[/{}]",
-        "<{}=",
-        "{}:",
-        "### {}",
-        ">>>{}",
-        "<｜{}｜>",
-        "({})",
-        "@{}",
-        "{}",
-        "*{}*",
-    ),
-    *("<{} name=", '<{} id="', "`{}`", "{}>", "|{}", "<{}/>", "§{}§"),
+    *("<{}>", "</{}>", "<|{}|>", "[{}]", "[/{}]", "<{}=", "{}:", "### {}", ">>>{}", "<｜{}｜>", "({})", "@{}", "{}"),
+    *("*{}*", "<{} name=", '<{} id="', "`{}`", "{}>", "|{}", "<{}/>", "§{}§"),
 )
-ODD = (
-    "<",
-    ">",
-    "{",
-    "}",
-    "[",
-    "]",
-    '"',
-    "'",
-    ",",
-    ":",
-    "\\",
-    "a",
-    "name",
-    "```",
-    "```json",
-    "東",
-    "é",
-    "|",
-    "/",
-    "<|",
-    "null",
-)
+ODD = (*"<>{}[]\"',:\\a", "name", "```", "```json", *"東é|/", "<|", "null")
 SPACES = ("", "", "", "", "\n", "\n", "\n\n", " ", "  ", "\t", "\n    ", "\r\n")
 WORDS = (
-    "think",
-    "tool",
-    "call",
-    "calls",
-    "fn",
-    "arg",
-    "key",
-    "val",
-    "end",
-    "answer",
-    "say",
-    "turn",
-    "result",
-    "plan",
-    "x",
+    *("think", "tool", "call", "calls", "fn", "arg", "key", "val"),
+    *("end", "answer", "say", "turn", "result", "plan", "x"),
 )
 JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 SLOT = {name: {"slot": name} for name in ("name", "arguments", "id", "index", "key", "value", "any", "type")}
@@ -160,10 +110,7 @@ class Draw:
     def native(self, frame: Data) -> Data:
         name, arguments, ident = self.one("name", "tool", "f"), self.one("arguments", "parameters", "with"), "id"
         pad = self.one("", "", "\n    ", " ")
-        fields: list[tuple[str, list[Any]]] = [
-            (name, ['"', SLOT["name"], '"']),
-            (arguments, [SLOT["arguments"]]),
-        ]
+        fields: list[tuple[str, list[Any]]] = [(name, ['"', SLOT["name"], '"']), (arguments, [SLOT["arguments"]])]
         if self.chance(30):
             fields.append((ident, ['"', SLOT[self.one("id", "index")], '"']))
         if self.chance(15):
@@ -212,12 +159,7 @@ class Draw:
         return joined(parts)
 
     def object(self) -> Data:
-        codec: Data = self.one(
-            {},
-            {},
-            {},
-            {"strings": "python", "words": "python", "containers": "python"},
-        )
+        codec: Data = self.one({}, {}, {}, {"strings": "python", "words": "python", "containers": "python"})
         if not codec and self.chance(20):
             codec |= self.one(
                 {"indent": 4}, {"ascii_only": True}, {"item_separator": ",", "key_separator": ":"}, {"indent": 2}

@@ -12,24 +12,23 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
 
 from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from properties.attacks import Reading, markers, readings
-from properties.invariants import check_copies, check_events, check_spans
-from splitting import fed, merged, pieces
+from properties.invariants import check, check_copies, check_strict, strictly
+from splitting import fed, merged
 from vendor import vendor_cases, vendor_templates
 
 from unrender import ChatTemplate
-from unrender.errors import MalformedOutput
-from unrender.machine.events import Event, Malformed
+from unrender.machine.events import Malformed
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request
-from unrender.parser.streaming import Parser, Span
+from unrender.parser.streaming import Parser
 from unrender.testing.chunks import random_pieces
 
 NAME = "outputs"
@@ -37,108 +36,20 @@ ANY_TOOL = Request(tools=None)
 LONGEST = 700
 """Longest text that is tried, in characters."""
 _ODD = (
-    *(
-        '"',
-        "'",
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        ":",
-        "\\",
-        "(",
-        ")",
-        "<",
-        ">",
-        "/",
-        "=",
-        "-",
-        "`",
-        "```",
-        "```json\n",
-        " ",
-        "\n",
-        "\t",
-    ),
-    *(
-        "a",
-        "é",
-        "🌍",
-        "\x00",
-        "\ud800",
-        "\u2028",
-        "null",
-        "1.5",
-        "1_0",
-        "1_",
-        "True",
-        "NaN",
-        "-",
-        "02134",
-        "\\u00e9",
-        "\\ud83c",
-    ),
-    *(
-        '{"a": 1}',
-        '"name": "now", ',
-        '"arguments": {}, ',
-        '"parameters": {"b": 2}',
-        '"id": "x", ',
-        '{"name": ',
-        " " * 70,
-    ),
-    *("now", "get_weather", "city", "x" * 300, "[" * 40, "<think>", "</think>", "\r\n", "\\n", '\\"'),
+    *"\"'{}[],:\\()<>/=-`",
+    *("```", "```json\n", *" \n\taé🌍\x00\ud800\u2028", "null", "1.5", "1_0", "1_", "True", "NaN", "-", "02134"),
+    *("\\u00e9", "\\ud83c", '{"a": 1}', '"name": "now", ', '"arguments": {}, ', '"parameters": {"b": 2}'),
+    *('"id": "x", ', '{"name": ', " " * 70, "now", "get_weather", "city", "x" * 300, "[" * 40),
+    *("<think>", "</think>", "\r\n", "\\n", '\\"'),
 )
 _FIELD = re.compile(r'("\w+" ?: ?)("[^"]*"|[-.\w]+|\{[^{}]*\}|\[[^\[\]]*\])')
 _VALUE = re.compile(r'"[^"]*"|-?\d[\d.]*|\btrue\b|\bfalse\b|\bnull\b|\{\}')
 _VALUES = (
-    *(
-        '""',
-        '"now"',
-        '"x"',
-        "'a'",
-        '"a\\',
-        '"\\ud83c"',
-        "{}",
-        "[]",
-        '{"a": 1}',
-        "[1, ]",
-        "{a: 1}",
-        "null",
-        "None",
-        "True",
-    ),
-    *(
-        "1_",
-        "1_0",
-        "1__0",
-        "1_.5",
-        "01",
-        "+1",
-        "-",
-        ".5",
-        "1e999",
-        "1e5",
-        "9" * 300,
-        "NaN",
-        "Infinity",
-        "x",
-        "",
-        '"{}"',
-        '"{"',
-    ),
+    *('""', '"now"', '"x"', "'a'", '"a\\', '"\\ud83c"', "{}", "[]", '{"a": 1}', "[1, ]", "{a: 1}", "null", "None"),
+    *("True", "1_", "1_0", "1__0", "1_.5", "01", "+1", "-", ".5", "1e999", "1e5", "9" * 300, "NaN", "Infinity", "x"),
+    *("", '"{}"', '"{"'),
 )
 """What may be where a value was."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
-    """What came of one text at one chunking."""
-
-    events: list[Event]
-    message: Message
-    spans: tuple[Span, ...]
 
 
 def hunt(random: Random, deadline: float, keep: Path) -> Tally:
@@ -162,9 +73,9 @@ def replay(text: str) -> Failure | None:
     reading = _named(data["reading"])
     if reading is None:
         return None
-    for kind, check in _CHECKS.items():
+    for kind, promise in _CHECKS.items():
         try:
-            check(reading, data["text"], data["seed"])
+            promise(reading, data["text"], data["seed"])
         except Exception as error:  # noqa: BLE001 - this is what the hunt is for
             return Failure(kind=_kind(kind, error), detail=f"{reading.name}: {error!r:.300}", input=text)
     return None
@@ -174,7 +85,7 @@ def _is_refused(text: str) -> bool:
     """Return whether a strict parser refuses the input."""
     data = json.loads(text)
     reading = _named(data["reading"])
-    return reading is not None and isinstance(_strictly(reading, [data["text"]]), tuple)
+    return reading is not None and isinstance(strictly(reading.parser(strict=True), [data["text"]]), tuple)
 
 
 # Readings.
@@ -297,45 +208,16 @@ _MUTATIONS: tuple[Callable[[str, Random, tuple[str, ...]], str], ...] = (
 # Checks.
 
 
-def _read(parser: Parser, text: str, chunks: list[str]) -> _Outcome:
-    events = fed(parser, chunks)
-    check_events(events, parser.message)
-    check_spans(parser, text)
-    return _Outcome(events=merged(events), message=parser.message, spans=parser.spans)
-
-
-def _splits(text: str, seed: int) -> Iterator[list[str]]:
-    yield pieces(text, 1)
-    yield random_pieces(text, 3, seed)
-    yield random_pieces(text, 25, seed + 1)
-
-
 def _alike(reading: Reading, text: str, seed: int) -> None:
-    whole = _read(reading.parser(), text, [text])
-    for chunks in _splits(text, seed):
-        assert _read(reading.parser(), text, chunks) == whole, chunks[:50]
+    check(reading.parser, text, seed=seed)
 
 
 def _alike_when_strict(reading: Reading, text: str, seed: int) -> None:
-    whole = _strictly(reading, [text])
-    for chunks in _splits(text, seed):
-        assert _strictly(reading, chunks) == whole
-    if isinstance(whole, tuple):
-        assert -len(reading.prompt) <= whole[0] <= len(text)
-        assert whole[1]
-        return
-    parser = reading.parser()
-    assert not [event for event in fed(parser, [text]) if isinstance(event, Malformed)]
-    assert parser.message == whole
-
-
-def _strictly(reading: Reading, chunks: list[str]) -> Message | tuple[int, str]:
-    parser = reading.parser(strict=True)
-    try:
-        fed(parser, chunks)
-    except MalformedOutput as malformed:
-        return malformed.position, malformed.expected
-    return parser.message
+    check_strict(lambda: reading.parser(strict=True), text, seed=seed, begun=len(reading.prompt))
+    if isinstance(message := strictly(reading.parser(strict=True), [text]), Message):
+        parser = reading.parser()
+        assert not [event for event in fed(parser, [text]) if isinstance(event, Malformed)]
+        assert parser.message == message
 
 
 def _copied(reading: Reading, text: str, seed: int) -> None:
@@ -343,13 +225,13 @@ def _copied(reading: Reading, text: str, seed: int) -> None:
 
 
 def _saved(reading: Reading, text: str, seed: int) -> None:
-    whole = _read(reading.parser(), text, [text])
     at = Random(seed).randrange(len(text) + 1)
     parser = reading.parser()
     before = [event for character in text[:at] for event in parser.feed(character)]
     other = Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
-    events = [*before, *fed(other, [text[at:]])]
-    assert _Outcome(events=merged(events), message=other.message, spans=other.spans) == whole
+    whole = reading.parser()
+    assert merged([*before, *fed(other, [text[at:]])]) == merged(fed(whole, [text]))
+    assert (other.message, other.spans) == (whole.message, whole.spans)
 
 
 _CHECKS: dict[str, Callable[[Reading, str, int], None]] = {

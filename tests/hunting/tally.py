@@ -57,9 +57,7 @@ class Tally:
             if known is None or len(failure.input) < len(known.input):
                 smallest[failure.kind] = failure
         return Tally(
-            tried=self.tried + other.tried,
-            refused=self.refused + other.refused,
-            failures=tuple(smallest.values()),
+            tried=self.tried + other.tried, refused=self.refused + other.refused, failures=tuple(smallest.values())
         )
 
 

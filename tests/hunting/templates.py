@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from hunting.mutation import mutate
 from hunting.tally import Failure, Tally, keep_failure, spent
+from properties import families
 from vendor import SHARED, vendor_templates
 
 from unrender import ChatTemplate
@@ -45,25 +46,7 @@ _TRIALS = 40
 """Attempts to make one failure smaller."""
 _OWN = Path(__file__).resolve().parent.parent / "templates"
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": "A tool.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "city": {"type": "string"},
-                    "days": {"type": "integer"},
-                    "tags": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["city"],
-            },
-        },
-    }
-    for name in ("get_weather", "get_time")
-]
+TOOLS = [tool.to_openai() for tool in families.TOOLS[:2]]
 _HELLO = [{"role": "user", "content": "Hello"}]
 _CALL = {"id": "call00001", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
 _ASKED = [

@@ -1,17 +1,20 @@
-"""The three generators at a size for CI: kept inputs hold, new ones break nothing, and a hunt says what it found."""
+"""The generators at a size for CI: kept inputs hold, new ones break nothing, and a hunt says what it found."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import hunt
 import pytest
+from hunting import outputs
 from hunting.drawn_formats import Data, cases
 from hunting.formats import BrokenPromise, check_case
-from hunting.tally import Failure, Tally, keep_failure, kept_inputs
+from hunting.tally import Failure, Tally, keep_failure, kept_inputs, spent
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+SECONDS = 8
 GENERATORS = hunt.generators()
 KEPT = [(name, text) for name in GENERATORS for text in kept_inputs(name)]
 
@@ -86,3 +89,26 @@ def test_a_report_names_each_failure() -> None:
     lines = hunt.report("formats", Tally(tried=2, refused=1, failures=(Failure(kind="k", detail="d", input="i"),)))
 
     assert lines == ["formats: 2 inputs tried, 1 refused, 1 kinds of failures", "- k", "  'd'", "  'i'"]
+
+
+def test_a_short_hunt_finds_nothing(tmp_path: Path) -> None:
+    """Some hundred mutated outputs keep every promise."""
+    tally = outputs.hunt(Random(0), spent() + SECONDS, tmp_path)
+
+    assert tally.failures == ()
+    assert tally.tried > 0
+
+
+def test_a_broken_promise_is_found_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser that loses a character is caught, with a text of the one character that it loses."""
+
+    def loses(_reading: object, text: str, _seed: int) -> None:
+        assert "{" not in text
+
+    outputs._draw(Random(1))  # What is read is made once, and takes longer than the hunt.
+    monkeypatch.setitem(outputs._CHECKS, "alike at every chunking", loses)
+    tally = outputs.hunt(Random(1), spent() + 1, tmp_path)
+
+    (failure,) = tally.failures
+    assert json.loads(failure.input)["text"] == "{"
+    assert kept_inputs(outputs.NAME, tmp_path) == [failure.input]

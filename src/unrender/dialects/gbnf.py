@@ -11,8 +11,7 @@ always bounded by what llama.cpp accepts. Text is cut at the stop that is comple
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from unrender.cache import kept
 from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, lower
@@ -46,7 +45,7 @@ def write_rules(root: str, rules: Mapping[str, Node | Stopped]) -> str:
     lines = (
         line
         for name, node in ordered.items()
-        for line in (_automaton(name, node) if isinstance(node, Stopped) else [(name, _alternatives(node))])
+        for line in (_automaton(name, node) if isinstance(node, Stopped) else [(name, written_choice(node, _item))])
     )
     return "".join(f"{name} ::= {body}\n" for name, body in lines)
 
@@ -54,34 +53,28 @@ def write_rules(root: str, rules: Mapping[str, Node | Stopped]) -> str:
 def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
     """Return one rule for each state of the text before the first stop."""
     branches = {stop: branch.rule for stop, branch in node.branches}
-    found = states(node.stops, tuple(branches))
-    names = {state.prefix: name if at == 0 else f"{name}-s{at}" for at, state in enumerate(found)}
+    moves = automaton(node.stops)
+    names = {prefix: name if at == 0 else f"{name}-s{at}" for at, prefix in enumerate(moves)}
+    bodies = [_state(found, node, branches, names) for found in moves.values()]
     exact = [f"{_text(text)} {branch.rule}" for text, branch in node.exact]
-    rules = [(names[state.prefix], _state(state, names, branches, node.at_end)) for state in found]
-    return [(name, " | ".join((*exact, rules[0][1]))), *rules[1:]]
+    bodies[0] = " | ".join((*exact, bodies[0]))
+    return list(zip(names.values(), bodies, strict=True))
 
 
-def _state(state: StopState, names: dict[str, str], branches: dict[str, str], at_end: bool) -> str:
-    options = [f"{_text(character)} {branches[stop]}" for character, stop in state.finishing]
-    options += [f"{_text(character)} {names[target]}" for character, target in state.onward]
+def _state(moves: Mapping[str, str], node: Stopped, branches: Mapping[str, str], names: Mapping[str, str]) -> str:
+    # A character that completes a stop without a branch leads nowhere: `[^…]` excludes it, and no option has it.
+    options = [f"{_text(character)} {branches[stop]}" for character, stop in moves.items() if stop in branches]
+    options += [f"{_text(character)} {names[onward]}" for character, onward in moves.items() if onward in names]
     # For the stop `</s>` in the state `</`: `s` goes on, `<` leads to the state `<`, any other character to the start.
-    special = [*(character for character, _ in (*state.finishing, *state.onward)), *state.blocked]
-    options.append(f"{_class(tuple((c, c) for c in sorted(special)), negated=True)} {names['']}")
-    if at_end:
-        options.append('""')
-    return " | ".join(options)
+    options.append(f"{_class(tuple((c, c) for c in moves), negated=True)} {names['']}")
+    return " | ".join([*options, '""'] if node.at_end else options)
 
 
-def _alternatives(node: Node) -> str:
-    if isinstance(node, Choice):
-        return " | ".join(_sequence(option) for option in node.options)
-    return _sequence(node)
-
-
-def _sequence(node: Node) -> str:
-    if isinstance(node, Sequence):
-        return " ".join(_item(part) for part in node.parts)
-    return _item(node)
+def written_choice(node: Node, item: Callable[[Node], str]) -> str:
+    """Return a choice of sequences, each part written by `item`."""
+    options = node.options if isinstance(node, Choice) else (node,)
+    rows = (option.parts if isinstance(option, Sequence) else (option,) for option in options)
+    return " | ".join(" ".join(map(item, row)) for row in rows)
 
 
 def _item(node: Node) -> str:
@@ -97,7 +90,7 @@ def _item(node: Node) -> str:
         case Repeat(inner, low, high, None):
             return _group(inner) + _bounds(low, high)
         case Choice() | Sequence():
-            return f"({_alternatives(node)})"
+            return f"({written_choice(node, _item)})"
     raise GrammarError(f"{type(node).__name__} cannot be written in GBNF")
 
 
@@ -109,15 +102,16 @@ def _group(node: Node) -> str:
     return _item(node) if single else f'("" {_item(node)})'
 
 
-_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
 
 
 def _bounds(low: int, high: int | None) -> str:
-    if (low, high) in _SHORT_BOUNDS:
-        return _SHORT_BOUNDS[(low, high)]
+    if (low, high) in SHORT_BOUNDS:
+        return SHORT_BOUNDS[(low, high)]
     return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
 
 
+# `-` and `^` are never escaped: they stand where no dialect reads them as signs (`_class`).
 _CONTROLS = {chr(code): f"\\x{code:02X}" for code in (*range(0x20), 0x7F)}
 _TEXT_ESCAPES = str.maketrans(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'})
 _CLASS_ESCAPES = _CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
@@ -145,6 +139,7 @@ def _text(text: str) -> str:
 def _class(ranges: Ranges, *, negated: bool) -> str:
     if not ranges:
         return ANY_CHARACTER if negated else '""'
+    # `[^]` would be a class of all characters.
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
@@ -169,76 +164,32 @@ def _in_class(character: str) -> str:
     return _CLASS_ESCAPES.get(character, character)
 
 
-@dataclass(frozen=True, slots=True)
-class StopState:
-    """One state of the automaton: where each next character leads.
+@kept(lambda moves: 300 * len(moves))
+def automaton(stops: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
+    """Return the automaton of the text before the first of `stops`, the start first.
 
-    `finishing` maps a character to the stop that it completes, `onward` to another state. A character in `blocked`
-    would complete a stop after which nothing may follow. Every other character leads back to the start.
+    Each state is the beginning of a stop that has just been read. It maps a character to the next state, or to the stop
+    that the character completes; every other character leads back to the start. Time and states are linear in the
+    characters of the stops.
+
+    >>> automaton(("ab",))
+    {'': {'a': 'a'}, 'a': {'a': 'a', 'b': 'ab'}}
     """
-
-    prefix: str
-    finishing: tuple[tuple[str, str], ...]
-    onward: tuple[tuple[str, str], ...]
-    blocked: str
-
-
-@kept(lambda found: 300 * len(found))
-def states(stops: tuple[str, ...], alive: tuple[str, ...]) -> tuple[StopState, ...]:
-    """Return the states of the text before the first of `stops`, the start first.
-
-    `alive` are the stops after which something may follow. Time and states are linear in the characters of the stops.
-    """
-    ends, live = frozenset(stops), frozenset(alive)
-    moves = _moves(_first(ends))
-    found: dict[str, StopState] = {}
+    whole, lengths = frozenset(stops), {len(stop) for stop in stops}
+    children: dict[str, dict[str, str]] = {"": {}}
+    for stop in sorted(whole):
+        # Of the stops `abc` and `b`, the `b` is always complete first: `abc` never counts.
+        if not any(stop[at : at + length] in whole for length in lengths for at in range(len(stop) - length)):
+            for at, character in enumerate(stop):
+                children.setdefault(stop[:at], {})[character] = stop[: at + 1]
+    moves: dict[str, dict[str, str]] = {}
+    falls_to: dict[str, str] = {}
     queue = [""]
     for prefix in queue:
-        if prefix not in found:
-            ordered = sorted(moves[prefix].items())
-            found[prefix] = StopState(
-                prefix,
-                finishing=tuple((character, target) for character, target in ordered if target in live),
-                onward=tuple((character, target) for character, target in ordered if target not in ends),
-                blocked="".join(character for character, target in ordered if target in ends - live),
-            )
-            queue.extend(target for _, target in found[prefix].onward)
-    return tuple(found.values())
-
-
-def _first(ends: frozenset[str]) -> list[str]:
-    """Return the stops that are complete before any other one that they hold."""
-    lengths = sorted({len(stop) for stop in ends})
-
-    def holds_another(stop: str) -> bool:
-        inside = len(stop) - 1
-        return any(
-            stop[at : at + length] in ends
-            for length in lengths
-            for at in range(inside - length + 1)
-            if length <= inside
-        )
-
-    return sorted(stop for stop in ends if not holds_another(stop))
-
-
-def _moves(stops: list[str]) -> dict[str, dict[str, str]]:
-    """Return, for each beginning of a stop, the characters that lead to another one or complete a stop."""
-    children: dict[str, dict[str, str]] = {"": {}}
-    for stop in stops:
-        for at, character in enumerate(stop):
-            children.setdefault(stop[:at], {})[character] = stop[: at + 1]
-    whole = frozenset(stops)
-    moves = {"": children[""]}
-    fails_to = dict.fromkeys(children[""].values(), "")
-    queue = list(children[""].values())
-    for prefix in queue:
         # After `</`, a second `<` begins the stop anew: what the longest suffix that begins a stop could do is kept.
-        fallback = moves.get(fails_to[prefix], {})
-        own = children.get(prefix, {})
-        for character, target in own.items():
-            fails_to[target] = fallback.get(character, "")
-        queue.extend(own.values())
-        if prefix not in whole:
-            moves[prefix] = {**fallback, **own}
+        fallback = moves[falls_to[prefix]] if prefix else {}
+        own = children[prefix]
+        falls_to |= {target: fallback.get(character, "") for character, target in own.items()}
+        queue += [target for target in own.values() if target not in whole]
+        moves[prefix] = dict(sorted({**fallback, **own}.items()))
     return moves

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from unrender.dialects.gbnf import SHORT_BOUNDS, written_choice
 from unrender.dialects.lowering.context_free import (
     Lowered,
     Stopped,
@@ -20,31 +21,17 @@ from unrender.dialects.lowering.context_free import (
     lower,
     rule_references,
 )
-from unrender.dialects.lowering.forks import inverted
+from unrender.dialects.lowering.stops import inverted, leaves_first
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.limits import MAX_SPACE
-from unrender.nodes import (
-    Chars,
-    Choice,
-    Grammar,
-    JsonValue,
-    Literal,
-    Node,
-    Optional,
-    Ref,
-    Repeat,
-    Sequence,
-    walk,
-)
+from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.nodes.patterns import write_pattern
 from unrender.schema.reader import Unsupported
 
 _ANY = "(?s:.*)"
-_OPTIONS = {
-    "whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_SPACE}}}",
-    "json_allow_general_unicode_escapes": True,
-}
+# White space is bounded as in the other dialects, and escapes such as `\u00e9` are read as parsers read them.
+_OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_SPACE}}}", "json_allow_general_unicode_escapes": True}
 
 
 @bounded_nesting
@@ -112,6 +99,8 @@ class _Writer:
 
         All of them exclude what goes on after a stop; that is a terminal of its own where it is needed more than once.
         """
+        # "Ends in `</x>`" and not "has something after a `</x>`" is text up to the first `</x>`: a lexer that prefers the
+        # longest lexeme would otherwise read on to the last one.
         plain = name.replace("-", "_").upper()
         stops = "|".join(write_pattern(Literal(stop)) for stop in node.stops)
         beyond = f"/{_ANY}(?:{stops})(?s:.){_ANY}/"
@@ -125,6 +114,7 @@ class _Writer:
             options.append(f"{terminal} {self.name(branch.rule)}")
             yield terminal, f"/{_ANY}{write_pattern(Literal(stop))}/ & ~{beyond}{_without(stop, node, longer)}"
         if node.at_end:
+            # A lexeme is never empty, so that there is no text at all is an option of its own.
             options += [f"U_{plain}_END", '""']
             yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"
         yield self.name(name), " | ".join(options)
@@ -133,15 +123,7 @@ class _Writer:
         if isinstance(node, JsonValue):
             schema = node.schema if isinstance(node.schema, dict) else {}
             return f"%json {json.dumps({**schema, 'x-guidance': _OPTIONS}, ensure_ascii=False)}"
-        return self.alternatives(node)
-
-    def alternatives(self, node: Node) -> str:
-        options = node.options if isinstance(node, Choice) else (node,)
-        return " | ".join(self.sequence(option) for option in options)
-
-    def sequence(self, node: Node) -> str:
-        parts = node.parts if isinstance(node, Sequence) else (node,)
-        return " ".join(self.item(part) for part in parts)
+        return written_choice(node, self.item)
 
     def item(self, node: Node) -> str:
         match node:
@@ -152,39 +134,30 @@ class _Writer:
             case Ref(name):
                 return self.name(name)
             case Optional(inner):
-                return f"({self.alternatives(inner)})?"
+                return f"({written_choice(inner, self.item)})?"
             case Repeat(inner, low, high, None):
-                return f"({self.alternatives(inner)}){_bounds(low, high)}"
+                return f"({written_choice(inner, self.item)}){_bounds(low, high)}"
             case Choice() | Sequence():
-                return f"({self.alternatives(node)})"
+                return f"({written_choice(node, self.item)})"
         raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
 
 
 def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:
     """Return what is left out of the text up to `stop`: longer stops, and the texts that have a rule of their own."""
     ends = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
+    # A lexer that has read `<b></x>` both as an exact text and as text up to `</x>` cannot tell which was meant.
     exact = "|".join(write_pattern(Literal(text)) for text, _ in node.exact if text.endswith(stop))
     return f"{ends} & ~/{exact}/" if exact else ends
 
 
 def _regular(lowered: Lowered) -> frozenset[str]:
     """Return the rules that are made of characters and of other regular rules: no text up to a stop, no schema, no loop."""
-    waiting = {
-        name: set(rule_references(node))
-        for name, node in lowered.rules.items()
-        if not isinstance(node, Stopped) and name != lowered.root
-        if not any(isinstance(below, JsonValue) for below in walk(node))
-    }
-    users = inverted(waiting)
-    found: set[str] = set()
-    queue = [name for name, below in waiting.items() if not below]
-    for name in queue:
-        found.add(name)
-        for user in users.get(name, ()):
-            waiting[user].discard(name)
-            if not waiting[user]:
-                queue.append(user)
-    return frozenset(found)
+    below: dict[str, list[str]] = {}
+    for name, node in lowered.rules.items():
+        special = isinstance(node, Stopped) or any(isinstance(inner, JsonValue) for inner in walk(node))
+        # A rule that refers to itself is in a circle, so what is not regular gets a reference to itself.
+        below[name] = [name] if special or name == lowered.root else rule_references(node)
+    return frozenset(leaves_first(below))
 
 
 def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> frozenset[str]:
@@ -196,6 +169,7 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
     - what begins with a lexeme that is alone elsewhere: other orders of arguments may stand far from a choice;
     - what may go on with another lexeme, or end, where what follows it begins alike.
     """
+    # What is not one lexeme is read piece by piece, and each piece is alone then: so it goes on until nothing changes.
     kept = {name for name in regular if not _may_go_on(rules[name])}
     below = {name: list(dict.fromkeys(rule_references(node))) for name, node in rules.items()}
     first = {name: frozenset(_first_rules(node)) for name, node in rules.items()}
@@ -213,6 +187,7 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
 
 def _may_go_on(node: Node | Stopped) -> bool:
     """Return whether a rule ends in other rules that may be left out."""
+    # `"a" (", " b)?` as one lexeme would take the `, ` after `a`, which may belong to what follows the rule.
     if isinstance(node, Choice):
         return any(map(_may_go_on, node.options))
     last = node.parts[-1] if isinstance(node, Sequence) and node.parts else node
@@ -244,6 +219,7 @@ def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lex
 
     Written whole, such a lexeme is longer than that part, and a lexer would take it where the other was meant.
     """
+    # `T_DATE | /[0-9]{1,3}/ "%"`: of `2024%`, the lexer would read `2024` for the beginning of a date.
     choices = () if isinstance(node, Stopped) else (inner for inner in walk(node) if isinstance(inner, Choice))
     for each in choices:
         whole = [node for node in each.options if isinstance(node, Ref) and node.rule in lexemes]
@@ -270,15 +246,13 @@ def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Nod
 
 
 def _is_step(node: Node | Stopped) -> bool:
+    # `", " entry`: the separator, then what is alone elsewhere.
     inner = node.node if isinstance(node, Optional) else node
     return isinstance(inner, Sequence) and isinstance(inner.parts[0], Literal) and isinstance(inner.parts[1], Ref)
 
 
-_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
-
-
 def _bounds(low: int, high: int | None) -> str:
-    return _SHORT_BOUNDS.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
+    return SHORT_BOUNDS.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
 
 
 def _string(text: str) -> str:

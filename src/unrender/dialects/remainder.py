@@ -23,14 +23,15 @@ from unrender.dialects.sample import Sample, draw
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.dialects.triggers import Trigger, opening, triggers_of
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.format import Format, Slot
+from unrender.format import Format
 from unrender.freezing import thawed
-from unrender.grammar.assemble import answer_grammar, calls_of, ending, generated_calls
+from unrender.grammar.assemble import answer_grammar, calls_of, ending, entry_literals, generated_calls
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import Identity, ends_of, stopped_at, written_for
 from unrender.limits import MAX_RESUME_STEPS
 from unrender.messages.wire import Request
-from unrender.nodes import Call, Calls, Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until, walk
+from unrender.nodes import Calls, Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
+from unrender.nodes.patterns import holds
 from unrender.schema.reader import Unsupported
 from unrender.schema.weights import STANDARD, Budget
 
@@ -45,7 +46,7 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer in one dialect, and the keywords that the dialect does not enforce."""
+    """The rest of an answer in one dialect, with what that dialect does not enforce."""
 
     said: Any
     """The grammar's text, or the structural tag."""
@@ -85,8 +86,7 @@ class Remainder:
     @bounded_nesting
     def unsupported(self) -> tuple[Unsupported, ...]:
         """The keywords of schemas that are not enforced in at least one dialect."""
-        found = (item for values in Values for item in self._expansion(values).unsupported)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(item for values in Values for item in self._expansion(values).unsupported))
 
     @bounded_nesting
     def gbnf(self) -> str:
@@ -95,14 +95,12 @@ class Remainder:
         Where there are `triggers`, the grammar also accepts text that begins at one, so it works both from the start
         and lazily.
         """
-        text: str = self._warned(Dialect.GBNF)
-        return text
+        return str(self._warned(Dialect.GBNF))
 
     @bounded_nesting
     def lark(self) -> str:
         """Return the answer in llguidance's Lark."""
-        text: str = self._warned(Dialect.LARK)
-        return text
+        return str(self._warned(Dialect.LARK))
 
     @bounded_nesting
     def structural_tag(self) -> dict[str, Any]:
@@ -146,6 +144,7 @@ class Remainder:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
         if self.handmade:
             return self._handmade(self.handmade, values)
+        # The answer may have begun with words, a thought or half a call: what is left of it is the grammar.
         whole = answer_grammar(self.format, self.request).writes
         if run is None:
             return self._resumed(expand(whole, values, self.budget))
@@ -155,8 +154,9 @@ class Remainder:
         both = expansion.grammar
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
-        starts = [_leading_space(run.generated)]
-        opener = opening(self.format.tools)
+        # A trigger is a marker without its layout, so of `\n<call>` the engine hands over `<call>`: the rest is generated.
+        outermost, opener = "".join(entry_literals(self.format.tools)[:1]), opening(self.format.tools)
+        starts = [outermost[: len(outermost) - len(outermost.lstrip())]]
         if self.begun.endswith(opener):
             starts.append(starts[0] + opener)
         resumed = self._resumed(replace(expansion, grammar=answer))
@@ -204,6 +204,7 @@ class Remainder:
     def _read_alike(self) -> Iterator[str]:
         """Yield beginnings after which a parser is where it is after this one: in reasoning, or in content."""
         markers, turn = self.format.reasoning, self.format.turn
+        # `Well: <think>hm` is not how any answer begins; but what follows is in reasoning, as after `<think>`.
         opener = markers.start.strip()
         if opener and opener in self.begun and not markers.closed_in(self.begun):
             yield markers.start
@@ -216,10 +217,12 @@ class Remainder:
         A closed one has every joint after it.
         """
         markers, turn = self.format.reasoning, self.format.turn
+        # The format writes `<think>\n`, and the prompt `<think>`.
         if markers.start.strip() and self.begun.strip() == markers.start.strip():
             yield markers.start
         words = self.begun.replace(markers.start.strip(), "", 1).strip()
         if words and words == markers.end.strip():
+            # The format writes `<think>\n\n</think>\n\n`, and the prompt `<think></think>`, or the closer alone.
             joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))
             yield from (markers.start + markers.end + joint for joint in joints)
 
@@ -240,13 +243,19 @@ def constraint(
 ) -> Any:
     """Return the constraint on the text after `begun`: a grammar, or a structural tag that the caller may change.
 
-    With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Answer` does. Each keyword that
+    With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Remainder` does. Each keyword that
     is not enforced is a `SchemaWarning` every time, with the line of the code that called the caller.
     """
     answer = Remainder(format=format, request=request, begun=begun, handmade=grammar, budget=budget or STANDARD)
-    found: Written = _cached(answer, dialect, lambda: _immutable(answer, Dialect(dialect)), lambda one: len(one.said))
+
+    def write() -> Written:
+        # Texts cannot be changed, and of the bytes of a structural tag each caller gets a copy of its own.
+        written = answer.written(Dialect(dialect))
+        return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
+
+    found: Written = _cached(answer, dialect, write, lambda written: len(written.said))
     warn_of(found.unsupported, stacklevel=5)
-    return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- by `_immutable`
+    return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- `write` made it
 
 
 def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...]:
@@ -254,12 +263,6 @@ def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...
     answer = Remainder(format=format, request=request, begun=begun)
     found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers, len)
     return found
-
-
-def _immutable(answer: Remainder, dialect: Dialect) -> Written:
-    """Return the answer in a dialect, a structural tag as bytes, which nobody can change."""
-    written = answer.written(dialect)
-    return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
 
 
 def _cached(answer: Remainder, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
@@ -274,20 +277,6 @@ def warn_of(unsupported: tuple[Unsupported, ...], *, stacklevel: int) -> None:
     """Warn of each keyword that is not enforced; `stacklevel` is as for `warnings.warn`, counted from this function."""
     for item in unsupported:
         warnings.warn(str(item), SchemaWarning, stacklevel=stacklevel)
-
-
-def _leading_space(node: Node) -> str:
-    """Return the white space with which the first literal of `node` begins."""
-    for below in walk(node):
-        text = below.text if isinstance(below, Literal) else _opening(below) if isinstance(below, Call) else ""
-        if text.strip():
-            return text[: len(text) - len(text.lstrip())]
-    return ""
-
-
-def _opening(call: Call) -> str:
-    first = call.function[0] if call.function else ""
-    return "" if isinstance(first, Slot) else first
 
 
 def resume_after(grammar: Grammar, begun: str) -> Grammar:
@@ -318,6 +307,8 @@ def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
 
     Raises `GrammarError` after `MAX_RESUME_STEPS` steps.
     """
+    # Nodes are taken off the front of what is left, and ways are tried one at a time: nothing is nested, and free text
+    # of a megabyte is one step.
     waiting: list[tuple[Rest, int]] = [(rest, 0)]
     for _ in range(MAX_RESUME_STEPS):
         if not waiting:
@@ -338,6 +329,7 @@ def _ways(head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node])
         case Literal(literal) | nodes.Layout(literal):
             if text.startswith(literal, at):
                 yield tail, at + len(literal)
+                # The prompt ends within the marker: of `<think>` after `<th`, `ink>` is left.
             elif literal.startswith(text[at : at + len(literal)]):
                 yield (Literal(literal[len(text) - at :]), *tail), len(text)
         case Until(stops) | nodes.Tag(_, Until(stops)):
@@ -353,17 +345,19 @@ def _ways(head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node])
 def _through_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
     ends = [found + len(stop) for stop in stops if (found := text.find(stop, at)) >= 0]
     yield from ((tail, cut) for cut in _cuts(tail, text, at, min((*ends, len(text)))))
+    # No stop has been met, so the text may also go on after the prompt.
     if not ends:
         yield (head, *tail), len(text)
 
 
 def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
     """Yield where free text may have ended; before a literal, only where that begins or may still begin."""
-    # Of `I think <to` before `<tool_call>`, the text may have ended at `<to` alone.
     literal = tail[0].text if tail and isinstance(tail[0], Literal) else ""
     if not literal:
         yield from range(start, end)
         return
+    # Of `I think <to` before `<tool_call>`, the text may have ended at `<to` alone. Trying every place instead would
+    # take a step for each character, and a prompt may begin an answer with a whole book.
     found = text.find(literal, start)
     while 0 <= found < end:
         yield found
@@ -373,12 +367,9 @@ def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _through_chars(head: Chars, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
+    # `[0-9]{1,3}` over `7`: read in full, none to two more may follow.
     end = len(text) if head.maximum is None else min(at + head.maximum, len(text))
-
-    def holds(character: str) -> bool:
-        return any(low <= character <= high for low, high in head.ranges) != head.negated
-
-    fitting = next((place for place in range(at, end) if not holds(text[place])), end)
+    fitting = next((place for place in range(at, end) if holds(head.ranges, text[place]) == head.negated), end)
     yield from ((tail, cut) for cut in range(at + head.minimum, min(fitting + 1, len(text))))
     if fitting == len(text):
         read = fitting - at

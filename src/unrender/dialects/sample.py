@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
-from unrender.dialects.lowering.forks import inverted
+from unrender.dialects.lowering.stops import inverted
 from unrender.errors import GrammarError
 from unrender.limits import LONGEST_SAMPLE, MOST_BRACES, MOST_OBJECT_PIECES, SAMPLE_STEPS
 from unrender.nodes import (
@@ -39,26 +39,12 @@ from unrender.nodes import (
     Tag,
     rewrite,
 )
-from unrender.nodes.patterns import Ranges, complement
+from unrender.nodes.patterns import Ranges, complement, holds
 
 _WORDS = (
     *("hello", "world", "the", "weather", "in", "Paris", "is", "7", "degrees", "true", "null", "None", "02134", "3.5"),
-    *(
-        "a<b&&c>d",
-        "{x}",
-        "[y]",
-        "(z)",
-        '"quoted"',
-        "'single'",
-        "\\",
-        "back\\slash",
-        "naïve",
-        "東京",
-        "😀",
-        "<b>",
-        "</b>",
-    ),
-    *("&", "&amp;", "```", "#", "-", ":", ",", ";", "=", "/", "//", "\n", "\n\n", "\t"),
+    *("a<b&&c>d", "{x}", "[y]", "(z)", '"quoted"', "'single'", "\\", "back\\slash", "naïve", "東京", "😀"),
+    *("<b>", "</b>", "&", "&amp;", "```", "#", "-", ":", ",", ";", "=", "/", "//", "\n", "\n\n", "\t"),
 )
 _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
@@ -109,25 +95,19 @@ def draw(grammar: Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sample:
     Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
     """
     lowered = lower(_marked(grammar), for_lexer=False)
-    drawn = _unmarked(_Walk(lowered, _random(seed), budget).drawn())
-    for again in range(_REDRAWS):
+    seeds: list[int | str] = [seed, *(f"{seed} {number}" for number in range(_REDRAWS))]
+    for one in seeds:
+        drawn = _unmarked(_Walk(lowered, random.Random(one), budget).drawn())  # noqa: S311 - nothing secret is drawn
         if not repeats_a_key(drawn.text):
             break
-        drawn = _unmarked(_Walk(lowered, _random(f"{seed} {again}"), budget).drawn())
     return drawn
-
-
-def _random(seed: int | str) -> random.Random:
-    return random.Random(seed)  # noqa: S311 - nothing secret is drawn
 
 
 def _marked(grammar: Grammar) -> Grammar:
     """Return the grammar with a mark before and after what it tags."""
 
     def mark(node: Node) -> Node:
-        if isinstance(node, Tag):
-            return Sequence((Mark(_OPENERS[node.role]), node.node, Mark(_CLOSER)))
-        return node
+        return Sequence((Mark(_OPENERS[node.role]), node.node, Mark(_CLOSER))) if isinstance(node, Tag) else node
 
     rules = {name: rewrite(node, mark) for name, node in grammar.rules.items()}
     return Grammar(rewrite(grammar.root, mark), rules)
@@ -193,17 +173,13 @@ class _Walk:
             case Repeat(inner, low, high, None):
                 return "", (inner,) * self.count(low, high)
             case Ref(name):
-                return self.rule(self.rules[name])
+                self.left -= 1
+                rule = self.rules[name]
+                return self.text(rule) if isinstance(rule, Stopped) else ("", (rule,))
         raise GrammarError(f"{type(node).__name__} cannot be drawn at random")
 
-    def rule(self, node: Node | Stopped) -> tuple[str, List[Node]]:
-        self.left -= 1
-        if not isinstance(node, Stopped):
-            return "", (node,)
-        text, following = self.text(node)
-        return text, () if following is None else (Ref(following),)
-
     def option(self, options: tuple[Node, ...]) -> Node:
+        # Once the budget is spent, the shortest way out is taken, so that `list = "[" (list / "1") "]"` ends.
         if self.left > 0:
             able = [option for option in options if cost(option, self.costs) < ENDLESS]
             return able[self.draw.randrange(len(able))]
@@ -212,20 +188,19 @@ class _Walk:
     def count(self, low: int, high: int | None) -> int:
         """Draw a number of repetitions: few, but sometimes more."""
         self.left -= 1
-        if self.left <= 0:
-            return self.bounded(low)
-        most = low + (8 if self.draw.random() < 0.3 else 2)
-        return self.bounded(self.draw.randint(low, most if high is None else min(high, most)))
-
-    def bounded(self, count: int) -> int:
+        count = low
+        if self.left > 0:
+            most = low + (8 if self.draw.random() < 0.3 else 2)
+            count = self.draw.randint(low, most if high is None else min(high, most))
         if count > LONGEST_SAMPLE:
             raise GrammarError(f"sample: {count} repetitions; a text may have {LONGEST_SAMPLE} characters")
         return count
 
     def characters(self, node: Chars) -> str:
         ranges = complement(node.ranges) if node.negated else node.ranges
-        likely = [c for c in _LETTERS if _within(ranges, c)]
-        odd = [c for c in _ODD if _within(ranges, c)]
+        likely = [c for c in _LETTERS if holds(ranges, c)]
+        odd = [c for c in _ODD if holds(ranges, c)]
+        # A class of white space is layout: a tab, or a hundred spaces, would say nothing more.
         if likely == [" "]:
             return " " * self.draw.randint(node.minimum, max(node.minimum, 1))
         return "".join(self.character(ranges, likely, odd) for _ in range(self.count(node.minimum, node.maximum)))
@@ -237,17 +212,18 @@ class _Walk:
         low, high = ranges[self.draw.randrange(len(ranges))]
         return chr(self.draw.randint(ord(low), min(ord(high), ord(low) + 60)))
 
-    def text(self, node: Stopped) -> tuple[str, str | None]:
-        """Draw text up to a stop, with the stop; returns it and the rule after the stop, if there is one."""
-        able = [(stop, ref.rule) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
+    def text(self, node: Stopped) -> tuple[str, List[Node]]:
+        """Draw text up to a stop, with the stop; returns it and what is after the stop, if there is anything."""
+        able = [(stop, ref) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
         pick = self.draw.randrange(len(able) + node.at_end)
+        # Marks in a stop are not searched for: no text holds them.
         stops = tuple(dict.fromkeys(text for stop in node.stops if (text := stop.translate(_UNMARKED))))
         if self.left <= 0 and node.at_end:
             pick = len(able)
         if pick == len(able):
-            return self.words(stops, ""), None
+            return self.words(stops, ""), ()
         stop, following = able[pick]
-        return self.words(stops, stop.translate(_UNMARKED)) + stop, following
+        return self.words(stops, stop.translate(_UNMARKED)) + stop, (following,)
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
         """Draw free text in which, `ending` after it, no stop is complete before the end."""
@@ -256,6 +232,7 @@ class _Walk:
             piece = self.word(stops)
             if self.draw.random() < 0.7:
                 piece += " "
+            # `<` and `/x>` are two words that make a stop together: the second is left out.
             if not _stopped(text + piece, ending, stops):
                 text += piece
         return text
@@ -274,10 +251,6 @@ def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
     return any(stop in before for stop in stops) or any((text + ending).endswith(stop) for stop in longer)
 
 
-def _within(ranges: Ranges, character: str) -> bool:
-    return any(low <= character <= high for low, high in ranges)
-
-
 ENDLESS = 10**9
 """The cost of what has no text that ends."""
 
@@ -292,6 +265,7 @@ def rule_costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
     queue = list(rules)
     while queue:
         changed: dict[str, None] = {}
+        # A rule mostly comes before those that it refers to, so backwards most are settled in one round.
         for name in reversed(queue):
             found = 1 + _rule_cost(rules[name], costs)
             if found < costs[name]:

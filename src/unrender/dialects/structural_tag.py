@@ -10,7 +10,7 @@ Rules: never more than `SHORT` characters, or twice the EBNF.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
@@ -22,7 +22,7 @@ from unrender.dialects.lowering.context_free import (
     reachable,
     rule_references,
 )
-from unrender.dialects.lowering.forks import inverted
+from unrender.dialects.lowering.stops import inverted, leaves_first
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.spelling import schema_grammar
 from unrender.limits import MAX_SPACE, MAX_TAG_DEPTH
@@ -69,27 +69,18 @@ def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
     return {"type": "structural_tag", "format": body}
 
 
-def _leaves_first(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> list[str] | None:
-    """Return the rules that a tree is made of, each after those that it refers to; None where one refers to itself."""
-    order: dict[str, None] = {}
-    path: list[tuple[str, Iterator[str]]] = [(root, iter(_below(rules[root], plain)))]
-    above = {root}
-    while path:
-        name, below = path[-1]
-        if (following := next(below, None)) is None:
-            above.discard(name)
-            order[name] = None
-            path.pop()
-        elif following in above or len(path) > MAX_TAG_DEPTH:
-            return None
-        elif following not in order:
-            above.add(following)
-            path.append((following, iter(_below(rules[following], plain))))
-    return list(order)
-
-
-def _below(node: Node | Stopped, plain: frozenset[str]) -> list[str]:
-    return [name for name in rule_references(node) if name not in plain]
+def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> list[str]:
+    """Return the rules that a tree is made of, each after those that it refers to; none where it would be too deep."""
+    below = {
+        name: [other for other in rule_references(node) if other not in plain]
+        for name, node in rules.items()
+        if name == root or name not in plain
+    }
+    depths: dict[str, int] = {}
+    for name in leaves_first(below):
+        depths[name] = 1 + max((depths[other] for other in below[name]), default=-1)
+    # A rule that refers to itself has no depth, nor has what leads to it.
+    return list(depths) if depths.keys() == below.keys() and depths[root] <= MAX_TAG_DEPTH else []
 
 
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
@@ -120,10 +111,11 @@ class _Writer:
     def tree(self, root: str, ebnf: Callable[[], str]) -> TagFormat:
         """Return `root` as a tree; in EBNF where it is none, or would be more than twice as long as that."""
         most, instead = SHORT, ""
-        for name in _leaves_first(self.rules, root, self.plain) or ():
+        for name in _tree_order(self.rules, root, self.plain):
             node = self.rules[name]
             self.written[name] = self.text(node) if isinstance(node, Stopped) else self.node(node)
             size = self.size(self.written[name])
+            # What EBNF takes is known only when it is written, which costs more than most trees.
             if size > most and not instead:
                 instead = ebnf()
                 most = max(SHORT, 2 * len(instead))
@@ -133,6 +125,7 @@ class _Writer:
 
     def size(self, tag: TagFormat) -> int:
         """Return how long a tag is as JSON, about; parts that are in several places are measured once."""
+        # Parts are shared in memory and written out each time: a tree of thirty parts may stand for a billion.
         known = self.sizes.get(id(tag))
         if known is None:
             known = self.sizes[id(tag)] = sum(len(key) + 6 + self.length(value) for key, value in tag.items())
@@ -147,12 +140,13 @@ class _Writer:
 
     def text(self, node: Stopped) -> TagFormat:
         """Write text up to a stop: a choice of what it may end with."""
-        options = [_sequence([_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
+        options = [_row("sequence", [_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
             options.append(_text_without(node.stops))
-        return _choice(options)
+        return _row("or", options)
 
     def node(self, node: Node) -> TagFormat:
+        # EBNF is compiled in one piece, so what holds neither JSON nor free text is never taken apart into a tree.
         if not isinstance(node, Literal | JsonValue) and self.is_plain(node):
             return self.regular(node)
         match node:
@@ -161,9 +155,9 @@ class _Writer:
             case JsonValue(schema):
                 return _json(True if schema is None else schema)
             case Sequence(parts):
-                return _sequence([self.node(part) for part in parts])
+                return _row("sequence", [self.node(part) for part in parts])
             case Choice(options):
-                return _choice([self.node(option) for option in options])
+                return _row("or", [self.node(option) for option in options])
             case Optional(inner):
                 return {"type": "optional", "content": self.node(inner)}
             case Repeat(inner, low, high, None):
@@ -212,6 +206,7 @@ def reads_exactly(schema: Any) -> bool:
     if False in schema.get("properties", {}).values():
         return False
     values = [*schema.get("enum", ()), schema.get("const")]
+    # xgrammar gives a constant one spelling: not `é` beside `\u00e9`, nor an object with other spaces.
     plain = json.dumps(values, ensure_ascii=False).isascii() and not any(isinstance(v, dict | list) for v in values)
     if not (schema.keys() <= _COMMON and plain):
         return False
@@ -222,6 +217,7 @@ def reads_exactly(schema: Any) -> bool:
 
 def _text_before(node: Stopped, stop: str) -> TagFormat:
     """Write text with `stop` after it; as EBNF where a longer stop, after which nothing follows, ends with it."""
+    # A tag ends at `>>f` also where `>>>f` was met, after which nothing may follow: EBNF tells the two apart.
     alive = {stop for stop, _ in node.branches}
     if _are_whole(node.stops) and alive.issuperset(longer_stops(node.stops).get(stop, ())):
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
@@ -254,20 +250,8 @@ def _text(text: str) -> TagFormat:
     return pieces[0] if len(pieces) == 1 else {"type": "sequence", "elements": pieces}
 
 
-def _sequence(parts: list[TagFormat]) -> TagFormat:
-    flat = list(_flat("sequence", parts))
-    return flat[0] if len(flat) == 1 else {"type": "sequence", "elements": flat}
-
-
-def _choice(options: list[TagFormat]) -> TagFormat:
-    flat = list(_flat("or", options))
-    return flat[0] if len(flat) == 1 else {"type": "or", "elements": flat}
-
-
-def _flat(kind: str, parts: list[TagFormat]) -> Iterator[TagFormat]:
-    """Yield `parts`, those of the same kind taken apart, and nothing in a sequence left out."""
-    for part in parts:
-        if part["type"] == kind:
-            yield from part["elements"]
-        elif kind == "or" or part != {"type": "const_string", "value": ""}:
-            yield part
+def _row(kind: str, parts: list[TagFormat]) -> TagFormat:
+    """Return a `sequence` or an `or` of `parts`: those of the same kind taken apart, nothing in a sequence left out."""
+    flat = [inner for part in parts for inner in (part["elements"] if part["type"] == kind else (part,))]
+    flat = [part for part in flat if kind == "or" or part != {"type": "const_string", "value": ""}]
+    return flat[0] if len(flat) == 1 else {"type": kind, "elements": flat}

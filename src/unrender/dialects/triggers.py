@@ -49,6 +49,7 @@ def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trig
         return ()
     opener = opening(format.tools)
     names = _names(format.tools, request)
+    # The prompt may end in `>>>`, the opener: then `f` and what follows a name comes first, and a next call with `>>>`.
     found: list[Trigger] = []
     if begun.endswith(opener):
         found.append(Trigger(TriggerKind.PATTERN, f"^({_before_name(format.tools, opener)}{names})"))
@@ -72,6 +73,7 @@ def _marker(opener: str, format: Format) -> str:
     """
     wrappers = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
     others = [format.reasoning.start, format.reasoning.end, *wrappers]
+    # `<|calls|>[` is known by the token `<|calls|>`, `→ call` by all of it; `[` and `{"name": "` may be in any prose.
     token = _TOKEN.match(opener)
     ordinary = len(opener) <= 2 or opener[0] in "{[(" or not _DISTINCTIVE.search(opener)
     signs = (token.group() if token else "", "" if ordinary else opener)
@@ -88,6 +90,7 @@ def _names(syntax: CallSyntax, request: Request) -> str:
     parts = syntax.function[0 if syntax.function[:1] == (Slot.NAME,) else 1 :]
     if parts[:1] != (Slot.NAME,):
         return ""
+    # `f` alone would fire in `for example`: the first character after the name belongs to the sign.
     after_name = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
     return f"(?:{'|'.join(re.escape(tool.name) for tool in request.tools or ())}){re.escape(after_name[:1])}"
 
@@ -98,6 +101,7 @@ def _before(format: Format, begun: str) -> str:
     end, start = reasoning.end.strip(), reasoning.start.strip()
     if not end or reasoning.mode is ReasoningMode.NONE or reasoning.holds_calls:
         return ""
+    # `I could <call>` is only a thought: with `<think>` open, the pattern is `^[\s\S]*?</think>`, then the call.
     ended = f"{_ANY}{re.escape(end)}"
     opened = bool(start) and start in begun and not reasoning.closed_in(begun)
     if opened:

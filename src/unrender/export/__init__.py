@@ -1,8 +1,292 @@
 """A Format as a response template: plain data from which other libraries read answers, without unrender.
 
-In comes a Format; out goes JSON with fields, which patterns open and close. Open `response_template` first; it makes the
-fields, and `response_calls` the one for calls and all patterns.
+In comes a Format; out goes the `response_template` of transformers, vLLM and SGLang: JSON with fields, which patterns open
+and close. This module makes the fields; `response_calls` makes the one for calls, and all patterns.
+
+Strategy: what belongs to no other region is content (with reasoning that has no opener: reasoning), so wrappers of content,
+joints and ends of turn *close* that region, which costs nothing where it is empty. Layout is eaten by openers and closers:
+a second region of content, were it of white space only, would replace the first. For the same reason reasoning begins only
+where an answer, or a message of it, does: after that its opener is content, and nothing that was read is lost.
 
 Rule: verbatim text comes back exact. What cannot be expressed raises `ExportError`; what is expressed in part is an
 `Omission`.
 """
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import groupby
+from typing import Any
+
+from unrender.errors import ExportError
+from unrender.export.response_calls import (
+    ANYWHERE,
+    any_of,
+    at_most,
+    beside_layout,
+    beside_text,
+    between_calls,
+    calls_field,
+    calls_opener,
+    escaped_pattern,
+    spelled,
+    turn_ends,
+)
+from unrender.format import CallSyntax, Format, ReasoningMode, Slot, ToolMode
+from unrender.freezing import thawed
+from unrender.values.notations import notation_of
+
+
+class Target(StrEnum):
+    """The engine that reads the response template."""
+
+    TRANSFORMERS = "transformers"
+    """Reasoning is called `reasoning_content`, as most chat templates read it back."""
+    VLLM = "vllm"
+    """Reasoning is called `thinking`: the only name that vLLM and SGLang accept."""
+
+
+REASONING_NAMES = {Target.TRANSFORMERS: "reasoning_content", Target.VLLM: "thinking"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """The Format as a response template for transformers, vLLM and SGLang, and what that leaves out.
+
+    A response template has fields, which patterns open and close.
+    """
+
+    template: dict[str, Any]
+    """Plain JSON data: the value of `response_template` in a `tokenizer_config.json`."""
+    omissions: tuple[Omission, ...] = ()
+
+    def to_json(self) -> str:
+        """Return the template as indented JSON."""
+        return json.dumps(self.template, indent=2, ensure_ascii=False)
+
+
+def response_template_of(format: Format, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
+    r"""Return the Format as a response template of version 1.
+
+    Raises `ExportError`, saying what is in the way, when the format's calls cannot be expressed, or when `target` is
+    not known.
+
+    >>> from unrender.format import TurnTexts
+    >>> exported = response_template_of(Format(turn=TurnTexts(headers=("<|assistant|>\n",), end="<|end|>\n")))
+    >>> exported.template["fields"]["content"]["close_pattern"]
+    '<\\|end\\|>\\s*'
+    """
+    if target not in REASONING_NAMES:
+        raise ExportError(f"target: expected one of {[str(known) for known in Target]}, found {target!r}")
+    format = _inlined(format)
+    regions = dict(_fields(format, REASONING_NAMES[Target(target)]))
+    template = {"version": 1, "defaults": {"role": "assistant"}, **_anchor(format), "fields": regions}
+    return Exported(template=thawed(template), omissions=tuple(omissions(format)))
+
+
+def _inlined(format: Format) -> Format:
+    """Return the format with what is around one object of arguments as a part of the call."""
+    tools, arguments = format.tools, format.tools.arguments
+    if arguments.entry or not arguments.start + arguments.end:
+        return format
+    at = tools.function.index(Slot.ARGUMENTS)
+    parts = (*tools.function[:at], arguments.start, Slot.ARGUMENTS, arguments.end, *tools.function[at + 1 :])
+    runs = (tuple(run) for _, run in groupby(parts, lambda part: isinstance(part, Slot)))
+    function = tuple(part for run in runs for part in (run if isinstance(run[0], Slot) else ("".join(run),)) if part)
+    return replace(format, tools=replace(tools, function=function, arguments=replace(arguments, start="", end="")))
+
+
+def _anchor(format: Format) -> dict[str, Any]:
+    """Say where in the prompt the answer begins."""
+    headers = list(format.turn.headers)
+    if not headers or format.turn.unasked:  # What the prompt does not write, no parser finds in it.
+        return {"start_anchor_pattern": r"\Z"}
+    return {"start_anchor": headers[0] if len(headers) == 1 else headers}
+
+
+def _fields(format: Format, reasoning: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    delimited = format.reasoning.mode is ReasoningMode.DELIMITER
+    if format.reasoning.mode is not ReasoningMode.NONE:
+        yield reasoning, _text(close=_closers(format)) if delimited else _reasoning(format)
+    if format.tools.mode is not ToolMode.NONE:
+        yield "tool_calls", calls_field(format)
+    yield "content", _delimited_content(format) if delimited else _text(close=_closers(format))
+
+
+def _text(**anchors: str) -> dict[str, Any]:
+    """Return a field of verbatim text, between what `open` and `close` match."""
+    patterns = {f"{name}_pattern": pattern for name, pattern in anchors.items() if pattern}
+    return {**patterns, "content": "text", "content_args": {"strip": False}}
+
+
+def _reasoning(format: Format) -> dict[str, Any]:
+    reasoning = format.reasoning
+    opener = beside_text(reasoning.start.lstrip(), spelled(format, reasoning.start))
+    # An answer without reasoning may begin with the closer alone.
+    opened = _beginnings(format) + ANYWHERE + any_of((opener, f"(?={spelled(format, reasoning.end)})"))
+    calls = _calls_begin(format) if reasoning.holds_calls else []
+    ended = [f"(?={end})" for end in turn_ends(format)]
+    return _text(open=opened, close=any_of((*_reasoning_ends(format), *calls, *ended)))
+
+
+def _beginnings(format: Format) -> str:
+    """Return a pattern for what is before reasoning: the beginning of an answer, or the header of a message in it."""
+    turn = format.turn
+    joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
+    headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]
+    return any_of((r"\A", *map(escaped_pattern, headers), *_unasked(format)))
+
+
+def _unasked(format: Format) -> list[str]:
+    """Return a pattern for the header that the model itself writes, where no prompt does."""
+    header = format.turn.unasked.rstrip()
+    return [rf"\A{spelled(format, header)}\s*"] if header else []
+
+
+def _reasoning_ends(format: Format) -> Iterator[str]:
+    """Yield patterns for what ends reasoning: with its joint, but alone where no reasoning is written in a way of its own."""
+    markers, core = format.reasoning, spelled(format, format.reasoning.end)
+    joint = _joint(format.turn.reasoning_to_content)
+    begun = escaped_pattern(markers.empty.removesuffix(markers.end.strip()))
+    if not joint or begun in ("", escaped_pattern(markers.empty)) or markers.empty == markers.start + markers.end:
+        yield beside_text(markers.end, core) + joint
+        return
+    yield beside_text(markers.end, f"(?<!{begun}){core}") + joint
+    yield f"(?<={begun}){core}"
+
+
+def _delimited_content(format: Format) -> dict[str, Any]:
+    """Return content that begins where reasoning without an opener ends."""
+    end = format.reasoning.end
+    opened = beside_text(end, spelled(format, end)) + _joint(format.turn.reasoning_to_content)
+    return _text(open=opened, close=any_of((*_calls_begin(format), *turn_ends(format))))
+
+
+def _calls_begin(format: Format) -> list[str]:
+    """Return a pattern that matches before a call, where there are calls."""
+    return [f"(?={calls_opener(format)})"] if format.tools.mode is not ToolMode.NONE else []
+
+
+def _joint(text: str) -> str:
+    """Return a pattern for the layout between two parts; what is more than layout closes a region of its own."""
+    return at_most(text) if text.isspace() else ""
+
+
+def _closers(format: Format) -> str:
+    """Return what ends the text that belongs to no other region, or is dropped from it."""
+    others = (*_unasked(format), *_wrappers(format), *_joints(format), *between_calls(format))
+    return any_of((*turn_ends(format), *others, *map(escaped_pattern, format.ignored)))
+
+
+def _wrappers(format: Format) -> Iterator[str]:
+    for start, end in ((wrapper.start, wrapper.end) for wrapper in format.wrappers):
+        if start.strip():
+            yield ANYWHERE + beside_text(start.lstrip(), spelled(format, start))
+        if end.strip():
+            yield beside_text(end.rstrip(), spelled(format, end)) + ANYWHERE
+
+
+def _joints(format: Format) -> Iterator[str]:
+    turn = format.turn
+    for joint in (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content):
+        # A parser that has seen the end of turn that a joint begins with does not wait for the rest.
+        rests = dict.fromkeys(joint.strip().removeprefix(end.strip()).strip() for end in ("", turn.end, *turn.ends))
+        bare = joint.strip()
+        yield from (beside_text(joint.replace(bare, rest), beside_layout([rest])) for rest in rests if rest)
+    if turn.start_to_content.isspace():
+        yield rf"\A\s{{1,{len(turn.start_to_content)}}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omission:
+    """A part of the Format that its response template does not express."""
+
+    what: str
+    """In a sentence, e.g. `lists and objects are Python literals: those that are no JSON come as text`."""
+    concerns: tuple[str, ...] = ()
+    """The capabilities that it may cost, named as `unrender.verify` names them."""
+
+
+def omissions(format: Format) -> Iterator[Omission]:
+    """Yield the parts of the format that its response template leaves out."""
+    if format.reasoning.mode is ReasoningMode.DELIMITER:
+        yield Omission(
+            what="reasoning has no opener: what comes before the delimiter, or without any, is read as reasoning",
+            concerns=("content", "content and tool calls"),
+        )
+    if format.closed_in_words(format.turn.prefill_no_thinking):
+        yield Omission(what="the words with which a prompt closes reasoning are read as reasoning")
+    if format.tolerated:
+        yield Omission(what="call syntaxes that are tolerated but not generated are not read")
+    if format.tools.mode is not ToolMode.NONE:
+        yield from _of_calls(format.tools)
+
+
+def _of_calls(tools: CallSyntax) -> Iterator[Omission]:
+    at = tools.function.index(Slot.ARGUMENTS)
+    if tools.envelope is None and Slot.ID in tools.function[at:]:
+        yield Omission(what="ids that stand after the arguments are not read", concerns=("call ids",))
+    if tools.arguments.when_empty is not None and not tools.arguments.entry:
+        yield Omission(what="a call without arguments has no JSON to read", concerns=("no arguments",))
+    if tools.arguments.entry:
+        for loss in notation_of(tools.arguments.codec).losses:
+            yield Omission(what=loss.what, concerns=loss.concerns)
+
+
+VERSION = 1
+
+_ANCHORS = ("start_anchor", "start_anchor_pattern")
+_TOP = {"version", "defaults", "fields", *_ANCHORS}
+_FIELD = {"open", "open_pattern", "close", "close_pattern", "content", "content_args", "repeats", "join", "optional"}
+_TRANSFORMS = {"transform", "transform_each"}
+_CONTENTS = ("text", "int", "float", "bool", "json", "xml-inline", "kv-lines")
+
+
+def read_response_template(data: Any) -> Exported:
+    """Check the shape of a response template and return it.
+
+    Raises `ExportError`, naming the place, when it is not a response template of version 1.
+
+    >>> read_response_template({"start_anchor": "<|assistant|>", "fields": {"content": {"open": "a", "close": "b"}}})
+    Exported(template={'start_anchor': '<|assistant|>', 'fields': {...}}, omissions=())
+    >>> read_response_template({"fields": {"content": {}}})
+    Traceback (most recent call last):
+    unrender.errors.ExportError: response_template: expected start_anchor or start_anchor_pattern, found none of the two
+    """
+    where = "response_template"
+    _check_keys(data, _TOP, where=where)
+    if data.get("version", VERSION) != VERSION:
+        raise ExportError(f"{where}.version: expected {VERSION}, found {data['version']!r}")
+    anchors = [name for name in _ANCHORS if name in data]
+    if len(anchors) != 1:
+        found = "both" if anchors else "none of the two"
+        raise ExportError(f"{where}: expected {' or '.join(_ANCHORS)}, found {found}")
+    fields = data.get("fields")
+    if not isinstance(fields, Mapping) or not fields:
+        raise ExportError(f"{where}.fields: expected an object with at least one field, found {fields!r:.60}")
+    for name, field in fields.items():
+        _check_field(field, where=f"{where}.fields.{name}")
+    unopened = [name for name, field in fields.items() if "open" not in field and "open_pattern" not in field]
+    if len(unopened) > 1:
+        raise ExportError(f"{where}.fields: expected at most one field that nothing opens, found {unopened}")
+    return Exported(template=dict(data))
+
+
+def _check_field(field: Any, *, where: str) -> None:
+    _check_keys(field, _FIELD | _TRANSFORMS, where=where)
+    for name in ("open", "close"):
+        if name in field and f"{name}_pattern" in field:
+            raise ExportError(f"{where}: expected {name} or {name}_pattern, found both")
+    if field.get("content", "text") not in _CONTENTS:
+        raise ExportError(f"{where}.content: expected one of {list(_CONTENTS)}, found {field['content']!r:.60}")
+
+
+def _check_keys(value: Any, known: Collection[str], *, where: str) -> None:
+    if not isinstance(value, Mapping):
+        raise ExportError(f"{where}: expected an object, found {type(value).__name__}")
+    unknown = sorted(set(value) - set(known))
+    if unknown:
+        raise ExportError(f"{where}: unknown key {unknown[0]!r}; known are {sorted(known)}")

@@ -46,11 +46,6 @@ def any_of(patterns: Iterable[str]) -> str:
     return kept[0] if len(kept) == 1 else f"(?:{'|'.join(kept)})" if kept else ""
 
 
-def maybe(pattern: str) -> str:
-    """Return a pattern that makes `pattern` optional."""
-    return f"(?:{pattern})?" if pattern else ""
-
-
 def at_most(layout: str) -> str:
     r"""Return a pattern for at most as much white space as there is in `layout`.
 
@@ -151,9 +146,8 @@ def calls_field(format: Format) -> TemplateField:
     if tools.envelope is None:
         return _named_field(format)
     _check_envelope(tools, tools.envelope)
-    return (
-        _list_field(format, tools.envelope) if tools.envelope.array_wrapped else _object_field(format, tools.envelope)
-    )
+    make = _list_field if tools.envelope.array_wrapped else _object_field
+    return make(format, tools.envelope)
 
 
 def between_calls(format: Format) -> list[str]:
@@ -220,9 +214,7 @@ def _object_field(format: Format, envelope: Envelope) -> TemplateField:
     tools = format.tools
     opened = _begun(format)
     if tools.parallel and not (tools.call_start + tools.call_end).strip():
-        raise ExportError(
-            "tool calls: there is no marker between two calls, so that their JSON alone tells where one ends"
-        )
+        raise ExportError("tool calls: there is no marker between two calls, so their JSON alone tells where one ends")
     return {
         "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})(?={_up_to_arguments(envelope)})",
         **_closed(_closer_after("}", _closers(format, [tools.call_end], opened))),
@@ -265,16 +257,18 @@ def _named_field(format: Format) -> TemplateField:
         raise ExportError("tool calls: nothing but its name tells a call from text")
     after_arguments = [part if not isinstance(part, Slot) else "" for part in tail]
     begun = _begun(format)
+    first_argument = tools.arguments.start or _first_literal(tools.arguments.entry) or "{"
     # Nothing verbatim follows an opener: its line breaks are layout.
-    opened = begun + _captured(
-        tools, head, [_first_argument(tools.arguments), *after_arguments, tools.call_end]
-    ).replace(r"\n", ANYWHERE)
+    captured = _captured(tools, head, [first_argument, *after_arguments, tools.call_end])
+    opened = begun + captured.replace(r"\n", ANYWHERE)
     closed = _closers(format, [*tail, tools.call_end], begun + escaped_pattern(_first_literal(head)))
+    # What is always an object ends with a brace; a call without arguments may have no JSON at all.
+    is_object = content["content"] == "json" and tools.arguments.when_empty is None
     captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
     function = {"name": captures.pop("name"), "arguments": "{content}"}
     return {
         "open_pattern": ANYWHERE + opened,
-        **_closed(_closer_after("}", closed) if _is_object(tools.arguments, content) else closed),
+        **_closed(_closer_after("}", closed) if is_object else closed),
         "repeats": True,
         **content,
         "transform": {"type": "function", **captures, "function": function},
@@ -283,10 +277,6 @@ def _named_field(format: Format) -> TemplateField:
 
 def _first_literal(parts: Sequence[Part]) -> str:
     return parts[0] if parts and not isinstance(parts[0], Slot) else ""
-
-
-def _first_argument(arguments: Arguments) -> str:
-    return arguments.start or _first_literal(arguments.entry) or "{"
 
 
 def _captured(tools: CallSyntax, head: Sequence[Part], follows: Sequence[str]) -> str:
@@ -309,7 +299,7 @@ def _begun(format: Format) -> str:
     others = [text.strip() for text in (*(wrapper.start for wrapper in format.wrappers), format.reasoning.start)]
     opener = (tools.call_start + _first_literal(tools.function)).strip()
     avoided = "".join(f"(?!{escaped_pattern(text)})" for text in others if opener and text.startswith(opener))
-    return (maybe(section) if opener else section) + avoided + start
+    return (f"(?:{section})?" if opener and section else section) + avoided + start
 
 
 def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
@@ -334,11 +324,6 @@ def _closed(pattern: str) -> dict[str, str]:
     return {"close_pattern": pattern.replace(ANYWHERE * 2, ANYWHERE)} if pattern else {}
 
 
-def _is_object(arguments: Arguments, content: TemplateField) -> bool:
-    """Return whether what is between a call's opener and closer is always an object, and so ends with a brace."""
-    return content["content"] == "json" and arguments.when_empty is None
-
-
 def _arguments(arguments: Arguments) -> TemplateField:
     """Return how the text between a call's opener and closer is read."""
     notation = notation_of(arguments.codec)
@@ -353,12 +338,8 @@ def _arguments(arguments: Arguments) -> TemplateField:
         raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
     if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():
         raise ExportError("tool calls: there is only white space between two arguments")
-    return {"content": "xml-inline", "content_args": _entries(arguments)}
-
-
-def _entries(arguments: Arguments) -> TemplateField:
-    value = _VALUES[notation_of(arguments.codec).exported]
-    return {"tag_pattern": _entry(arguments), "value_parser": value}
+    value = _VALUES[notation.exported]
+    return {"content": "xml-inline", "content_args": {"tag_pattern": _entry(arguments), "value_parser": value}}
 
 
 def _entry(arguments: Arguments) -> str:

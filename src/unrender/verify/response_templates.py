@@ -15,7 +15,7 @@ from typing import Any
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import ExportError
-from unrender.export.response_template import REASONING_NAMES, Exported
+from unrender.export import REASONING_NAMES, Exported
 from unrender.messages.wire import Message
 from unrender.parser.prompt_tail import prefill
 from unrender.verify.axes import AXES, PROOF_TOOLS, ProofAnswer

@@ -34,14 +34,10 @@ TOOLS = tuple(
 )
 F = '<call>{"name": "f", "arguments": {"n": 1}}</call>'
 G = F.replace('"f"', '"g"')
-
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed"),
-]
-
-
+INDENTED = F.replace('{"n": 1}', json.dumps({"n": 1}, indent=4))
 ONE = {"properties": {"a": {"const": 1}}, "required": ["a"]}
+
+pytestmark = [pytest.mark.engine, pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")]
 
 
 def accepted(texts, begun="", **request):
@@ -49,47 +45,22 @@ def accepted(texts, begun="", **request):
     return [text for text in texts if accepts(text)]
 
 
-def test_auto_leaves_the_choice():
-    """Content, calls, both, and any number of calls may be written."""
-    texts = ["Hi", F, f"Hi\n{F}", f"{F}\n{G}", "<think>a</think>\nHi", f"<think>a</think>\n{G}"]
-
-    assert accepted(texts) == texts
-
-
-def test_wrong_arguments_are_refused():
-    """Unknown tools, missing and wrong arguments cannot be written."""
-    wrong = [F.replace('"f"', '"h"'), F.replace('"n": 1', ""), F.replace("1", "10"), F.replace("1", '"1"')]
-
-    assert accepted(wrong) == []
-
-
-def test_none_forbids_calls():
-    """With tool_choice none there is only content."""
-    assert accepted(["Hi", F, f"Hi\n{F}"], tool_choice=ToolChoice.NONE)[:1] == ["Hi"]
-
-
-def test_required_asks_for_a_call():
-    """At least one call has to be written; reasoning may precede it."""
-    texts = ["Hi", "", F, f"{G}\n{F}", f"<think>a</think>\n{F}"]
-
-    assert accepted(texts, tool_choice=ToolChoice.REQUIRED) == texts[2:]
-
-
-def test_a_named_tool_is_the_only_one():
-    """No other tool can be called."""
-    assert accepted([F, G], tool_choice=ToolChoice.NAMED, named_tool="g") == [G]
-
-
-def test_parallel_calls_can_be_forbidden():
-    """Then one call is the last."""
-    assert accepted([F, f"{F}\n{G}"], parallel_tool_calls=False) == [F]
-
-
-def test_a_response_schema_holds_after_reasoning():
-    """Reasoning is free, and the answer obeys the schema."""
-    texts = ['{"a": 1}', '<think>free { text</think>\n{"a": 1}', "Hi", '{"a": 2}']
-
-    assert accepted(texts, response_schema=ONE) == texts[:2]
+@pytest.mark.parametrize(
+    ("request_", "right", "wrong"),
+    [
+        ({}, ["Hi", F, f"Hi\n{F}", f"{F}\n{G}", "<think>a</think>\nHi", f"<think>a</think>\n{G}", INDENTED], []),
+        ({}, [], [F.replace('"f"', '"h"'), F.replace('"n": 1', ""), F.replace("1", "10"), F.replace("1", '"1"')]),
+        ({"tool_choice": ToolChoice.NONE}, ["Hi"], [f"<think>a</think>{F}"]),
+        ({"tool_choice": ToolChoice.REQUIRED}, [F, f"{G}\n{F}", f"<think>a</think>\n{F}"], ["Hi", ""]),
+        ({"tool_choice": ToolChoice.NAMED, "named_tool": "g"}, [G], [F]),
+        ({"parallel_tool_calls": False}, [F], [f"{F}\n{G}"]),
+        ({"response_schema": ONE}, ['{"a": 1}', '<think>free { text</think>\n{"a": 1}'], ["Hi", '{"a": 2}']),
+    ],
+    ids=["auto", "wrong arguments", "none", "required", "named", "one at a time", "a response schema"],
+)
+def test_a_request_is_enforced(request_, right, wrong):
+    """Which parts an answer may have, which tools it calls, and with which arguments; reasoning is free."""
+    assert accepted([*right, *wrong], **request_) == right
 
 
 def test_an_answer_in_json_may_be_a_call_instead():
@@ -196,13 +167,6 @@ def test_samples_are_answers():
     accepts = lark_reader(answer.lark())
 
     assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
-
-
-def test_indented_json_is_accepted():
-    """White space between the tokens of JSON is free."""
-    text = F.replace('{"n": 1}', json.dumps({"n": 1}, indent=4))
-
-    assert accepted([text]) == [text]
 
 
 def test_formats_without_calls_write_content():

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from properties.families import BARE_KEYS, JSON_ENVELOPE, PYTHON_CALLS, RAW_BY_SCHEMA, TAGGED
 
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
@@ -15,79 +16,21 @@ from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import sample_text
 from unrender.dialects.structural_tag import structural_tag_of
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.format import (
-    Arguments,
-    CallSyntax,
-    Codec,
-    Containers,
-    Envelope,
-    Format,
-    Reasoning,
-    ReasoningMode,
-    Slot,
-    Strings,
-    ToolMode,
-    TurnTexts,
-    Typing,
-    Words,
-)
+from unrender.format import CallSyntax, Codec, Containers, Format, Strings, TurnTexts, Typing, Words
 from unrender.messages.wire import Request, Tool
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Repeat, Role, Sequence, Tag
 from unrender.schema.weights import Budget
 
-TAGGED = CallSyntax(
-    mode=ToolMode.TAG_WITH_TAGGED,
-    call_start="<tool_call>\n",
-    call_end="</tool_call>",
-    separator="\n",
-    function=("<function=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</function>\n"),
-    arguments=Arguments(
-        entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"),
-        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
-    ),
+THINKING = JSON_ENVELOPE.format
+JSON = THINKING.tools
+_CODE = PYTHON_CALLS.format.tools
+PYTHONIC = replace(_CODE, section_start="[", section_end="]", arguments=replace(_CODE.arguments, codec=RAW_BY_SCHEMA))
+SYNTAXES = pytest.mark.parametrize(
+    "syntax", [TAGGED.format.tools, PYTHONIC, BARE_KEYS.format.tools, JSON], ids=["tagged", "pythonic", "bare", "json"]
 )
-PYTHONIC = CallSyntax(
-    mode=ToolMode.TAG_WITH_TAGGED,
-    section_start="[",
-    section_end="]",
-    separator=", ",
-    function=(Slot.NAME, Slot.ARGUMENTS),
-    arguments=Arguments(
-        start="(",
-        end=")",
-        entry=(Slot.KEY, "=", Slot.VALUE),
-        separator=", ",
-        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
-    ),
+DIALECTS = pytest.mark.parametrize(
+    "write", [Remainder.gbnf, Remainder.lark, Remainder.structural_tag], ids=lambda write: write.__name__
 )
-JSON = CallSyntax(
-    mode=ToolMode.JSON_NATIVE,
-    call_start="<tool_call>\n",
-    call_end="\n</tool_call>",
-    function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
-    envelope=Envelope(name_field=("name",), args_field=("arguments",)),
-)
-BARE = CallSyntax(
-    mode=ToolMode.TAG_WITH_TAGGED,
-    call_start="<start>",
-    call_end="<end>",
-    function=("call:", Slot.NAME, Slot.ARGUMENTS),
-    arguments=Arguments(
-        start="{",
-        end="}",
-        entry=(Slot.KEY, ":", Slot.VALUE),
-        separator=",",
-        codec=Codec(
-            strings=Strings.QUOTED,
-            string_open="<escape>",
-            string_close="<escape>",
-            containers=Containers.BARE,
-            item_separator=",",
-            key_separator=":",
-        ),
-    ),
-)
-SYNTAXES = pytest.mark.parametrize("syntax", [TAGGED, PYTHONIC, BARE, JSON], ids=["tagged", "pythonic", "bare", "json"])
 PROPERTIES = {
     "city": {"type": "string"},
     "days": {"type": "integer", "minimum": 1, "maximum": 14},
@@ -100,9 +43,7 @@ PROPERTIES = {
 
 def answer(syntax: CallSyntax, *tools: Tool) -> Remainder:
     """Return the answers of a format with reasoning, content and these calls."""
-    reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
-    turn = TurnTexts(end="<|im_end|>\n", reasoning_to_content="\n\n", content_to_tools="\n", reasoning_to_tools="\n\n")
-    return Remainder(format=Format(turn=turn, reasoning=reasoning, tools=syntax), request=Request(tools=tools))
+    return Remainder(format=replace(THINKING, tools=syntax), request=Request(tools=tools))
 
 
 def ordinary(count: int) -> list[Tool]:
@@ -141,9 +82,7 @@ def test_a_short_structural_tag_is_a_tree():
 
 @pytest.mark.slow
 @SYNTAXES
-@pytest.mark.parametrize(
-    "write", [Remainder.gbnf, Remainder.lark, Remainder.structural_tag], ids=lambda write: write.__name__
-)
+@DIALECTS
 def test_length_is_linear_in_the_tools(syntax, write):
     """Twice the tools take about twice the characters."""
     once, twice = (len(json.dumps(write(answer(syntax, *ordinary(count))))) for count in (20, 40))
@@ -158,9 +97,7 @@ UNCOMPARED = "Lark: too many ways to go on"
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::unrender.errors.SchemaWarning")
 @SYNTAXES
-@pytest.mark.parametrize(
-    "write", [Remainder.gbnf, Remainder.lark, Remainder.structural_tag], ids=lambda write: write.__name__
-)
+@DIALECTS
 @pytest.mark.parametrize("required", [True, False], ids=["required", "optional"])
 def test_length_is_linear_in_the_properties(syntax, write, required):
     """Twice the arguments take about twice the characters, also where each may be left out."""
@@ -264,7 +201,7 @@ def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
         for at in range(30)
     }
     parameters = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**twice, "d30": {"type": "string"}}}
-    asked = answer(TAGGED, Tool(name="f", parameters=parameters))
+    asked = answer(TAGGED.format.tools, Tool(name="f", parameters=parameters))
 
     with pytest.warns(SchemaWarning, match=r"tool 'f': #/properties/a: parameters is not enforced: it has \d+ parts"):
         asked.lark()

@@ -11,17 +11,27 @@ from engines import converted_reader
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
 from unrender.dialects.structural_tag import structural_tag_of
+from unrender.errors import GrammarError
 from unrender.nodes import (
+    Atomic,
     Chars,
     Choice,
+    Cut,
+    End,
     Grammar,
     JsonValue,
+    Layout,
     Literal,
+    Negate,
     Node,
     Optional,
+    Peek,
     Ref,
     Repeat,
+    Role,
     Sequence,
+    Tag,
+    Tolerated,
     Until,
 )
 from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_reader
@@ -35,7 +45,9 @@ READERS = [
     pytest.param(structural_tag_of, tag_reader, id="structural-tag", marks=XGRAMMAR),
 ]
 CALL = Sequence((Literal("<call>"), JsonValue({"properties": {"a": {"const": 1}}}), Literal("</call>")))
-GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
+A, B, STOP, LETTER = Literal("a"), Literal("b"), Literal("<x>"), Chars((("a", "z"),))
+TO_STOP = Sequence((Until(("<x>",)), Literal("<x>a")))
+GRAMMARS: dict[str, tuple[Node | Grammar, list[str], list[str]]] = {
     "quotes and controls": (Literal('"\\\n\t\x01'), ['"\\\n\t\x01'], ['"', "\\n"]),
     "digits after an accent": (
         Sequence((Until(("</x>",)), Literal("</x>Québec"), Repeat(Literal("\x01a"), 0, 2))),
@@ -110,7 +122,75 @@ GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
         ["<call>", '<call>{"a": 2}</call>', "<call>{}</call><call>"],
     ),
     "no text at all": (Literal(""), [""], ["a"]),
+    "what only a parser needs": (
+        Sequence((Tag(Role.CONTENT, A), Cut(), Layout("\n"), Atomic(Choice((Tolerated(A), B))), Tolerated(A), End())),
+        ["a\nb"],
+        ["a\na", "a\nba", "ab"],
+    ),
+    "text that the next round stops": (
+        Repeat(Sequence((STOP, Until(("<x>",))))),
+        ["", "<x>", "<x>a<x>", "<x><x><<x"],
+        ["a", "a<x>"],
+    ),
+    "one or two rounds of text": (
+        Repeat(Sequence((STOP, Until(("<x>",)))), 1, 2),
+        ["<x>", "<x>a<x>b"],
+        ["", "<x><x><x>"],
+    ),
+    "a lookahead before a choice": (
+        Sequence((Until(("<x>",)), Peek(Literal("<x>b")), Choice((Literal("<x>a"), Literal("<x>b"))))),
+        ["<x>b", "a<x>b"],
+        ["<x>a"],
+    ),
+    "a lookahead that forbids": (
+        Sequence((Until(("<x>",)), Negate(Literal("<x>b")), Choice((Literal("<x>a"), Literal("<x>b"))))),
+        ["<x>a", "b<x>a"],
+        ["<x>b"],
+    ),
+    "options after text that begin alike": (
+        Sequence((Until(("<x>",)), STOP, Choice((Sequence((A, LETTER)), Literal("a!end"))))),
+        ["<x>ab", "a<x>a!end"],
+        ["<x>a", "<x>a!"],
+    ),
+    "rounds that begin as what follows them": (
+        Sequence((Repeat(Sequence((Literal("\n"), LETTER))), Literal("\nend"))),
+        ["\nend", "\na\ne\nend"],
+        ["\nen", "\ne"],
+    ),
+    "a literal beside text": (
+        Choice((Sequence((Until(("<x>",)), Literal("<x>a"))), Literal("\n<x>b"))),
+        ["<x>a", "\n<x>a", "\n<x>b", "\n\n<x>a"],
+        ["<x>b", "a<x>b", "\n\n<x>b"],
+    ),
+    "a literal that says what text beside it says": (
+        Choice((TO_STOP, Sequence((Literal("\n"), TO_STOP)), Literal("\n<x>a"))),
+        ["<x>a", "\n<x>a", "b<x>a"],
+        ["\n<x>b"],
+    ),
+    "a repetition beside what begins with its separator": (
+        Choice((Literal("abx"), Sequence((Repeat(A, 1, None, B), Literal("!"))))),
+        ["abx", "a!", "aba!"],
+        ["abx!", "ab!", "aba"],
+    ),
+    "a rule that ends in text": (
+        Grammar(Sequence((Ref("text"), STOP)), {"text": Sequence((A, Until(("<x>",)))), "unused": B}),
+        ["a<x>", "ab<<x>"],
+        ["a", "b<x>", "a<x><x>"],
+    ),
 }
+
+
+FOR_A_LEXER = {
+    "rounds that begin as what follows them",
+    "a literal beside text",
+    "a repetition beside what begins with its separator",
+}
+"""Only Lark takes these apart for a lexer: engines that read GBNF have none, and llguidance's converter makes one of it."""
+
+
+def grammar(name: str) -> Grammar:
+    root = GRAMMARS[name][0]
+    return root if isinstance(root, Grammar) else Grammar(root)
 
 
 @pytest.mark.engine
@@ -118,8 +198,10 @@ GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_a_grammar_is_read_as_it_was_meant(name, write, read):
     """The engine accepts the texts of the grammar, and no others."""
-    root, right, wrong = GRAMMARS[name]
-    accepts = read(write(Grammar(root)))
+    if read is converted_reader and name in FOR_A_LEXER:
+        pytest.skip("the converter loses lexemes")
+    _, right, wrong = GRAMMARS[name]
+    accepts = read(write(grammar(name)))
 
     verdicts = {text: accepts(text) for text in (*right, *wrong)}
 
@@ -129,7 +211,7 @@ def test_a_grammar_is_read_as_it_was_meant(name, write, read):
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(name):
     """No rule is left undefined, defined twice, or unreachable."""
-    lines = gbnf_of(Grammar(GRAMMARS[name][0])).splitlines()
+    lines = gbnf_of(grammar(name)).splitlines()
     defined = [line.split(" ::= ")[0] for line in lines]
     bodies = [re.sub(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]', "", line.split(" ::= ", 1)[1]) for line in lines]
     used = {word for body in bodies for word in re.findall(r"[a-z][a-z0-9-]*", body)}
@@ -168,3 +250,21 @@ def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():
 
     assert written["format"]["type"] == "grammar"
     assert written["format"]["grammar"].startswith("root ::= ")
+
+
+@pytest.mark.parametrize(
+    ("root", "message"),
+    [
+        (Sequence((Peek(A), A)), "Peek cannot be written as a context-free rule"),
+        (Sequence((Negate(A), A)), "Negate cannot be written as a context-free rule"),
+        (Sequence((Negate(Chars((("a", "b"),))), A)), "Negate cannot be written as a context-free rule"),
+        (Sequence((Until(("<x>",)), LETTER)), "cannot be told from what follows"),
+        (Ref("nowhere"), "rule 'nowhere' is not defined"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("write", [gbnf_of, lark_of, structural_tag_of])
+def test_what_no_rule_can_say_is_refused_by_name(root, message, write):
+    """An error, not silence: a lookahead that is not decided by literals, text that nothing ends, a missing rule."""
+    with pytest.raises(GrammarError, match=message):
+        write(Grammar(root))

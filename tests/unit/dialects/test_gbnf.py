@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from unrender.dialects.gbnf import text_pieces, write_rules
+from unrender.dialects.gbnf import automaton, text_pieces, write_rules
 from unrender.dialects.lowering.context_free import Stopped
-from unrender.errors import GrammarError
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence
 
 A, B, X = Literal("a"), Literal("b"), Ref("x")
 DIGIT = Chars((("0", "9"),))
@@ -76,13 +77,6 @@ def test_how_a_class_is_written(chars: Chars, expected: str) -> None:
     assert body(chars) == expected
 
 
-def test_a_long_class_is_written_alike() -> None:
-    """A class of more ranges than are kept is written as well."""
-    ranges = tuple((chr(at), chr(at)) for at in range(0x4E00, 0x4E00 + 130, 2))
-
-    assert body(Chars(ranges)) == f"[{''.join(low for low, _ in ranges)}]"
-
-
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
@@ -111,14 +105,8 @@ def test_a_text_is_cut_before_digits_after_a_number(text: str, pieces: list[str]
             Stopped(("<x",), (("<x", X),), at_end=False),
             ['t ::= "<" t-s1 | [^<] t', 't-s1 ::= "x" x | "<" t-s1 | [^<x] t'],
         ),
-        (
-            Stopped(("<x",), (), at_end=True),
-            ['t ::= "<" t-s1 | [^<] t | ""', 't-s1 ::= "<" t-s1 | [^<x] t | ""'],
-        ),
-        (
-            Stopped((">", "!"), ((">", X),), at_end=False, exact=(("a>", Ref("y")),)),
-            ['t ::= "a>" y | ">" x | [^!>] t'],
-        ),
+        (Stopped(("<x",), (), at_end=True), ['t ::= "<" t-s1 | [^<] t | ""', 't-s1 ::= "<" t-s1 | [^<x] t | ""']),
+        (Stopped((">", "!"), ((">", X),), at_end=False, exact=(("a>", Ref("y")),)), ['t ::= "a>" y | ">" x | [^!>] t']),
     ],
     ids=["no stop", "one stop", "a stop that may not follow", "an exact text"],
 )
@@ -127,12 +115,18 @@ def test_how_text_is_written(text: Stopped, lines: list[str]) -> None:
     assert write_rules("t", {"t": text}).splitlines() == lines
 
 
-def test_the_root_is_first() -> None:
-    """Other rules keep their order, and none is there twice."""
-    assert write_rules("r", {"x": A, "r": X, "y": B}).splitlines() == ["r ::= x", 'x ::= "a"', 'y ::= "b"']
+STOPS = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3, unique=True)
 
 
-def test_what_is_not_context_free_is_refused() -> None:
-    """The node is named."""
-    with pytest.raises(GrammarError, match="Until cannot be written in GBNF"):
-        body(Sequence((A, Until(("<x>",)))))
+@given(STOPS, st.text("abc", max_size=12))
+def test_text_is_cut_at_the_stop_that_is_complete_first(stops: list[str], text: str) -> None:
+    """The automaton ends where the first stop ends, and names the longest stop there."""
+    ends = [end for end in range(len(text) + 1) if any(text[:end].endswith(stop) for stop in stops)]
+    at = min(ends, default=len(text))
+    expected = max((stop for stop in stops if text[:at].endswith(stop)), key=len, default="") if ends else ""
+    moves, state, read = automaton(tuple(stops)), "", 0
+    while state in moves and read < len(text):
+        state = moves[state].get(text[read], "")
+        read += 1
+
+    assert (read, "" if state in moves else state) == (at, expected)

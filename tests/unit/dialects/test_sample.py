@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.dialects.sample import draw, sample_text
+from unrender.dialects.sample import draw, repeats_a_key, sample_text
 from unrender.errors import GrammarError
 from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Ref, Repeat, Role, Sequence, Tag, Until
 
@@ -82,3 +82,22 @@ def test_a_drawn_text_knows_its_parts():
         assert (content + name + arguments, name, arguments) == (drawn.text, "f", f"({value})")
         assert drawn.text.index("f(") == len(content)
         assert not any("\ufdd0" <= character <= "\ufdef" for character in drawn.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "repeats"),
+    [
+        ('{"a": 1, "b": 2}', False),
+        ('{"a": 1, "b": 2, "a": 3}', True),
+        ("{'': True, \"\": None}", True),
+        ('{a:1,b:{a:1,c:[{"a": 2}]}}', False),
+        ('it\'s {"x": [{"a": 1, "b": "}", "a": 2}]}', True),
+        ('{"a": "a: 1, a: 2"}', False),
+        ("no object: a: b, a: c", False),
+        ("{" * 10_000, False),
+    ],
+)
+def test_a_key_that_comes_twice_in_one_object(text: str, repeats: bool) -> None:
+    """Keys of objects inside are others, and so is what strings hold; such a text is drawn again while there is another."""
+    assert repeats_a_key(text) is repeats
+    assert sample_text(Grammar(Literal(text)), 1) == text

@@ -8,22 +8,8 @@ from typing import Any
 import pytest
 
 from unrender.dialects.structural_tag import SHORT, TagFormat, is_long, reads_exactly, structural_tag_of
-from unrender.errors import GrammarError
 from unrender.grammar.expansion import Values, expand
-from unrender.nodes import (
-    Chars,
-    Choice,
-    Grammar,
-    JsonValue,
-    Literal,
-    Node,
-    Optional,
-    Peek,
-    Ref,
-    Repeat,
-    Sequence,
-    Until,
-)
+from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 from unrender.schema.reader import Unsupported
 from unrender.schema.weights import Weight
 
@@ -98,13 +84,6 @@ def test_a_stop_within_a_longer_one_is_ebnf() -> None:
     assert first["grammar"].startswith("root ::= ")
 
 
-def test_a_grammar_in_a_circle_is_ebnf() -> None:
-    """A tree has no names for parts, so it cannot hold itself."""
-    again = Sequence((FLAG, Optional(Sequence((A, Ref("again"))))))
-
-    assert structural_tag_of(Grammar(Ref("again"), {"again": again}))["format"]["type"] == "grammar"
-
-
 @pytest.mark.parametrize(
     ("weight", "expected"),
     [
@@ -155,9 +134,3 @@ def test_a_schema_that_the_engine_widens_is_spelled_out() -> None:
     written = structural_tag_of(Grammar(JsonValue({"enum": ["é"]})))
 
     assert written["format"] == ebnf('root ::= "\\"é\\""\n')
-
-
-def test_what_no_rule_can_say_is_refused() -> None:
-    """A lookahead is named."""
-    with pytest.raises(GrammarError, match="Peek cannot be written"):
-        structural_tag_of(Grammar(Sequence((Peek(A), FLAG))))

@@ -8,7 +8,7 @@ import pytest
 
 from unrender import ChatTemplate
 from unrender.errors import ExportError
-from unrender.export.response_template import read_response_template
+from unrender.export import read_response_template
 from unrender.verify import Verdict
 from unrender.verify.engines import installed
 from unrender.verify.response_templates import verify_export

@@ -24,9 +24,18 @@ from functools import wraps
 from typing import ParamSpec, TypeGuard, TypeVar
 
 from unrender import nodes
-from unrender.dialects.lowering.forks import Forks, Openness, generated, recursive_rules
-from unrender.dialects.lowering.leads import Beginnings, Beside, Group, Mixture, followers
-from unrender.dialects.lowering.stops import Rest, RulePlace, RulePlaces, choice_of, flat, sequence_of
+from unrender.dialects.lowering.forks import Beginnings, Beside, Forks, Group, Mixture, followers
+from unrender.dialects.lowering.stops import (
+    Openness,
+    Rest,
+    RulePlace,
+    RulePlaces,
+    choice_of,
+    flat,
+    generated,
+    recursive_rules,
+    sequence_of,
+)
 from unrender.errors import GrammarError
 from unrender.limits import MOST_APART, MOST_WAYS
 from unrender.nodes import (
@@ -69,6 +78,7 @@ def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Return, for each stop that other stops end with, those others: where they are in the text, they win."""
     found: dict[str, tuple[str, ...]] = {}
     known = frozenset(stops)
+    # `>>f` is the end of `>>>f`: text that ends in the longer one ends in the shorter one as well.
     for other in stops:
         for at in range(1, len(other)):
             if other[at:] in known:
@@ -101,7 +111,8 @@ def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.ste
     lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
     lowering.finish()
-    return Lowered(root.rule, reachable(root.rule, lowering.table), lowering.is_unsure())
+    unsure = lowering.forks is not None and (lowering.forks.unsure or lowering.apart > MOST_APART)
+    return Lowered(root.rule, reachable(root.rule, lowering.table), unsure)
 
 
 def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
@@ -153,11 +164,7 @@ class _Lowering:
         self.recursive = recursive_rules(source) if for_lexer else frozenset()
         self.table: dict[str, Node | Stopped] = {}
         self.rules = Rules()
-        self.rests: dict[Rest, Ref] = {}
-        self.names: dict[str, str] = {}
-        self.texts: dict[object, Ref] = {}
-        self.choices_of: dict[tuple[Rest, ...], Ref] = {}
-        self.branches: dict[tuple[int, str], Ref] = {}
+        self.known: dict[object, Ref] = {}
         self.choices: dict[tuple[int, str], RulePlace] = {}
         self.loops: dict[Node, Node] = {}
         self.looped: dict[str, Node] = {}
@@ -165,11 +172,8 @@ class _Lowering:
         self.steps = 0
         self.apart = 0
 
-    def is_unsure(self) -> bool:
-        """Return whether something was too much to be told apart for a lexer."""
-        return self.forks is not None and (self.forks.unsure or self.apart > MOST_APART)
-
     def step(self) -> None:
+        # Rules are linear in the source; what a step costs is bounded, so a request is refused before it takes minutes.
         self.steps += 1
         if self.steps > self.most:
             raise GrammarError(f"grammar: more than {self.most} steps to write it; offer fewer tools, or simpler ones")
@@ -181,11 +185,14 @@ class _Lowering:
             name, write = self.pending.popleft()
             self.table[name] = write()
 
-    def later(self, hint: str, write: Callable[[], Node | Stopped]) -> Ref:
-        """Return the name of a rule that will be written."""
-        name = self.rules.reserve(hint)
-        self.pending.append((name, write))
-        return Ref(name)
+    def later(self, key: object, hint: str, write: Callable[[], Node | Stopped]) -> Ref:
+        """Return the rule for `key`; if it is new, it gets a name like `hint`, and will be written."""
+        # Every continuation is one rule, however many ways lead there: this keeps rules linear.
+        if key not in self.known:
+            name = self.rules.reserve(hint)
+            self.known[key] = Ref(name)
+            self.pending.append((name, write))
+        return self.known[key]
 
     def rule(self, name: str) -> Node:
         found = self.looped.get(name) or self.source.get(name)
@@ -200,22 +207,19 @@ class _Lowering:
 
     def rest(self, parts: Rest) -> Ref:
         """Return the rule of `parts`, one after the other, which run to the end of the output if they end open."""
-        known = self.rests.get(parts)
-        if known is None:  # Every continuation is one rule, however many ways lead there: this keeps rules linear.
-            first = parts[0] if parts else EMPTY
-            hint = "root" if not self.rests else first.rule if isinstance(first, Ref) else "rest"
-            if len(parts) == 1 and self.rests and isinstance(first, Ref) and not self.openness.endings(first):
-                known = self.named(first.rule)
-            else:
-                known = self.later(hint, lambda: self.joined(parts))
-            self.rests[parts] = known
-        return known
+        first = parts[0] if parts else EMPTY
+        # What is one rule that brings its own stops needs no rule with nothing but a reference to it.
+        if len(parts) == 1 and self.known and isinstance(first, Ref) and not self.openness.endings(first):
+            return self.named(first.rule)
+        hint = "root" if not self.known else first.rule if isinstance(first, Ref) else "rest"
+        return self.later(("rest", parts), hint, lambda: self.joined(parts))
 
     def joined(self, parts: Rest) -> Node:
         """Return `parts` in sequence; what ends open is joined with as much after it as surely stops it.
 
         So is what may go on with text that a lexer would confuse with what follows.
         """
+        # Without a lexer, and where no part ends in free text, each part is written for itself.
         if self.forks is None and not any(map(self.openness.endings, parts)):
             return sequence_of([self.closed(part) for part in parts])
         # `Until("</a>"), name, "</a>"`: text may run on into the name, so all three become one `Stopped`.
@@ -249,6 +253,7 @@ class _Lowering:
         match node:
             case Until(stops):
                 return self.text(stops, rest)
+            # `("a" text / "b")` before `</x>` is `"a" text "</x>" / "b" "</x>"`: each option needs the stop after it.
             case Choice(options):
                 return self.factored([flat((option, *rest)) for option in generated(options)])
             case Optional(inner):
@@ -264,30 +269,30 @@ class _Lowering:
         if node not in self.loops:
             again = () if node.separator is None else (node.separator,)
             name = f"loop {len(self.loops)}"
-            endless = node.maximum is None
             rounds = max(node.minimum, 1) if node.maximum is None else node.maximum
             # Two to three rounds are `a a (a)?`, each a rule; an endless one ends in a rule that refers to itself.
             for count in range(rounds, 0, -1):
                 more = Sequence((*again, Ref(f"{name} {min(count + 1, rounds)}")))
                 tail = more if count < node.minimum else Optional(more)
-                last = count == rounds and not endless
-                self.looped[f"{name} {count}"] = node.node if last else Sequence((node.node, tail))
-                self.openness.add(f"{name} {count}", self.looped[f"{name} {count}"])
+                body = node.node if count == rounds and node.maximum is not None else Sequence((node.node, tail))
+                self.looped[f"{name} {count}"] = body
+                self.openness.add(f"{name} {count}", body)
                 if self.forks is not None:
-                    self.forks.add(f"{name} {count}", self.looped[f"{name} {count}"])
+                    self.forks.add(f"{name} {count}", body)
+            # `{0,0}` is nothing at all, and `{0,…}` is the first round, or nothing.
             first = Ref(f"{name} 1")
             self.loops[node] = EMPTY if node.maximum == 0 else first if node.minimum else Optional(first)
         return self.loops[node]
 
     def text(self, stops: tuple[str, ...], rest: Rest) -> Ref:
         """Join `Until(stops)` with `rest`."""
-        key = (Until(stops), *rest)
-        if key not in self.texts:
-            self.texts[key] = self.later("text", lambda: self.stopped(stops, self.places.place(stops, rest)))
-        return self.texts[key]
+        key = ("text", stops, rest, ())
+        return self.later(key, "text", lambda: self.stopped(stops, self.places.place(stops, rest)))
 
     def stopped(self, stops: tuple[str, ...], place: RulePlace, exact: Exact = ()) -> Stopped:
         """Return text up to one of `stops`; each way to go on from `place` belongs to one of them, or to an exact text."""
+        # Text up to `</x>` before `\n</x>!` has the stops `</x>` and `\n</x>`. Only the second has a branch, to `!`; so
+        # `a</x>!` is refused, as the parser would cut it at a stop without the line break.
         branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
         others = tuple((text, self.either(options)) for text, options in exact)
         return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
@@ -300,17 +305,12 @@ class _Lowering:
         beside = Beside(stops, rests, self.places.place(stops, rest), self.looked_into)
         beside.take(mixture.others)
         exact = tuple((text, tuple(options)) for text, options in beside.exact.items())
-        key = (Until(stops), *rest, *exact)
-        if key not in self.texts:
-            self.texts[key] = self.later("text", lambda: self.stopped(stops, beside.place, exact))
-        left = [self.factored(beside.left)] if beside.left else []
-        return choice_of([self.texts[key], *left])
+        text = self.later(("text", stops, rest, exact), "text", lambda: self.stopped(stops, beside.place, exact))
+        return choice_of([text, *([self.factored(beside.left)] if beside.left else [])])
 
     def either(self, options: tuple[Rest, ...]) -> Ref:
         """Return the rule of one of `options`, taken apart where they begin alike."""
-        if options not in self.choices_of:
-            self.choices_of[options] = self.later("branch", lambda: self.factored(list(options)))
-        return self.choices_of[options]
+        return self.later(("options", options), "branch", lambda: self.factored(list(options)))
 
     def branch(self, place: RulePlace, stop: str) -> Ref:
         """Return the rule of what may follow `stop`."""
@@ -319,13 +319,11 @@ class _Lowering:
         own, below = place.after(stop)
         if len(own) == 1 and not below:
             return self.rest(flat(own[0]))
-        key = (id(place), stop)
-        if key not in self.branches:
-            self.branches[key] = self.later("branch", lambda: self.branched(place, stop))
-        return self.branches[key]
+        return self.later((id(place), stop), "branch", lambda: self.branched(place, stop))
 
     def firstchoice(self, place: RulePlace, stop: str) -> RulePlace:
         """Return the place to which only one way leads from `place`, and from which there are several, or an end."""
+        # Each place remembers where the way ends, or a chain of a thousand would be walked a thousand times.
         passed: list[RulePlace] = []
         while (id(place), stop) not in self.choices:
             passed.append(place)
@@ -340,7 +338,8 @@ class _Lowering:
 
     def branched(self, place: RulePlace, stop: str) -> Node:
         own, below = place.after(stop)
-        if not below or self.is_confused(options := followers(place, stop, MOST_WAYS)):
+        # What a lexer would confuse is listed here, option by option; all else stays in the rules of the places below.
+        if not below or self.is_confused(options := followers(place, stop)):
             return self.factored(list(map(flat, own)) if not below else options)
         return choice_of([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 
@@ -348,12 +347,14 @@ class _Lowering:
         """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
         if self.forks is None:
             return False
+        # A hundred and fifty optional arguments in any order: comparing each with all others is left out, and said.
         self.forks.unsure |= len(options) > MOST_WAYS
         return len(options) <= MOST_WAYS and self.forks.confused(map(Sequence, options))
 
     def factored(self, options: list[Rest]) -> Node:
         """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
         options = list(dict.fromkeys(options))
+        # `(a|b)*a(a|b){18}`, told apart character by character, is an automaton of a quarter of a million states.
         if self.forks is None or len(options) == 1 or self.apart > MOST_APART:
             return choice_of([self.rest(option) for option in options])
         # Taking apart copies what is shared, so only what a lexer would confuse is taken apart.
@@ -372,6 +373,7 @@ class _Lowering:
     def closed(self, node: Node) -> Node:
         """Return a node that brings its own stops."""
         match node:
+            # `[a-z]{0}` is a pattern that users write; no dialect has a class that is there no times.
             case Chars(maximum=0):
                 return EMPTY
             case Literal() | Chars() | JsonValue():
@@ -396,10 +398,8 @@ class _Lowering:
         raise GrammarError(f"{type(node).__name__} cannot be written as a context-free rule: {node!r:.120}")
 
     def named(self, name: str) -> Ref:
-        if name not in self.names:
-            node = self.rule(name)
-            self.names[name] = self.later(name, lambda: self.closed(node)).rule
-        return Ref(self.names[name])
+        node = self.rule(name)
+        return self.later(("rule", name), name, lambda: self.closed(node))
 
     def repeated(self, node: Node, low: int, high: int | None, separator: Node | None) -> Node:
         if node == EMPTY or high == 0:
@@ -408,6 +408,7 @@ class _Lowering:
             return (
                 replace(node, minimum=0) if (low, high) == (0, 1) and _at_least_once(node) else Repeat(node, low, high)
             )
+        # `a{2,4}` by `, ` is `a (", " a){1,3}`; where it may be missing, all of that is optional: `(a (", " a){0,3})?`.
         again = sequence_of([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
         whole = sequence_of([node, more])
@@ -416,6 +417,7 @@ class _Lowering:
 
 def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) -> int:
     """Return the end of the first literal from `start` on in which one stop of each of `endings` is complete."""
+    # `text, name, "</x>", rest`: up to `</x>` it is one rule, and what comes after is another that all calls share.
     for at in range(start, len(parts)):
         part = parts[at]
         if isinstance(part, Literal) and all(any(stop in part.text for stop in stops) for stops in endings):

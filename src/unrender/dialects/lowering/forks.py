@@ -1,198 +1,43 @@
-"""Finds how nodes may begin, how they may end, and where a lexer could confuse two ways to go on.
+"""Finds where a lexer could confuse two ways to go on, and takes such options apart so that it can tell them apart.
 
-`Openness` says which nodes may be empty, and which may end in text that only the next node stops. `Forks` says how a node
-may begin, and how it may go on at places where it might also have ended.
+A lexer that prefers the longest literal loses `</a` beside `</ab`: it has read the longer one before it looks further.
+`Forks` says how a node may begin, and how it may go on at places where it might also have ended. A text is told apart from
+others by its first literal, and free text, which may be anything, by its stops.
 
-Strategy: all are least fixed points over the rules. A rule is looked at again only when one that it refers to has changed,
-so long chains of rules cost no more than their length. A text is told apart from others by its first literal, and free
-text, which may be anything, by its stops.
+- Options that begin with literals are put into groups, each with the text that it shares (`Beginnings.groups`). All other
+  options stay as they are, so that the rules that they name stay shared.
+- Free text beside literals is longer than any of them, and a lexer reads it on up to a stop. So what begins with a literal
+  is followed until a stop is complete in it (`Beside`). That text is a lexeme of its own (`exact`). After it goes on what
+  follows the literal, or what follows the same free text. What free text covers as well is left out.
 
-Rules: a node with more than `MOST_WAYS` beginnings is not looked into, and clashes with nothing; nor are more than
-`MOST_COMPARED` beginnings compared. `unsure` says that either was met.
+Rules: exact. A node with more than `MOST_WAYS` beginnings is not looked into, and clashes with nothing; nor are more than
+`MOST_COMPARED` beginnings compared: `Forks.unsure` says that either was met. What meets something other than literal text
+before a stop is handed back (`Beside.left`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
 from unrender import nodes
-from unrender.dialects.lowering.stops import Rest, Stops, flat
+from unrender.dialects.lowering.stops import (
+    Openness,
+    Rest,
+    RulePlace,
+    Stops,
+    first_stop,
+    flat,
+    generated,
+    unfoldings,
+    until_settled,
+    users_of,
+)
 from unrender.limits import MOST_COMPARED, MOST_WAYS
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
-
-_CLOSED: frozenset[Stops] = frozenset()
-
-
-class Openness:
-    """Which of some rules may be empty, and how each may end; `add` includes another rule."""
-
-    def __init__(self, rules: Mapping[str, Node]) -> None:
-        self._empty: set[str] = set()
-        self._endings: dict[str, frozenset[Stops]] = {}
-        self._known: dict[int, tuple[Node, frozenset[Stops]]] = {}
-        users = users_of(rules)
-        until_settled(rules, users, self._becomes_empty)
-        until_settled(rules, users, self._ends_in_more)
-
-    def _becomes_empty(self, name: str, node: Node) -> bool:
-        if name in self._empty or not self.nullable(node):
-            return False
-        self._empty.add(name)
-        return True
-
-    def _ends_in_more(self, name: str, node: Node) -> bool:
-        found = self._unsettled(node)
-        if found == self._endings.get(name, _CLOSED):
-            return False
-        self._endings[name] = found
-        return True
-
-    def add(self, name: str, node: Node) -> None:
-        """Include a rule that refers only to included ones and to itself."""
-        if self.nullable(node):
-            self._empty.add(name)
-        self._endings[name] = self._unsettled(node)
-
-    def nullable(self, node: Node) -> bool:
-        """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
-        match node:
-            case Ref(name):
-                return name in self._empty
-            case Literal(text) | nodes.Layout(text):
-                return text == ""
-            case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.Tolerated() | nodes.End():
-                return True
-            case nodes.Peek() | nodes.Negate():
-                return True
-            case Repeat(inner, low, _, _):
-                return low == 0 or self.nullable(inner)
-            case Sequence(parts):
-                return all(map(self.nullable, parts))
-            case Choice(options):
-                return any(map(self.nullable, generated(options)))
-            case nodes.Tag(_, inner) | nodes.Atomic(inner):
-                return self.nullable(inner)
-        return False
-
-    def endings(self, node: Node) -> frozenset[Stops]:
-        """Return the stops of each free text that `node` may end in."""
-        known = self._known.get(id(node))
-        if known is None:
-            known = self._known[id(node)] = (node, self._find(node, self.endings))
-        return known[1]
-
-    def _unsettled(self, node: Node) -> frozenset[Stops]:
-        """Return the endings while those of the rules may still grow; so none of them is kept in `_known`."""
-        return self._find(node, self._unsettled)
-
-    def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
-        match node:
-            case Literal() | Chars():
-                return _CLOSED
-            case Ref(name):
-                return self._endings.get(name, _CLOSED)
-            case Until(stops):
-                return frozenset((stops,))
-            case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
-                return below(inner)
-            case Sequence(parts):
-                return self._find_last(parts, below)
-            case Choice(options):
-                return _CLOSED.union(*map(below, generated(options)))
-        return _CLOSED
-
-    def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
-        # `Until("</a>"), Optional("!")` may end in the free text, since the mark may be missing.
-        found = _CLOSED
-        for part in reversed(parts):
-            found |= below(part)
-            if not self.nullable(part) and not isinstance(part, Until):
-                break
-        return found
-
-
-def generated(options: tuple[Node, ...]) -> list[Node]:
-    """Return the options that are also generated, not only read."""
-    return [option for option in options if not isinstance(option, nodes.Tolerated)]
-
-
-def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:
-    """Return the recursive rules, and the rules that lie between two of them.
-
-    A rule is recursive if it refers to itself, directly or through other rules.
-    """
-    # A rule on a circle has an endless path along its references and against them; so has a rule between two circles.
-    below = {name: {other for other in nodes.references(node) if other in rules} for name, node in rules.items()}
-    above: dict[str, set[str]] = {name: set() for name in rules}
-    for name, others in below.items():
-        for other in others:
-            above[other].add(name)
-    return frozenset(rules) - _loose(below, above) - _loose(above, below)
-
-
-def _loose(edges: Mapping[str, set[str]], back: Mapping[str, set[str]]) -> set[str]:
-    """Return the names from which no endless path leads along `edges`."""
-    left = {name: len(others) for name, others in edges.items()}
-    queue = [name for name, count in left.items() if not count]
-    for name in queue:
-        for other in back[name]:
-            left[other] -= 1
-            if not left[other]:
-                queue.append(other)
-    return set(queue)
-
-
-def users_of(rules: Mapping[str, Node]) -> dict[str, list[str]]:
-    """Return the rules that refer to each rule."""
-    return inverted({name: nodes.references(node) for name, node in rules.items()})
-
-
-def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """Return, for each name, the names that it is below."""
-    above: dict[str, list[str]] = {}
-    for name, others in below.items():
-        for other in dict.fromkeys(others):
-            above.setdefault(other, []).append(name)
-    return above
-
-
-def until_settled(
-    rules: Mapping[str, Node], users: Mapping[str, list[str]], changed: Callable[[str, Node], bool]
-) -> None:
-    """Call `changed` for every rule, and again for the users of each rule that changed, until none does.
-
-    A rule comes after the rules that it refers to, so a chain of rules is settled in one round.
-    """
-    order = _leaves_first(rules, users)
-    waiting = set(order)
-    while waiting:
-        for name in order:
-            if name in waiting:
-                waiting.discard(name)
-                if changed(name, rules[name]):
-                    waiting.update(users.get(name, ()))
-
-
-def _leaves_first(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
-    """Return the rules, each after those that it refers to; those of a circle in any order."""
-    order: dict[str, None] = {}
-    seen: set[str] = set()
-    for root in rules:
-        path = [] if root in seen else [(root, iter(users.get(root, ())))]
-        seen.add(root)
-        while path:
-            name, above = path[-1]
-            following = next((user for user in above if user not in seen), None)
-            if following is None:
-                order[name] = None
-                path.pop()
-            else:
-                seen.add(following)
-                path.append((following, iter(users.get(following, ()))))
-    return list(reversed(order))
+from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 
 class Head(NamedTuple):
@@ -204,6 +49,7 @@ class Head(NamedTuple):
 
 Heads = frozenset[Head | Until]
 """The first literals of a node, and the free text that it may begin with."""
+# `<call><name>f` beside `<call><name>g` and `<call><id>`: markers that begin alike differ after a few.
 DEPTH = 3
 """Literals that are looked through to see where two ways part."""
 _NONE: Heads = frozenset()
@@ -224,29 +70,18 @@ class Forks:
         self._heads: dict[str, Heads] = {}
         self._ends: dict[str, Heads] = {}
         self._compared = 0
-        users = users_of(rules)
-        until_settled(rules, users, self._begins_in_more)
-        until_settled(rules, users, self._goes_on_in_more)
-
-    def _begins_in_more(self, name: str, node: Node) -> bool:
-        found = frozenset(_within(name, head) for head in self.heads(node))
-        if found == self._heads.get(name, _NONE):
-            return False
-        self._heads[name] = found
-        return True
-
-    def _goes_on_in_more(self, name: str, node: Node) -> bool:
-        found = self.ends(node)
-        if found == self._ends.get(name, _NONE):
-            return False
-        self._ends[name] = found
-        return True
+        self._settle(rules, users_of(rules))
 
     def add(self, name: str, node: Node) -> None:
         """Include a rule that refers only to included ones and to itself."""
         self._rules[name] = node
-        while self._begins_in_more(name, node) or self._goes_on_in_more(name, node):
-            continue
+        self._settle({name: node}, {name: [name]})
+
+    def _settle(self, rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> None:
+        until_settled(
+            rules, users, self._heads, lambda name, node: frozenset(_within(name, it) for it in self.heads(node))
+        )
+        until_settled(rules, users, self._ends, lambda _, node: self.ends(node))
 
     def heads(self, node: Node) -> Heads:
         """Return how `node` may begin."""
@@ -285,6 +120,7 @@ class Forks:
         by_text: dict[str, list[set[Head]]] = {}
         if self._compared > MOST_COMPARED:
             return False
+        # The work is counted over the whole grammar: beyond that, options are written as they are, and `unsure` says so.
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
         self.unsure |= self._compared > MOST_COMPARED or (_MANY in every and len(every) > 1)
@@ -308,9 +144,11 @@ class Forks:
         It does when a literal begins with another one, or is beside free text. The same literal in both is one lexeme,
         after which both ways are open; then what follows it must not clash.
         """
+        # What begins with a class of characters or with JSON has no head, and is not compared.
         if not some or not others:
             return False
         self._compared += len(some) + len(others)
+        # `_MANY` stands for more beginnings than were kept, so nothing can be said of it.
         if _MANY in (some, others) or self._compared > MOST_COMPARED:
             self.unsure = True
             return False
@@ -330,6 +168,7 @@ class Forks:
 
     def _following(self, head: Head) -> Heads:
         """Return how what follows a literal may begin."""
+        # In a rule, what follows the literal is in the rule: `name` = `"<", word, ">"` goes on with `word`, wherever it is.
         if head not in self._continuations:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
             inner = [one for one in body if isinstance(one, Head) and one.text == head.text]
@@ -352,6 +191,7 @@ class Forks:
             case Optional(inner):
                 return _union((self.heads(inner), self.ends(inner)))
             case Repeat(inner, _, high, separator):
+                # After a round of `("," a)*` there may be another one, or its end: `,` is how it may continue.
                 again = () if high == 1 else (separator, inner) if separator else (inner,)
                 may_end = (self.heads(inner),) if node.minimum == 0 else ()
                 return _union((self.first_of(again), self.ends(inner), *may_end))
@@ -397,3 +237,244 @@ def _within(rule: str, head: Head | Until) -> Head | Until:
 def _union(found: Iterable[Heads]) -> Heads:
     heads = _NONE.union(*found)
     return _MANY if len(heads) > MOST_WAYS or not _MANY.isdisjoint(heads) else heads
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """One way in which an option begins: literal text, then `rest`.
+
+    `at` is the number of the option; `rule` is the rule that holds the text.
+    """
+
+    text: str
+    rest: Rest
+    at: int
+    rule: str | None = None
+
+    def after(self, length: int) -> Rest:
+        """Return what is left after the first `length` characters."""
+        text = self.text[length:]
+        return (Literal(text), *self.rest) if text else self.rest
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Options that begin with the same text: the text they share, and the rest of each.
+
+    A group may also be one option, unchanged.
+    """
+
+    shared: str
+    options: tuple[Rest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Free text up to `stops` with one of `rests` after it, and the other options at the same place."""
+
+    stops: tuple[str, ...]
+    rests: tuple[Rest, ...]
+    others: tuple[Lead, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    """Finds how options begin.
+
+    `rule` returns the node of a rule; None for a rule that is not looked into.
+    """
+
+    rule: Callable[[str], Node | None]
+
+    def mixture(self, options: list[Rest]) -> Mixture | None:
+        """Return free text and the options beside it.
+
+        None when no option is free text, or when two options have different stops.
+        """
+        leads: list[Lead] = []
+        for at, option in enumerate(options):
+            found = self.leads(option, at)
+            if not found:
+                return None
+            leads += found
+        texts = [lead for lead in leads if lead.rest and isinstance(lead.rest[0], Until) and not lead.text]
+        stops = {head.stops for lead in texts if isinstance(head := lead.rest[0], Until)}
+        if len(stops) != 1:
+            return None
+        rests = tuple(dict.fromkeys(lead.rest[1:] for lead in texts))
+        return Mixture(stops.pop(), rests, tuple(lead for lead in leads if lead not in texts))
+
+    def groups(self, options: list[Rest]) -> list[Group]:
+        """Return the options in groups, no two of which begin alike."""
+        leads = [lead for at, option in enumerate(options) for lead in self.leads(option, at)]
+        clashing: set[int] = set()
+        # Where an option begins with something other than a literal, all stay as they are: how it begins is not known.
+        if all(lead.text or not lead.rest for lead in leads):
+            found = _grouped(lead for lead in leads if lead.text)
+            # Two options that begin with the same rule are one way to begin: a lexer has nothing to tell apart.
+            differing = (group for group in found if len({(lead.text, lead.rule or lead.rest) for lead in group}) > 1)
+            clashing.update(lead.at for group in differing for lead in group)
+        groups = [Group("", (option,)) for at, option in enumerate(options) if at not in clashing]
+        for group in _grouped(lead for lead in leads if lead.at in clashing):
+            shared = group[0].text if len(group) > 1 else ""
+            groups.append(Group(shared, tuple(lead.after(len(shared)) for lead in group)))
+        return groups
+
+    def leads(self, option: Rest, at: int) -> list[Lead]:
+        """Return the ways in which an option begins; none when there are too many.
+
+        A way that begins with free text has no text of its own.
+        """
+        found: list[Lead] = []
+        rests: list[tuple[Rest, str | None]] = [(option, None)]
+        seen: set[Rest] = set()
+        while rests and len(found) <= MOST_WAYS:
+            rest, rule = rests.pop()
+            # `list = list? "x"` begins with itself: it is unfolded once.
+            if rest in seen:
+                continue
+            seen.add(rest)
+            head = rest[0] if rest else None
+            match head:
+                case Literal(text) | nodes.Layout(text) if text:
+                    found.append(Lead(text, rest[1:], at, rule))
+                    continue
+                case Literal() | nodes.Layout() | nodes.Mark():
+                    rests.append((rest[1:], rule))
+                    continue
+                case Ref(name):
+                    rule = name
+                    node = self.rule(name)
+                    ways = None if node is None else [(node, *rest[1:])]
+                case None:
+                    ways = None
+                case _:
+                    ways = unfoldings(head, rest[1:])
+            if ways is None:
+                found.append(Lead("", rest, at))
+            else:
+                rests.extend((way, rule) for way in reversed(ways))
+        return found if len(found) <= MOST_WAYS else []
+
+
+def _grouped(leads: Iterable[Lead]) -> list[list[Lead]]:
+    """Return leads in groups: those that begin with the text of the first one."""
+    # Sorted by text, what begins with `</a` comes right after it: `</a`, `</ab`, `</abc>`.
+    groups: list[list[Lead]] = []
+    for lead in sorted(leads, key=lambda lead: lead.text):
+        if groups and groups[-1][0].text and lead.text.startswith(groups[-1][0].text):
+            groups[-1].append(lead)
+        else:
+            groups.append([lead])
+    return groups
+
+
+@dataclass(slots=True)
+class Beside:
+    """Free text up to `stops` and after it one of `rests`; and other options that may begin at the same place.
+
+    `place` is where the rests begin; `exact` and `left` are the results of `take`.
+    """
+
+    stops: Stops
+    rests: tuple[Rest, ...]
+    place: RulePlace
+    rule: Callable[[str], Node | None]
+    exact: dict[str, list[Rest]] = field(default_factory=dict)
+    left: list[Rest] = field(default_factory=list)
+
+    @property
+    def all_stops(self) -> Stops:
+        """The stops of the free text, and the stops with which the rests begin."""
+        return tuple(dict.fromkeys((*self.stops, *self.place.found)))
+
+    def take(self, leads: Iterable[Lead]) -> None:
+        """Separate the options `leads` from the free text beside them."""
+        every = self.all_stops
+        waiting = [(lead.text, lead.rest) for lead in leads]
+        seen: set[tuple[str, Rest]] = set()
+        while waiting:
+            text, rest = waiting.pop(0)
+            if (text, rest) in seen:
+                continue
+            seen.add((text, rest))
+            # Beside text up to `</a>`, the literal `<b>` and its content `x</a>` are the exact text `<b>x</a>`.
+            if stopped := first_stop(text, every):
+                left_over = text[len(stopped) :]
+                self.exact.setdefault(stopped, []).append(flat((Literal(left_over), *rest)))
+            elif self.is_said(text, rest):
+                continue
+            elif len(seen) > MOST_WAYS or (ways := self.one_step_on(text, rest)) is None:
+                self.left.append(flat((Literal(text), *rest)))
+            else:
+                waiting.extend(ways)
+        self.settle()
+
+    def one_step_on(self, text: str, rest: Rest) -> list[tuple[str, Rest]] | None:
+        """Return `rest` one step further; None where something other than a literal follows."""
+        if not rest:
+            return None
+        head, tail = rest[0], rest[1:]
+        match head:
+            case Literal(more) | nodes.Layout(more):
+                return [(text + more, tail)]
+            case Ref(name):
+                node = self.rule(name)
+                return None if node is None else [(text, (node, *tail))]
+        ways = unfoldings(head, tail)
+        return None if ways is None else [(text, way) for way in ways]
+
+    def is_said(self, text: str, rest: Rest) -> bool:
+        """Return whether free text covers `text` and what follows it.
+
+        It does if `text` is at the end, or if more free text with the same continuation follows.
+        """
+        # Text up to `</x>` may begin with `<b>` as well, so beside it `"<b>", text` says nothing new. But after `</`, a
+        # text that goes on with `x>` would be cut there, so `"</", text` is not the same.
+        if not rest:
+            return self.place.at_end
+        head = rest[0]
+        return (
+            isinstance(head, Until) and head.stops == self.stops and rest[1:] in self.rests and not self.straddled(text)
+        )
+
+    def straddled(self, text: str) -> bool:
+        """Return whether a stop may begin in `text` and end in what follows, where it counts as another stop."""
+        # For the stop `</a>`, a text that ends in `</` is no part of free text yet: `a>` may follow.
+        own = frozenset(self.stops)
+        for stop in self.all_stops:
+            cuts = (at for at in range(1, len(stop)) if text.endswith(stop[:at]))
+            if any(stop in own or stop[at:] in self.place.found for at in cuts):
+                return True
+        return False
+
+    def settle(self) -> None:
+        """Add to each exact text what may follow the same free text.
+
+        Exact texts that allow no more than the free text are left out.
+        """
+        # Beside text before `</x>!`, the literal `<b></x>?` makes `<b></x>` an exact text, after which `?` may follow, and
+        # `!` too, since the text before `</x>` may be `<b>`. With `!` in place of `?` it would allow nothing more.
+        for text in list(self.exact):
+            stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
+            known = list(dict.fromkeys(followers(self.place, stop)))
+            options = dict.fromkeys((*known, *self.exact[text]))
+            if len(options) == len(known):
+                del self.exact[text]
+            else:
+                self.exact[text] = list(options)
+
+
+def followers(place: RulePlace, stop: str) -> list[Rest]:
+    """Return what may follow `stop`; with more than `MOST_WAYS` options, only about that many."""
+    found: list[Rest] = []
+    # Places may refer to each other in circles: each is asked once.
+    waiting = [place]
+    seen = {id(place)}
+    while waiting and len(found) <= MOST_WAYS:
+        own, below = waiting.pop().after(stop)
+        found += map(flat, own)
+        fresh = [other for other in below if id(other) not in seen]
+        seen.update(map(id, fresh))
+        waiting += fresh
+    return found

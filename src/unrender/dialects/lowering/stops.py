@@ -1,12 +1,13 @@
-"""Finds which stop comes first after free text, and what may follow that stop.
+"""Finds which stop comes first after free text, what may follow that stop, and which nodes end in free text.
 
 Strategy: a continuation is taken apart only until a stop is complete. Where it goes on with a rule, that is a place of its
-own (`Place`), worked out once, however many continuations lead there. So the places form a graph, and the stops that can
-be met are handed up along its edges. A chain of a thousand optional arguments costs a thousand places, not a thousand
-lists of a thousand arguments.
+own (`RulePlace`), worked out once, however many continuations lead there. So the places form a graph, and the stops that
+can be met are handed up along its edges. A chain of a thousand optional arguments costs a thousand places, not a thousand
+lists of a thousand arguments. `Openness` is a least fixed point over the rules: a rule is looked at again only when one
+that it refers to has changed.
 
-The small tools of lowering are here too: `unfolded` takes one step into a node, and `flat`, `sequence` and `choice` put
-nodes together.
+The small tools of lowering are here too: `unfoldings` takes one step into a node, `flat`, `sequence_of` and `choice_of`
+put nodes together, and `inverted`, `leaves_first` and `until_settled` go through rules that refer to each other.
 
 Rules: exact. Of several stops, the one that is complete first counts. What begins with something other than literal text
 cannot be told from the text before it, and is refused.
@@ -14,16 +15,20 @@ cannot be told from the text before it, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
 
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.nodes import EMPTY, Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 _UNMARKED = str.maketrans("", "", nodes.MARKS)
 
 
+T = TypeVar("T")
 Rest = tuple[Node, ...]
 Stops = tuple[str, ...]
 Sight = tuple[int, str, bool]
@@ -84,25 +89,22 @@ class RulePlaces:
 
     def place(self, stops: Stops, rest: Rest) -> RulePlace:
         """Return the place after free text that ends at `stops`."""
-        fresh: list[RulePlace] = []
-        queue: list[tuple[Key, RulePlace]] = []
-        place = self._place((stops, Continuation("", (), rest)), queue, fresh)
-        while queue:
-            key, found = queue.pop()
-            self._explore(key, found, queue, fresh)
-        _hand_up(fresh)
+        fresh: list[tuple[Key, RulePlace]] = []
+        place = self._place((stops, Continuation("", (), rest)), fresh)
+        for key, found in fresh:
+            self._explore(key, found, fresh)
+        _hand_up([found for _, found in fresh])
         return place
 
-    def _place(self, key: Key, queue: list[tuple[Key, RulePlace]], fresh: list[RulePlace]) -> RulePlace:
+    def _place(self, key: Key, fresh: list[tuple[Key, RulePlace]]) -> RulePlace:
         known = self.known.get(key)
         if known is None:
             known = self.known[key] = RulePlace()
-            queue.append((key, known))
-            fresh.append(known)
+            fresh.append((key, known))
         return known
 
-    def _explore(self, key: Key, place: RulePlace, queue: list[tuple[Key, RulePlace]], fresh: list[RulePlace]) -> None:
-        """Fill `place`; places below it that are new are put into `queue` and `fresh`."""
+    def _explore(self, key: Key, place: RulePlace, fresh: list[tuple[Key, RulePlace]]) -> None:
+        """Fill `place`; places below it that are new are put into `fresh`."""
         stops, start = key
         seen: set[Continuation] = set()
         states = [self._entered(start)]
@@ -115,25 +117,24 @@ class RulePlaces:
             seen.add(state)
             if stop := _met(state, stops):
                 place.own.setdefault(stop, []).append(state.after(stop))
-            elif self._is_place(state):
-                place.below.append(self._place((stops, state), queue, fresh))
+            elif self._next_rule(state):
+                place.below.append(self._place((stops, state), fresh))
             elif (following := _following(state)) is not None:
                 states.extend(reversed(following))
             else:
                 _end(state, stops, place)
+        # What places below know is handed up later, when all of them have been explored.
         place.found = dict.fromkeys(place.own)
 
     def _entered(self, state: Continuation) -> Continuation:
         """Return the state; if a rule comes next in it, with the rule's own node in its place."""
-        if not self._is_place(state):
-            return state
-        head = state.rest[0]
-        assert isinstance(head, Ref)
-        return Continuation(state.read, state.sights, (self.rule(head.rule), *state.rest[1:]))
+        head = self._next_rule(state)
+        return state if head is None else replace(state, rest=(self.rule(head.rule), *state.rest[1:]))
 
-    def _is_place(self, state: Continuation) -> bool:
+    def _next_rule(self, state: Continuation) -> Ref | None:
         head = state.rest[0] if state.rest else None
-        return isinstance(head, Ref) and not isinstance(self.rule(head.rule), JsonValue)
+        # A JSON value is never looked into: its rule stays a rule, which engines read by the schema.
+        return head if isinstance(head, Ref) and not isinstance(self.rule(head.rule), JsonValue) else None
 
 
 def _met(state: Continuation, stops: Stops) -> str:
@@ -141,6 +142,7 @@ def _met(state: Continuation, stops: Stops) -> str:
     # A literal so long that holds no stop serves as a stop itself.
     if state.sights or not state.read:
         return ""
+    # It has to follow the text, so the text ends where it begins, whatever comes after it.
     return first_stop(state.read, stops) or (
         state.read if len(state.read) > 2 * max(map(len, stops), default=1) else ""
     )
@@ -166,6 +168,7 @@ def _end(state: Continuation, stops: Stops, place: RulePlace) -> None:
     """Take what has been read for a stop of its own, where nothing more can be told."""
     if any(wanted for _, _, wanted in state.sights):
         return  # A lookahead wants text that does not come.
+    # Text up to `</x>`, then `ab`, then any letters: `ab` is all that tells where the text ends, so it is a stop.
     if state.read:
         place.own.setdefault(state.read, []).append(state.rest)
     elif not state.rest:
@@ -213,6 +216,7 @@ def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
 
 
 def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
+    # `a{2,5}` by `,` is `a`, then `("," a){1,4}`: the separator goes into each round but the first.
     if node.maximum != 0:
         less = None if node.maximum is None else node.maximum - 1
         again = node.node if node.separator is None else Sequence((node.separator, node.node))
@@ -227,6 +231,7 @@ def first_stop(text: str, stops: Stops) -> str:
 
     Marks in the text are ignored in the search, and kept in the result.
     """
+    # The sampler marks where roles begin and end, also within a marker: of `</\ufdd0x>` the stop is `</x>`.
     plain = text.translate(_UNMARKED)
     end = min((plain.index(stop) + len(stop) for stop in stops if stop in plain), default=0)
     if len(plain) == len(text) or not end:
@@ -252,6 +257,7 @@ def flat(parts: Rest) -> Rest:
             case nodes.Cut() | nodes.Tolerated() | nodes.End():
                 continue
             case Literal(text) | nodes.Layout(text):
+                # `"</", "x>"` is `"</x>"`: a stop that is complete in several literals is complete in one.
                 if found and isinstance(last := found[-1], Literal):
                     found[-1] = Literal(last.text + text)
                 elif text:
@@ -279,3 +285,164 @@ def sequence_of(parts: list[Node]) -> Node:
 def choice_of(options: list[Node]) -> Node:
     """Return a node for one of `options`."""
     return options[0] if len(options) == 1 else Choice(tuple(options))
+
+
+_CLOSED: frozenset[Stops] = frozenset()
+
+
+class Openness:
+    """Which of some rules may be empty, and how each may end; `add` includes another rule."""
+
+    def __init__(self, rules: Mapping[str, Node]) -> None:
+        self._empty: dict[str, bool] = {}
+        self._endings: dict[str, frozenset[Stops]] = {}
+        self._known: dict[int, tuple[Node, frozenset[Stops]]] = {}
+        self._settle(rules, users_of(rules))
+
+    def add(self, name: str, node: Node) -> None:
+        """Include a rule that refers only to included ones and to itself."""
+        self._settle({name: node}, {name: [name]})
+
+    def _settle(self, rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> None:
+        until_settled(rules, users, self._empty, lambda _, node: self.nullable(node))
+        until_settled(rules, users, self._endings, lambda _, node: self._unsettled(node))
+
+    def nullable(self, node: Node) -> bool:
+        """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
+        match node:
+            case Ref(name):
+                return self._empty.get(name, False)
+            case Literal(text) | nodes.Layout(text):
+                return text == ""
+            case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.Tolerated() | nodes.End():
+                return True
+            case nodes.Peek() | nodes.Negate():
+                return True
+            case Repeat(inner, low, _, _):
+                return low == 0 or self.nullable(inner)
+            case Sequence(parts):
+                return all(map(self.nullable, parts))
+            case Choice(options):
+                return any(map(self.nullable, generated(options)))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                return self.nullable(inner)
+        return False
+
+    def endings(self, node: Node) -> frozenset[Stops]:
+        """Return the stops of each free text that `node` may end in."""
+        # By identity, with the node kept so that no other gets its number: comparing nodes compares all below them.
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = (node, self._find(node, self.endings))
+        return known[1]
+
+    def _unsettled(self, node: Node) -> frozenset[Stops]:
+        """Return the endings while those of the rules may still grow; so none of them is kept in `_known`."""
+        return self._find(node, self._unsettled)
+
+    def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
+        match node:
+            case Literal() | Chars():
+                return _CLOSED
+            case Ref(name):
+                return self._endings.get(name, _CLOSED)
+            case Until(stops):
+                return frozenset((stops,))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
+                return below(inner)
+            case Sequence(parts):
+                return self._find_last(parts, below)
+            case Choice(options):
+                return _CLOSED.union(*map(below, generated(options)))
+        return _CLOSED
+
+    def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
+        # `Until("</a>"), Optional("!")` may end in the free text, since the mark may be missing.
+        found = _CLOSED
+        for part in reversed(parts):
+            found |= below(part)
+            if not self.nullable(part) and not isinstance(part, Until):
+                break
+        return found
+
+
+def generated(options: tuple[Node, ...]) -> list[Node]:
+    """Return the options that are also generated, not only read."""
+    return [option for option in options if not isinstance(option, nodes.Tolerated)]
+
+
+def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:
+    """Return the recursive rules, and the rules that lie between two of them.
+
+    A rule is recursive if it refers to itself, directly or through other rules.
+    """
+    # A rule on a circle has an endless path along its references and against them; so has a rule between two circles.
+    below = {name: [other for other in nodes.references(node) if other in rules] for name, node in rules.items()}
+    return frozenset(rules).difference(leaves_first(below), leaves_first(inverted(below)))
+
+
+def leaves_first(below: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the names, each after those below it; names from which a way leads to a circle are left out."""
+    sorter = TopologicalSorter(below)
+    # A circle is found before anything is given out, and what does not lead to one is given out all the same.
+    with suppress(CycleError):
+        sorter.prepare()
+    order: list[str] = []
+    while ready := sorter.get_ready():
+        order += ready
+        sorter.done(*ready)
+    return order
+
+
+def users_of(rules: Mapping[str, Node]) -> dict[str, list[str]]:
+    """Return the rules that refer to each rule."""
+    return inverted({name: nodes.references(node) for name, node in rules.items()})
+
+
+def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return, for each name, the names that it is below."""
+    above: dict[str, list[str]] = {}
+    for name, others in below.items():
+        for other in dict.fromkeys(others):
+            above.setdefault(other, []).append(name)
+    return above
+
+
+def until_settled(
+    rules: Mapping[str, Node], users: Mapping[str, list[str]], found: dict[str, T], compute: Callable[[str, Node], T]
+) -> None:
+    """Set what is `found` of every rule, and again of the users of each rule that changed, until none does.
+
+    A rule comes after the rules that it refers to, so a chain of rules is settled in one round.
+    """
+    # Mostly there are no circles but in JSON values: nearly all rules are settled when they are looked at once.
+    order = _nearly_sorted(rules, users)
+    waiting = set(order)
+    while waiting:
+        for name in order:
+            if name in waiting:
+                waiting.discard(name)
+                value = compute(name, rules[name])
+                if name not in found or value != found[name]:
+                    found[name] = value
+                    waiting.update(users.get(name, ()))
+
+
+def _nearly_sorted(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
+    """Return the rules, each after those that it refers to; those of a circle in any order."""
+    order: dict[str, None] = {}
+    seen: set[str] = set()
+    for root in rules:
+        # By hand, not by recursion: a thousand optional arguments are a path of a thousand rules.
+        path = [] if root in seen else [(root, iter(users.get(root, ())))]
+        seen.add(root)
+        while path:
+            name, above = path[-1]
+            following = next((user for user in above if user not in seen), None)
+            if following is None:
+                order[name] = None
+                path.pop()
+            else:
+                seen.add(following)
+                path.append((following, iter(users.get(following, ()))))
+    return list(reversed(order))
