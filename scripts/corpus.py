@@ -22,7 +22,7 @@ sys.path.append(str(environment.ROOT / "tests"))
 import message_rows
 import schema_rows
 from explanation_rows import EXPLANATIONS, SAID, said
-from recipes import ANALYSIS, derived, rows_of
+from recipes import ANALYSIS, DERIVED, derived, rows_of
 from rendering_rows import RENDERING, facts, rendered, shaped
 from rows import ANSWERS, FORMATS, READ, Row, rows
 
@@ -73,10 +73,9 @@ def main() -> None:
         anew(RENDERING / f"{name}.jsonl", reading, ("text", "error", "exhausted", "needs", "shaped"))
     anew(EXPLANATIONS, said, SAID)
     anew(message_rows.MESSAGES, message_rows.read, ("gives", "error"))
-    recipes = [{**row, "format": derived(row)} for row in rows_of(ANALYSIS)]
-    ANALYSIS.write_text(
-        "".join(_line(row, ("frame", "thoughts", "calls", "oddity")) for row in recipes), encoding="utf-8"
-    )
+    recipes = [{**row, **derived(row)} for row in rows_of(ANALYSIS)]
+    order = ("why", "frame", "thoughts", "calls", "oddity", "template", "answer", "prompt", *DERIVED)
+    ANALYSIS.write_text("".join(_line(row, order) for row in recipes), encoding="utf-8")
 
 
 def anew(path: Path, reading: Callable[[Mapping[str, Any]], Mapping[str, Any]], says: Iterable[str]) -> None:

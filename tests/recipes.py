@@ -1,7 +1,10 @@
-"""Rows of `tests/corpus/analysis.jsonl` ↔ templates that are made of parts, and the format that is derived from each.
+"""Rows of `tests/corpus/analysis.jsonl` ↔ templates, and what analysis makes of each.
 
-A row names its parts (`composed.parts`: `frame`, `thoughts`, `calls`) and its `oddity`, and has the `format` that comes out, without
-what declared formats add. Each part is in at least one row.
+A row either names parts that its template is made of (`composed.parts`: `frame`, `thoughts`, `calls`) and its `oddity`, and has the
+`format` that comes out. Or it has a template of its own, says `why`, and has the `capabilities`, the `rules` that decided and the
+`diagnostics` as well. Such a template is written out (`template`), or only what is between messages that all begin alike (`answer`,
+`prompt`): there `c`, `r` and `calls` are content, reasoning and calls; `name(call)` and `args(call)` write a call's parts.
+What declared formats add is left out.
 """
 
 from __future__ import annotations
@@ -14,10 +17,20 @@ from typing import Any
 
 from composed.composition import Recipe, template
 
-from unrender.analysis import analyze
+from unrender.analysis import Analysis, analyze
+from unrender.format.data import plain_data
 from unrender.rendering.template import Template
 
 ANALYSIS = Path(__file__).parent / "corpus" / "analysis.jsonl"
+DERIVED = ("format", "capabilities", "rules", "diagnostics")
+"""What of a row is made of its template."""
+_MESSAGES = (
+    "{% macro name(call) %}{{ call.function.name }}{% endmacro %}"
+    "{% macro args(call) %}{{ call.function.arguments | tojson }}{% endmacro %}"
+    "{% for m in messages %}{% set c, r, calls = m.content or '', m.reasoning_content, m.tool_calls or [] %}"
+    "{% if m.role == 'assistant' %}ANSWER{% else %}<{{ m.role }}>{{ c }}</u>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}PROMPT{% endif %}"
+)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -26,8 +39,25 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def derived(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the format of the template that a row stands for, as data."""
-    recipe = Recipe(frame=row["frame"], thoughts=row["thoughts"], calls=row["calls"], oddity=row.get("oddity", ""))
-    format = analyze(Template(template(recipe), bos_token="<s>", eos_token="</s>")).format
-    data = replace(format, tolerated=(), spellings=(), ignored=(), declared=(), preserved_tokens=()).to_dict()
-    return {key: value for key, value in data.items() if key != "version"}
+    """Return what analysis makes of the template that a row stands for, as data."""
+    analysis = analyze(Template(_source(row), bos_token="<s>", eos_token="</s>"))
+    format = replace(analysis.format, tolerated=(), spellings=(), ignored=(), declared=(), preserved_tokens=())
+    data = {"format": {key: value for key, value in format.to_dict().items() if key != "version"}}
+    return data if "frame" in row else data | _learnt(analysis)
+
+
+def _source(row: Mapping[str, Any]) -> str:
+    if "frame" in row:
+        parts = {key: row.get(key, "") for key in ("frame", "thoughts", "calls", "oddity")}
+        return template(Recipe(**parts))
+    written: str = row.get("template") or _MESSAGES.replace("ANSWER", row["answer"])
+    return written.replace("PROMPT", row.get("prompt", "<bot>"))
+
+
+def _learnt(analysis: Analysis) -> dict[str, Any]:
+    """Return capabilities that are not the default, rules by comparison, and diagnostics without what they quote."""
+    return {
+        "capabilities": plain_data(analysis.capabilities),
+        "rules": {item.comparison: item.rule for item in analysis.evidence if item.rule},
+        "diagnostics": [text.partition("'")[0] for text in analysis.diagnostics],
+    }

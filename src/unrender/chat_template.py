@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from unrender.messages.wire import Request
     from unrender.parser.streaming import Parser
     from unrender.prompt.preparation import Continued, Planned
-    from unrender.prompt.transcript import Writer
-    from unrender.prompt.variables import Variable
+    from unrender.prompt.transcript import Variable, Writer
     from unrender.rendering.capabilities import Capabilities
     from unrender.rendering.template import Renderer
     from unrender.turn import Turn
@@ -214,7 +213,7 @@ class ChatTemplate:
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
-        from unrender.prompt.variables import own_variables  # noqa: PLC0415 -- loaded when it is used
+        from unrender.prompt.transcript import own_variables  # noqa: PLC0415 -- loaded when it is used
 
         return own_variables(self._with_tools, self.capabilities)
 

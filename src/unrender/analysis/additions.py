@@ -15,15 +15,7 @@ from dataclasses import dataclass, replace
 from unrender.analysis.ask.probes import NAMES, Prober, user
 from unrender.analysis.find.split import closers_of, is_tag, lexemes
 from unrender.errors import FormatError
-from unrender.format import (
-    CallSyntax,
-    ContentMode,
-    Envelope,
-    Format,
-    ReasoningMode,
-    Slot,
-    ToolMode,
-)
+from unrender.format import CallSyntax, ContentMode, Envelope, Format, ReasoningMode, Slot, ToolMode
 from unrender.formats import Declared, declared_formats
 
 
@@ -56,12 +48,10 @@ def with_declared(format: Format, declared: Declared) -> Format:
 
 def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
     """True when both read the same calls: they differ at most in white space around their markers."""
-
-    def shape(tools: CallSyntax) -> tuple[object, ...]:
-        parts = (tools.section_start, tools.call_start, *tools.function, *tools.arguments.entry)
-        return tuple(part.strip() if type(part) is str else part for part in parts)
-
-    return shape(one) == shape(other)
+    shapes = [
+        (tools.section_start, tools.call_start, *tools.function, *tools.arguments.entry) for tools in (one, other)
+    ]
+    return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1
 
 
 _PLACEHOLDER = r"(?:\"[^\"{}\[\]]{1,80}\"|<[^<>{}\"]{1,80}>|[\w$][^\"{}\[\],:]{0,80})"
@@ -98,11 +88,17 @@ def find_example(prober: Prober) -> Example | None:
 
 def _described(prompt: str, match: re.Match[str]) -> Example:
     before, after = prompt[max(match.start() - _FAR, 0) : match.start()], prompt[match.end() : match.end() + _FAR]
+    # `<calls>[{"name": …}]</calls>`: the brackets belong to the section, and the markers are around them.
     listed = before.rstrip().endswith("[")
     if listed:
         before = before.rstrip()[:-1]
         after = after.partition("]")[2]
-    opener, closer = _around(before, after)
+    # `Return <fn>\n{…}\n</fn>.`: a marker before it that is closed after it is the call's, with the white space inside.
+    left, right = lexemes(before.rstrip()), lexemes(after.lstrip())
+    opener = closer = ""
+    if left and right and is_tag(left[-1]) and right[0] in closers_of(left[-1]):
+        opener = left[-1] + before[len(before.rstrip()) :]
+        closer = after[: len(after) - len(after.lstrip())] + right[0]
     name, arguments = match["name"], match["arguments"]
     tools = CallSyntax(
         mode=ToolMode.JSON_NATIVE,
@@ -115,11 +111,3 @@ def _described(prompt: str, match: re.Match[str]) -> Example:
         envelope=Envelope(name_field=(name,), args_field=(arguments,), array_wrapped=listed),
     )
     return Example(tools, opener + match.group() + closer)
-
-
-def _around(before: str, after: str) -> tuple[str, str]:
-    """Return the marker before an example and its closer after it, with the white space inside; nothing where either is missing."""
-    left, right = lexemes(before.rstrip()), lexemes(after.lstrip())
-    if not left or not right or not is_tag(left[-1]) or right[0] not in closers_of(left[-1]):
-        return "", ""
-    return left[-1] + before[len(before.rstrip()) :], after[: len(after) - len(after.lstrip())] + right[0]

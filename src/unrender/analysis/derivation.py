@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
+from unrender.analysis import Analysis
 from unrender.analysis.additions import complete, find_example
 from unrender.analysis.ask.answers import Answers, Turns, render_answers, render_turns, render_variants, render_written
 from unrender.analysis.ask.discovery import discover
@@ -31,9 +32,8 @@ from unrender.analysis.prove.claims import (
     prove,
     with_headers,
 )
-from unrender.analysis.prove.evidence import Record, collect_evidence
+from unrender.analysis.prove.evidence import collect_evidence, tell
 from unrender.analysis.prove.readback import MIXED, SAID, TOLD, Misread
-from unrender.analysis.result import Analysis, tell
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.formats import declared_formats
 from unrender.rendering.shape import SHORT_ID
@@ -77,7 +77,7 @@ def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:
             format=Format(),
             capabilities=prober.capabilities,
             diagnostics=(f"{reason:.400}; the format is content alone",),
-            renderings=prober.renderings,
+            renderings=len(prober.texts),
             stopped_early=True,
         )
 
@@ -86,10 +86,12 @@ def _analyze(prober: Prober) -> Analysis:
     prober = discover(prober)
     turns = render_turns(prober)
     found = _pass(prober, turns, part_opener="")
-    # Where `<part>` opens reasoning, content and calls, the first pass takes it for the end of the header.
+    # `<bot><part>think…<part>say…`: where `<part>` opens reasoning, content and calls alike, the first pass takes it for
+    # the end of the header, and finds it again between calls.
     opener = _part_opener(found)
     if opener:
         found = _pass(prober, turns, part_opener=opener)
+    # From here on the format is tried: each answer is written again from it, then read with it.
     doubts = find_doubts(found.answers, found.frame, found.format)
     if found.tools.content_as_reasoning:
         doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
@@ -104,21 +106,20 @@ def _analyze(prober: Prober) -> Analysis:
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof.misread))
     diagnostics = tuple(dict.fromkeys(words))
-    if prober.given_up:
-        diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
+    if prober.spent.is_over:
+        diagnostics = (f"{prober.spent.reason}, and was asked no more", *diagnostics)
     capabilities = prober.capabilities
     if found.tools.content_as_reasoning:
         capabilities = replace(capabilities, supports_content_with_calls=False)
-    variants = replace(render_variants(prober, found.frame, found.format), many=found.tools.many)
-    record = Record(turns=turns, frame=found.frame, answers=found.answers, variants=variants)
+    variants = {**render_variants(prober, found.frame, found.format), "many": found.tools.many}
     analysis = Analysis(
         format=fmt,
         capabilities=capabilities,
-        evidence=collect_evidence(record, fmt, found.rules),
+        evidence=collect_evidence(turns, found.answers, variants, fmt, found.rules),
         diagnostics=diagnostics,
         given_up=given_up,
-        renderings=prober.renderings,
-        stopped_early=prober.given_up,
+        renderings=len(prober.texts),
+        stopped_early=prober.spent.is_over,
     )
     tell(analysis, part_opener=opener)
     return analysis
@@ -129,13 +130,9 @@ def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]
     if fmt.tools.mode is not ToolMode.NONE or prober.capabilities.supports_tool_calls:
         return fmt, ()
     example = find_example(prober)
-    if example is None:
+    if example is None or (shown := possible_format(fmt, tools=example.tools)[0]).tools.mode is ToolMode.NONE:
         return fmt, ()
-    fmt, _ = possible_format(fmt, tools=example.tools)
-    known = fmt.tools.mode is not ToolMode.NONE
-    return fmt, (
-        f"calls: no answer shows them; they are as in the prompt's own example: {example.text!r:.200}",
-    ) * known
+    return shown, (f"calls: no answer shows them; they are as in the prompt's own example: {example.text!r:.200}",)
 
 
 def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
@@ -148,6 +145,7 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     >>> preserved_tokens(Format(reasoning=reasoning))
     ('<think>', '</think>')
     """
+    # A header is before every answer, so a tokenizer that drops `<bot>` loses nothing of the answer.
     answer = replace(fmt.turn, headers=(), unasked="")
     parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
     texts = (text for part in parts for text in _texts(part))
@@ -162,6 +160,7 @@ def _part_opener(found: _Findings) -> str:
     the header's last marker opens it.
     """
     header, between = found.frame.header, found.format.tools.separator.strip()
+    # `<bot><part>call f<end><bot><part>call g<end>`: of a whole header between two calls, the last marker is the opener.
     if header.strip() and between.endswith(header.strip()):
         between = split_last_tag(header)[1] or header
     return between if between and header.endswith(between) and header.strip() != between.strip() else ""
@@ -173,13 +172,16 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     The frame's header may begin with the end of the turn before: `<end><bot>`. That part is removed from it. Where nothing
     ends an answer, the marker that opens the next turn shows that it is over.
     """
+    # Each step needs the ones before it: without the header no answer is known, without answers no reasoning, and what is
+    # around content and calls can be told only once the markers of reasoning are known.
     frame = find_frame(turns, part_opener=part_opener)
     answers = render_answers(prober, frame)
     openings = find_openings(answers, frame)
     tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
-    source, content_end = prober.words, wrapper_end(tails, openings)
-    seen = ReasoningRecord(source=source, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
-    reasoning = find_reasoning(seen)
+    content_end = wrapper_end(tails, openings)
+    reasoning = find_reasoning(
+        ReasoningRecord(source=prober.words, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
+    )
     wrapped = find_content(openings, tails, reasoning)
     content, end = wrapped.content, wrapped.turn_end
     beside = find_beside(answers, content, reasoning)
@@ -188,35 +190,30 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     written = render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
     tools = find_tools(frame, answers, mode, written, known)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
-    ends = [tools.end] if end else [tools.end, *next_openers(turns, content.end)]
-    ends.append(_token(frame.appended))
     asking = _asking(frame, reasoning.reasoning, (content, tools.tools))
     headers = (header, header + asking if asking else "", frame.tool_header)
+    ends = (tools.end, *([] if end else next_openers(turns, content.end)), _token(frame.appended))
     turn = TurnTexts(
         headers=tuple(text for text in headers if text.strip()),
         end=end,
         ends=tuple(dict.fromkeys(text for text in ends if text.strip() and text != end)),
         unasked=frame.unasked,
         prefill="" if asking else frame.prefill,
-        prefill_no_thinking="" if asking else _after(header.strip(), frame.prefill_no_thinking),
+        # `<think></think><end><bot>`: what stands for no reasoning may be a message of its own, with a header after it.
+        prefill_no_thinking="" if asking else frame.prefill_no_thinking.rpartition(header.strip() or "\0")[2],
         **_joints(turns, frame, openings, reasoning, tools, lead=wrapped.lead),
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
     fmt, given_up = possible_format(
         Format(), turn=turn, reasoning=reasons, content=content, content_with_calls=beside, tools=tools.tools
     )
-    return _Findings(
-        frame=frame,
-        answers=answers,
-        format=fmt,
-        tools=tools,
-        given_up=given_up,
-        rules={reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules},
-    )
+    rules = {reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules}
+    return _Findings(frame=frame, answers=answers, format=fmt, tools=tools, given_up=given_up, rules=rules)
 
 
 def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
     """Return the text that every prompt writes after the header and no answer begins with. It makes the header longer."""
+    # `<bot>final:` in every prompt, and `<bot>Hi` in the history: `final:` is no part of an answer.
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
@@ -224,49 +221,37 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
 
 
-def _after(header: str, prefill: str) -> str:
-    """Return the prefill after its last header: what stands for no reasoning may be a message of its own."""
-    return prefill.rpartition(header)[2] if header else prefill
-
-
 def _joints(
     turns: Turns, frame: TurnFrame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding, *, lead: str
 ) -> dict[str, Any]:
     """Return what is between the parts of a turn, and whether its calls come first; `lead` is the space before a wrapper."""
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
+    empty = reasoning.reasoning.empty
+    # Where no rendering shows reasoning before calls, the joint is the one before content. But where content follows an empty
+    # block and calls follow none, the white space after the block is content's alone: `<t></t>\nHi` beside `<call>`.
+    is_contents = empty and openings.calls is not None and not openings.calls.startswith(empty)
+    unseen = "" if openings.reasoning is not None or is_contents else reasoning.to_content
+    without_thinking = openings.calls_no_thinking or ""
+    layout = without_thinking[: len(without_thinking) - len(without_thinking.lstrip())]
     return {
         "start_to_content": lead or _space(openings.content) or _space(openings.content_no_thinking) or after_result,
         "reasoning_to_content": reasoning.to_content,
-        "reasoning_to_tools": tools.reasoning_to_tools or _unseen_joint(openings, reasoning),
+        "reasoning_to_tools": tools.reasoning_to_tools or unseen,
         "content_to_tools": tools.content_to_tools,
-        "start_to_tools": tools.start_to_tools or _outer_space(openings.calls_no_thinking),
+        "start_to_tools": tools.start_to_tools or layout,
         "tools_to_content": tools.tools_to_content,
         "tools_first": tools.tools_first,
     }
 
 
-def _unseen_joint(openings: Openings, reasoning: ReasoningFinding) -> str:
-    """Return the joint between reasoning and calls where no rendering shows it: the one before content.
-
-    Where content follows an empty block and calls follow none, the white space after the block is content's alone.
-    """
-    empty = reasoning.reasoning.empty
-    alone = empty and openings.calls is not None and not openings.calls.startswith(empty)
-    return "" if openings.reasoning is not None or alone else reasoning.to_content
-
-
 def _token(appended: str) -> str:
-    """Return what a template appends to a whole conversation when it is one more token that ends something."""
+    """Return what follows a whole conversation where that is one more token: `<bye>` may end an answer, `Bye` does not."""
     return appended.strip() if is_tag(appended.strip()) and lexemes(appended.strip()) == [appended.strip()] else ""
 
 
 def _space(opening: str | None) -> str:
     """Return an opening that is nothing but white space; with thinking switched off, some templates show it alone."""
     return opening if opening and opening.isspace() else ""
-
-
-def _outer_space(opening: str | None) -> str:
-    return opening[: len(opening) - len(opening.lstrip())] if opening else ""
 
 
 def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[str, ...]]:

@@ -19,6 +19,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -27,14 +28,13 @@ from typing import Any
 import jinja2
 import markupsafe
 
-from unrender.analysis.result import Analysis, Evidence
+from unrender.analysis import Analysis
 from unrender.errors import FormatError
 from unrender.files import named_path, read_regular, user_folder
 from unrender.format import Format
 from unrender.format.data import decode, plain_data
 from unrender.formats import texts_of_users
 from unrender.limits import LARGEST_JSON_FILE, MOST_FOLDER_ENTRIES, MOST_STORED_ANALYSES
-from unrender.rendering.capabilities import Capabilities
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template
 from unrender.version import __version__
@@ -44,7 +44,7 @@ CACHE_VARIABLE = "UNRENDER_CACHE"
 _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
 """The names of our files; what a stopped process left ends in `.tmp`."""
-_FIRST_WORDS = '{"unrender": "analysis", '
+_FIRST_WORDS = b'{"unrender": "analysis", '
 """What each of our files begins with."""
 _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for package in (jinja2, markupsafe)))
 """The packages that analyse: nothing else is loaded for it, beside Python's own modules."""
@@ -120,14 +120,9 @@ def _read(data: Any) -> Analysis:
     if not isinstance(data, dict):
         raise FormatError("expected an object", "analysis")
     format = Format.from_dict(data.get("format"))
-    analysis = Analysis(
-        format=format,
-        capabilities=decode(Capabilities, data.get("capabilities", {}), where="capabilities"),
-        evidence=decode(tuple[Evidence, ...], data.get("evidence", []), where="evidence"),
-        diagnostics=decode(tuple[str, ...], data.get("diagnostics", []), where="diagnostics"),
-        given_up=decode(tuple[str, ...], data.get("given_up", []), where="given_up"),
-        renderings=decode(int, data.get("renderings", 0), where="renderings"),
-    )
+    others = {name: value for name, value in data.items() if name not in ("unrender", "format")}
+    analysis: Analysis = decode(Analysis, {"format": {"version": format.version}, **others}, where="analysis")
+    analysis = replace(analysis, format=format)
     if json.dumps(_written(analysis)) != json.dumps(data):
         raise FormatError("expected what this release writes", "analysis")
     return analysis
@@ -135,8 +130,10 @@ def _read(data: Any) -> Analysis:
 
 def _replace(path: Path, text: str) -> None:
     """Write a file in one step: others see the old one or the new one, never a part."""
-    if not _is_free(path):
+    # With this name, a regular file is ours, even if it was damaged; a pipe, a folder or a link is somebody else's.
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         return
+    # Another process may read at any time, and this one may be stopped: the name appears with the whole file only.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.stem}-", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -147,25 +144,16 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-def _is_free(path: Path) -> bool:
-    """Return whether nothing is there, or a regular file: with this name it is ours, even if it was damaged."""
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except FileNotFoundError:
-        return True
-
-
 def _prune(folder: Path) -> None:
     """Remove the oldest of our files beyond the number that is kept."""
     with os.scandir(folder) as entries:
         ours = [entry for entry in islice(entries, MOST_FOLDER_ENTRIES) if _OURS.fullmatch(entry.name)]
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MOST_STORED_ANALYSES]:
-        if _begins_as_ours(Path(file.path)):
-            Path(file.path).unlink(missing_ok=True)
-
-
-def _begins_as_ours(path: Path) -> bool:
-    """Return whether a file begins with our words, or with as many of them as a stopped process has written."""
-    with path.open("rb") as file:
-        return _FIRST_WORDS.encode().startswith(file.read(len(_FIRST_WORDS)))
+        path = Path(file.path)
+        with path.open(
+            "rb"
+        ) as opened:  # It begins with our words, or with as many of them as a stopped process has written.
+            is_ours = _FIRST_WORDS.startswith(opened.read(len(_FIRST_WORDS)))
+        if is_ours:
+            path.unlink(missing_ok=True)

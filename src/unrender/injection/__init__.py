@@ -3,15 +3,157 @@
 In: a template's format and capabilities, the tools of a request, and a conversation. Out: a system message that describes
 the tools, and earlier calls and results as text.
 
-Open `plan` first: it decides what a template has to be helped with, and which call syntax is used. `instructions` says
+This module decides what a template has to be helped with, and which call syntax is used. One that writes calls keeps its own
+syntax, whoever offers the tools; a declared syntax is used when there is none, or when it was asked for by name. `wording` says
 tools and syntax in words. `history` writes the calls and results of earlier turns, and says otherwise what a template
 refuses.
 
 Never break this rule: a template is helped only with what it does not do itself.
 """
 
-from unrender.injection.history import DEFAULT_FORMAT
-from unrender.injection.plan import Injection, Plan, plan_tools
-from unrender.injection.wording import call_form
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.errors import MessageError
+from unrender.format import CallSyntax, Format, ToolMode
+from unrender.formats import Declared, declared_formats
+from unrender.injection.history import DEFAULT_FORMAT, write_calls, write_results
+from unrender.injection.wording import Instructions, call_form
+from unrender.messages.wire import Request
+from unrender.rendering.capabilities import Capabilities
 
 __all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "call_form", "plan_tools"]
+
+AUTO = "auto"
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """The text about tools that is added to a prompt because the template ignores them."""
+
+    format_name: str
+    """The declared format whose call syntax is asked for; empty when it is the template's own."""
+    text: str
+    """What was put into the system message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is done about tools in place of a template."""
+
+    format: Format
+    """How the answer is written when tools are offered."""
+    format_name: str = ""
+    offers: bool = False
+    """The tools are put into the system message."""
+    withholds: bool = False
+    """The template, which would write them as well, is not given the tools."""
+    writes_calls: bool = False
+    """Calls of earlier turns become text."""
+    writes_results: bool = False
+    """Their results become text."""
+
+    def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> Injection | None:
+        """Return the description of the tools that the request allows.
+
+        None when the template describes them itself, or when there are none.
+        """
+        if not (self.offers and request.calls_allowed and request.tools):
+            return None
+        allowed = {tool.name for tool in request.tools}
+        instructions = Instructions(
+            syntax=self.format.tools,
+            parallel=request.parallel_tool_calls,
+            choice=request.tool_choice,
+            named=request.named_tool,
+            in_json=request.response_schema is not None,
+            tools_first=self.format.turn.tools_first,
+            results_as_text=self.writes_results,
+        )
+        text = instructions.write([tool for tool in tools if tool["function"]["name"] in allowed])
+        return Injection(format_name=self.format_name, text=text)
+
+    def inject(self, messages: Sequence[Mapping[str, Any]], injection: Injection | None) -> Sequence[Mapping[str, Any]]:
+        """Return the conversation in a form that the template can render, with the description of the tools in it.
+
+        Tools are described once: a system message that already has the text stays as it is. No argument is changed.
+        """
+        conversation = write_results(messages) if self.writes_results else messages
+        conversation = write_calls(conversation, self.format) if self.writes_calls else conversation
+        return _with_system_text(conversation, injection.text) if injection else conversation
+
+
+def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
+    """Return what has to be done about tools in place of a template with this format and these capabilities.
+
+    `source` is the template's. `tool_format` is "auto"; "none", which leaves everything to the template; or the name of
+    a declared format, which is then used no matter what the template does. Raises `MessageError` for any other name.
+    """
+    if tool_format == NONE:
+        return Plan(format=format)
+    if tool_format != AUTO:
+        named = _with_declared(format, tool_format, source)
+        return replace(named, withholds=capabilities.supports_tools)
+    own = format.tools.mode is not ToolMode.NONE
+    if not own and not capabilities.supports_tools:
+        return _with_declared(format, DEFAULT_FORMAT, source)
+    # `<call>` in the prompt's words and not in answers: the model knows the syntax, but the template drops earlier calls.
+    unwritten = own and not capabilities.supports_tool_calls
+    return Plan(
+        format=format,
+        offers=own and not capabilities.supports_tools,
+        writes_calls=unwritten,
+        writes_results=unwritten and not capabilities.supports_tool_role,
+    )
+
+
+def _with_declared(format: Format, name: str, source: str) -> Plan:
+    known = {item.name: item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE}
+    if name not in known:
+        raise MessageError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
+    from unrender.analysis.derivation import preserved_tokens  # noqa: PLC0415 -- loaded when it is used
+
+    spoken = _speaking(format, known[name])
+    spoken = replace(spoken, preserved_tokens=preserved_tokens(spoken, source))
+    return Plan(format=spoken, format_name=name, offers=True, writes_calls=True, writes_results=True)
+
+
+def _speaking(format: Format, declared: Declared) -> Format:
+    """Return the template's format with the declared call syntax; the template's own is still read."""
+    from unrender.analysis.additions import with_declared  # noqa: PLC0415 -- loaded when it is used
+
+    added, turn = declared.format, format.turn
+    own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
+    # The template's own calls make way, but a model may still write them: they stay tolerated.
+    alone = replace(format, tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
+    merged = with_declared(replace(alone, tolerated=(*own, *format.tolerated)), declared)
+    joints = replace(
+        turn,
+        content_to_tools=added.turn.content_to_tools or "\n",
+        reasoning_to_tools=turn.reasoning_to_content if turn.reasoning_to_content.isspace() else "",
+        start_to_tools="",
+        tools_to_content="",
+        tools_first=False,
+    )
+    reasoning = replace(merged.reasoning, holds_calls=format.reasoning.holds_calls)
+    return replace(
+        merged, turn=joints, reasoning=reasoning, cleans_content=format.cleans_content or added.cleans_content
+    )
+
+
+def _with_system_text(messages: Sequence[Mapping[str, Any]], text: str) -> Sequence[Mapping[str, Any]]:
+    first = messages[0] if messages else {}
+    if first.get("role") not in ("system", "developer"):
+        return [{"role": "system", "content": text}, *messages]
+    joined: Any
+    content: Any = first.get("content") or ""
+    if isinstance(content, str):
+        known, joined = content, f"{content}\n\n{text}" if content else text
+    else:
+        known = "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+        joined = [*content, {"type": "text", "text": f"\n\n{text}"}]
+    return messages if text in known else [{**first, "content": joined}, *messages[1:]]

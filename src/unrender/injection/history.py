@@ -64,13 +64,10 @@ def joined_messages(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
 
 def _with_calls_as_text(message: Mapping[str, Any], format: Format, before: int) -> Mapping[str, Any]:
     content, turn = message.get("content"), format.turn
+    functions = [(function_of(call), call.get("id")) for call in message_calls(message)]
     calls = [
-        (
-            str(function_of(call).get("name")),
-            values_of(function_of(call).get("arguments")),
-            str(call.get("id") or f"call_{i}"),
-        )
-        for i, call in enumerate(message_calls(message), start=before)
+        (str(function.get("name")), values_of(function.get("arguments")), str(id or f"call_{at}"))
+        for at, (function, id) in enumerate(functions, start=before)
     ]
     # A counter that is part of an id counts the calls of the conversation, any other those of the answer.
     first = before if format.tools.id_parts else 0

@@ -18,14 +18,6 @@ from unrender.limits import DEEPEST_EXAMPLE
 from unrender.messages.wire import ToolChoice
 from unrender.values.notations import encode_calls, notation_of
 
-_WORDS = {
-    Slot.NAME: "NAME",
-    Slot.ID: "ID",
-    Slot.INDEX: "INDEX",
-    Slot.KEY: "KEY",
-    Slot.VALUE: "VALUE",
-    Slot.TYPE: "TYPE",
-}
 _BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
 
 
@@ -67,6 +59,7 @@ class Instructions:
     def _example(self, tools: Sequence[Mapping[str, Any]]) -> str:
         functions = [tool["function"] for tool in tools]
         chosen = [function for function in functions if function["name"] == self.named]
+        # `now()` shows nothing of how arguments are written: a tool that has some is the better example.
         speaking = [function for function in functions if _example_object(function.get("parameters"), 0)]
         function = (chosen or speaking or functions)[0]
         values = _example_object(function.get("parameters"), 0)
@@ -113,8 +106,10 @@ def _listed(lines: Iterable[str]) -> str:
 
 
 def _shown(part: str | Slot, arguments: Arguments) -> str:
+    if not isinstance(part, Slot):
+        return part
     if part is not Slot.ARGUMENTS:
-        return _WORDS.get(part, "") if isinstance(part, Slot) else part
+        return part.name
     return arguments.start + (_entry(arguments) if arguments.entry else "ARGUMENTS") + arguments.end
 
 
@@ -133,13 +128,9 @@ def _explained(syntax: CallSyntax) -> Iterator[str]:
     if arguments.entry:
         yield from _explained_entry(arguments)
     else:
-        yield _explained_object(arguments)
+        yield f"ARGUMENTS is {notation_of(arguments.codec).object_kind} with all arguments by name."
     if arguments.when_empty is not None:
         yield f"Without arguments, write {_named(arguments.when_empty)} in their place."
-
-
-def _explained_object(arguments: Arguments) -> str:
-    return f"ARGUMENTS is {notation_of(arguments.codec).object_kind} with all arguments by name."
 
 
 def _explained_entry(arguments: Arguments) -> Iterator[str]:
@@ -169,12 +160,13 @@ def _example_object(schema: Any, depth: int) -> dict[str, Any]:
 def _example_value(schema: Any, depth: int) -> Any:
     if not isinstance(schema, Mapping):
         return _BY_TYPE["string"]
-    known = [*_values(schema, "examples"), *_values(schema, "enum")]
-    known += [schema[key] for key in ("const", "default") if key in schema]
-    if known:
-        return known[0]
-    options = [*_values(schema, "anyOf"), *_values(schema, "oneOf")]
-    if options:
+    for key in ("examples", "enum"):
+        if known := _values(schema, key):
+            return known[0]
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    if options := _values(schema, "anyOf") or _values(schema, "oneOf"):
         return _example_value(options[0], depth)
     kinds = schema.get("type", "string")
     kind = kinds[0] if isinstance(kinds, list) and kinds else kinds
@@ -182,7 +174,7 @@ def _example_value(schema: Any, depth: int) -> Any:
         return _example_object(schema, depth)
     if kind == "array":
         return [_example_value(schema.get("items"), depth + 1)] if depth < DEEPEST_EXAMPLE else []
-    return _BY_TYPE.get(kind, _BY_TYPE["string"]) if isinstance(kind, str) else _BY_TYPE["string"]
+    return _BY_TYPE.get(str(kind), _BY_TYPE["string"])
 
 
 def _values(schema: Mapping[str, Any], key: str) -> list[Any]:

@@ -5,7 +5,7 @@ answer (the prefill), and what the answer has to be.
 
 Open `preparation` first. A request goes through it once: messages and tools become plain data, they get the template's
 shape, a template that ignores tools gets them in words, the template writes the prompt, and the prefill is read off the
-prompt's tail. `transcript` writes conversations, for prompts and for masks. `variables` knows the template's own variables.
+prompt's tail. `transcript` writes conversations, for prompts and for masks, and knows the template's own variables.
 
 Never break this rule: nothing that the caller said is dropped in silence. It is rendered, refused, or warned about.
 """

@@ -17,20 +17,12 @@ from unrender.cache import SHARED, kept
 from unrender.errors import MessageError
 from unrender.format import ContentMode, Format, ReasoningMode
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
-from unrender.injection import Injection, Plan, plan_tools
-from unrender.injection.plan import AUTO, NONE
+from unrender.injection import AUTO, NONE, Injection, Plan, plan_tools
 from unrender.messages.inputs import Offer, plain_response_format, read_offer
-from unrender.messages.wire import (
-    REASONING_FIELDS,
-    Request,
-    read_allowed_tools,
-    read_response_schema,
-    read_tool_choice,
-)
+from unrender.messages.wire import REASONING_FIELDS, Request, read_allowed_tools, read_response_schema, read_tool_choice
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by
-from unrender.prompt.transcript import Writer, context_of
-from unrender.prompt.variables import check_variables, thinking_of
+from unrender.prompt.transcript import Writer, check_variables, context_of, thinking_of
 from unrender.rendering.capabilities import Capabilities
 from unrender.rendering.shape import call_ids, shown_media
 from unrender.rendering.template import Template
@@ -87,19 +79,16 @@ def prepared(
     the answer.
     """
     # One way down: normalise the messages, shape their media, render (with tools injected), read off the prefill.
-    conversation = writer.read(messages)
-    written = ""
-    if continued:
-        *before, last = conversation
-        known = None if grammar is not None else planned.format
-        written = begun_text(last, known, request, continued, where=f"messages[{len(before)}]")
-        conversation = tuple(before)
+    read = writer.read(messages)
+    conversation = read[:-1] if continued else read
     shown, media = shown_media(conversation, writer.template, writer.capabilities)
     writer, rendering = writer.taken(shown, asks=True)
     prompt = rendering.unwrap()
     begun = begun_by(planned.format, prompt, lambda: writer.text(shown, asks=False))
     if continued:
         # The template has opened the answer itself, e.g. with `<think>`. The caller's message says what comes there instead.
+        known, where = None if grammar is not None else planned.format, f"messages[{len(conversation)}]"
+        written = begun_text(read[-1], known, request, continued, where=where)
         prompt, begun = prompt.removesuffix(begun) + written, written
     return Turn(
         prompt=prompt,
@@ -248,18 +237,19 @@ def begun_text(
             raise MessageError(f"{where}: with a grammar made by hand only content can be continued, found reasoning")
         return content
     if continued == "reasoning":
-        return _begun_reasoning(reasoning, content, format, where=where)
+        if not format.reasoning.end:
+            raise MessageError(f"{where}: the template writes no reasoning that could be continued")
+        if content:
+            said = f"expected nothing after the reasoning to continue, found {content!r:.60}"
+            raise MessageError(f"{where}.content: {said}")
+        return _opening(format) + reasoning
     # Where the caller keeps reasoning, markers included, in the content, it is there already.
     before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
-    return (before or format.turn.start_to_content) + _wrapper_before(before, reasoning, format) + content
-
-
-def _begun_reasoning(reasoning: str, content: str, format: Format, *, where: str) -> str:
-    if not format.reasoning.end:
-        raise MessageError(f"{where}: the template writes no reasoning that could be continued")
-    if content:
-        raise MessageError(f"{where}.content: expected nothing after the reasoning to continue, found {content!r:.60}")
-    return _opening(format) + reasoning
+    wrapper = format.content
+    # `<think>so</think><answer>`: the wrapper may be open already, or be written only after reasoning.
+    unwrapped = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning
+    opener = "" if unwrapped or before.endswith(wrapper.start) else wrapper.start
+    return (before or format.turn.start_to_content) + opener + content
 
 
 def _opening(format: Format) -> str:
@@ -279,24 +269,9 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
     opening = _opening(format).strip()
     for empty in (turn.prefill_no_thinking, markers.empty):
         if empty and (opening not in empty or markers.closed_in(empty)):
-            return _joined(empty, markers.end.strip(), turn.reasoning_to_content)
+            # `<think></think>\n` before the joint `\n\n` is `<think></think>\n\n`: the block may hold a part of the joint.
+            before, closer, _ = empty.rpartition(markers.end.strip())
+            whole = before + closer + turn.reasoning_to_content
+            return whole if closer and whole.startswith(empty) else empty
     # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
     return _opening(format) + closing if opening and opening in turn.prefill else ""
-
-
-def _joined(empty: str, end: str, joint: str) -> str:
-    r"""Return an empty block of reasoning with the joint after it.
-
-    The block may hold a part of the joint already: `<think></think>\n` before `\n\n` becomes `<think></think>\n\n`.
-    """
-    before, closer, _ = empty.rpartition(end)
-    whole = before + closer + joint
-    return whole if closer and whole.startswith(empty) else empty
-
-
-def _wrapper_before(before: str, reasoning: str, format: Format) -> str:
-    """Return what opens the content's wrapper, unless it is open already, or is only written after reasoning."""
-    wrapper = format.content
-    if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning:
-        return ""
-    return "" if before.endswith(wrapper.start) else wrapper.start

@@ -14,7 +14,7 @@ import pytest
 from unrender.analysis import analyze
 from unrender.analysis.ask.probes import BOS, EOS, carries_needle
 from unrender.analysis.derivation import UNEXPECTED
-from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.format import ContentMode, Format, ReasoningMode, ToolMode
 from unrender.rendering.template import Template
 
 TEMPLATES = sorted(corpus.TEMPLATES.glob("*.jinja"))
@@ -169,22 +169,8 @@ def test_odd_templates_are_analysed(pieces, tail):
     assert Format.from_json(analysis.format.to_json()) == analysis.format
 
 
-def test_refuted_syntax_is_given_up():
-    """Calls that cannot be written again as the template writes them are not claimed."""
-    text = (
-        "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
-        "{% for c in m.tool_calls or [] %}{{ '[' * loop.index }}{{ c.function.name }}{{ ']' * m.tool_calls | length }}"
-        "{{ c.function.arguments | tojson }}{{ loop.revindex * 'x' }}{% endfor %}</>{% endfor %}"
-    )
-
-    analysis = analyze(Template(text))
-
-    assert analysis.diagnostics
-    assert analysis.format.tools.mode in (ToolMode.NONE, ToolMode.TAG_WITH_JSON)
-
-
-def test_calls_that_are_written_otherwise_are_given_up():
-    """Numbers with a point come out of no codec: the call syntax goes, and the first diagnostic says so."""
+def test_what_is_given_up_is_said_first():
+    """Numbers with a point come out of no codec: the call syntax goes, and the first diagnostics say so."""
     text = (
         "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
         "<c>{{ c.function.name }}{{ '{' }}{% for k, v in c.function.arguments.items() %}"
@@ -193,191 +179,5 @@ def test_calls_that_are_written_otherwise_are_given_up():
 
     analysis = analyze(Template(text))
 
-    assert analysis.format.tools.mode is ToolMode.NONE
     assert analysis.given_up[0].startswith("tool calls: the derived syntax does not reproduce")
     assert analysis.diagnostics[: len(analysis.given_up)] == analysis.given_up
-
-
-def test_markers_with_a_needle_are_given_up():
-    """A marker that repeats what the answer says is not a marker, though the others around it are."""
-    text = (
-        "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
-        "{% if m.role == 'assistant' %}<end of={{ m.content or m.tool_calls[0].function.name }}>{% endif %}"
-        "{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}</>"
-        "{% endfor %}"
-    )
-
-    analysis = analyze(Template(text))
-
-    turn, calls = analysis.given_up
-    assert turn == "turn: a marker holds a piece of the probe, and was given up"
-    assert calls.startswith("three calls: what the template writes is not read back")
-    assert analysis.format.turn == TurnTexts()
-
-
-def test_content_beside_calls_may_be_written_as_reasoning():
-    """That is said, and not counted against the format; content alone and after reasoning begins on its own line."""
-    text = (
-        "{% for m in messages %}<{{ m.role }}>"
-        "{% set thought = m.reasoning_content or (m.content if m.tool_calls) %}"
-        "{% if thought %}<think>{{ thought }}</think>{% endif %}"
-        "{% if not m.tool_calls %}{{ '\\n' if m.role == 'assistant' and loop.index == 2 }}{{ m.content }}{% endif %}"
-        "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}: {{ c.function.arguments | tojson }}</call>"
-        "{% endfor %}{{ '<end>' if m.role == 'assistant' }}{% endfor %}{{ '<assistant>' if add_generation_prompt }}"
-    )
-
-    analysis = analyze(Template(text))
-    turn = analysis.format.turn
-
-    assert analysis.diagnostics == ("content beside calls is written as reasoning",)
-    assert not analysis.capabilities.supports_content_with_calls
-    assert (turn.start_to_content, turn.reasoning_to_content, turn.start_to_tools) == ("\n", "\n", "")
-
-
-def test_layout_may_show_with_thinking_off_alone():
-    """White space that begins an answer only then is what a model may write, and markers after it are not."""
-    text = (
-        "{% for m in messages %}<{{ m.role }}>"
-        "{{ '\\n' if m.role == 'assistant' and enable_thinking is false and loop.index == 2 }}"
-        "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content or '' }}"
-        "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}: {{ c.function.arguments | tojson }}</call>"
-        "{% endfor %}{{ '<end>' if m.role == 'assistant' }}{% endfor %}"
-        "{{ '<assistant>' ~ ('<think></think>' if enable_thinking is false else '') if add_generation_prompt }}"
-    )
-
-    analysis = analyze(Template(text))
-    turn = analysis.format.turn
-
-    assert analysis.diagnostics == ()
-    assert (turn.start_to_content, turn.start_to_tools) == ("\n", "\n")
-
-
-@pytest.mark.parametrize("quote", ['"', "'"])
-def test_attributes_keep_their_quotes(quote):
-    """Arguments as attributes of the call's own tag end with the quote with which they begin."""
-    source = (
-        (
-            "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
-            "{% for c in m.tool_calls or [] %}{{ '<call is=Q' ~ c.function.name ~ 'Q' }}"
-            "{% for k, v in c.function.arguments.items() %}{{ ' ' ~ k ~ '=Q' ~ (v if v is string else v | tojson) ~ 'Q' }}"
-            "{% endfor %}{{ '/>' }}{% endfor %}<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-        )
-        .replace("'", '"' if quote == "'" else "'")
-        .replace("Q", quote)
-    )
-
-    tools = analyze(Template(source)).format.tools
-
-    assert tools.function == (f"<call is={quote}", Slot.NAME, quote, Slot.ARGUMENTS, "/>")
-    assert tools.arguments.entry == (" ", Slot.KEY, f"={quote}", Slot.VALUE, quote)
-
-
-NO_HEADER = """\
-{%- for message in messages -%}
-{%- if message.role == 'assistant' -%}
-{%- if message.reasoning_content -%}{{ '<think>' ~ message.reasoning_content ~ '</think>' }}{%- endif -%}
-{{ message.content ~ '<|end|>' }}
-{%- else -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
-"""
-
-
-def test_what_the_prompt_writes_before_any_answer_belongs_to_the_header():
-    """The history leaves it out, and it is not a part of reasoning, content or calls: nothing of the answer is begun."""
-    turn = analyze(Template(NO_HEADER)).format.turn
-
-    assert turn.headers == ("<|end|>", "<|end|><|assistant|>")
-    assert (turn.prefill, turn.prefill_no_thinking) == ("", "")
-
-
-def test_a_prompt_that_asks_unlike_the_history_is_said():
-    """Answers are after another header than the one with which prompts end: nothing shows what a model writes there."""
-    source = NO_HEADER.replace("{{ message.content ~", "<|bot|>{{ message.content ~").replace(
-        "reasoning_content", "none"
-    )
-
-    (_, said) = analyze(Template(source)).diagnostics
-
-    assert said.startswith("the prompt asks with '<|end|><|assistant|>', but '<|bot|>' is before answers")
-
-
-CALLS_WITHOUT_HEADER = """\
-{%- for message in messages -%}
-{%- if message.role == 'assistant' -%}
-{%- if message.content -%}{{ '<|assistant|><|say|>' ~ message.content ~ '<|stop|>' }}{%- endif -%}
-{%- for call in message.tool_calls or [] -%}
-{{ '<|call|>' ~ call.function.name ~ '<|args|>' ~ call.function.arguments | tojson ~ '<|/call|>' }}
-{%- endfor -%}
-{%- else -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
-"""
-
-
-def test_a_prompt_that_begins_content_where_no_call_follows_is_said():
-    """Content begins with what the prompt writes, and calls do not: the same header before calls says nothing."""
-    alike = CALLS_WITHOUT_HEADER.replace("'<|call|>' ~", "('<|assistant|>' if loop.first else '') ~ '<|call|>' ~")
-
-    (said,) = analyze(Template(CALLS_WITHOUT_HEADER)).diagnostics
-
-    assert said.startswith("the prompt begins content with '<|assistant|>', and no call follows that")
-    assert analyze(Template(alike)).diagnostics == ()
-
-
-STRINGS_OF_ANOTHER_TYPE = """\
-{%- for message in messages -%}
-{%- if message.role == 'assistant' -%}
-<|assistant|>{{ message.content or '' }}
-{%- for call in message.tool_calls or [] -%}
-{{ '<use name="' ~ call.function.name ~ '">' }}
-{%- for key, value in call.function.arguments.items() -%}
-{{ '<p name="' ~ key ~ '" type="' ~ ('<text>' if value is string else 'other') ~ '">' }}
-{{- (value if value is string else value | tojson) ~ '</p>' }}
-{%- endfor -%}
-{{ '</use>' }}
-{%- endfor -%}<|end|>
-{%- else -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
-"""
-
-
-def test_texts_that_are_not_read_back_are_said():
-    """Numbers are read, so the calls are claimed; that their texts are not is a diagnostic."""
-    analysis = analyze(Template(STRINGS_OF_ANOTHER_TYPE))
-
-    assert analysis.format.tools.mode is ToolMode.TAG_WITH_TAGGED
-    assert any(text.startswith("a call with texts: ") for text in analysis.diagnostics)
-
-
-ONLY_AFTER_REASONING = """\
-{%- for message in messages -%}
-{%- if message.role == 'assistant' and message.reasoning_content -%}
-{{ '<think>' ~ message.reasoning_content ~ '</think><answer>' ~ message.content ~ '</answer>' }}
-{%- elif message.role != 'assistant' -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
-"""
-
-
-def test_a_wrapper_is_closed_where_content_is_written_after_reasoning_only():
-    """No answer of content alone shows what ends a turn: the marker that closes the opener belongs to content."""
-    content = analyze(Template(ONLY_AFTER_REASONING)).format.content
-
-    assert (content.start, content.end) == ("<answer>", "</answer>")
-
-
-def test_a_word_after_the_conversation_ends_no_turn():
-    """What a template appends to a whole conversation may end an answer only where it is a token."""
-    source = (
-        "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}"
-        "{{ '<assistant>' if add_generation_prompt else 'APPENDED' }}"
-    )
-
-    ends = [
-        analyze(Template(source.replace("APPENDED", text))).format.turn.ends
-        for text in ("<bye>", "Bye", "<b><c>", "<a b>")
-    ]
-
-    assert ends == [("<bye>",), (), (), ()]

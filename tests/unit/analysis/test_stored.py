@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate, analysis
-from unrender.analysis import stored
-from unrender.analysis.result import Analysis, Evidence, Shown
+from unrender.analysis import Analysis, Evidence, Shown, stored
 from unrender.cache import SHARED
 from unrender.errors import FormatError
 from unrender.format import Format

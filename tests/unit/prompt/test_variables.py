@@ -7,7 +7,7 @@ import json
 import pytest
 
 from unrender import ChatTemplate, MessageError, TemplateWarning
-from unrender.prompt.variables import Variable
+from unrender.prompt.transcript import Variable
 
 USER = {"role": "user", "content": "Hello"}
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"

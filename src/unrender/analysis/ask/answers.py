@@ -89,11 +89,17 @@ def render_turns(prober: Prober) -> Turns:
     again = (assistant(CONTENT, calls=calls) for calls in ((), (call,)) if takes_results)
     after_result = [prober.answer(message, before=called) for message in again]
     content, followed = (prober.answer(assistant(CONTENT), after=after) for after in ([], [user(USER2)]))
+    # `Hi</end>` in both places, or `Hi</end>Bye` in the last: only where an answer ends differently is the opening looked at.
+    ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
+    opening, opening_with_tools = (
+        "" if ends_alike else (prober.render([user()], tools=tools) or "").partition(USER)[0]
+        for tools in (None, prober.offered)
+    )
     return Turns(
         question=_render_asked(prober, [user()]),
         result=_render_asked(prober, called) if takes_results else None,
-        opening=_render_opening(prober, content, followed, tools=None),
-        opening_with_tools=_render_opening(prober, content, followed, tools=prober.offered),
+        opening=opening,
+        opening_with_tools=opening_with_tools,
         content=content,
         followed=followed,
         call=prober.answer(assistant(calls=[call])),
@@ -112,27 +118,19 @@ def _render_asked(prober: Prober, before: list[ProbeMessage]) -> Continuations:
         assistant(CONTENT, calls=calls),
     ]
     answers = [prober.answer(shape, before=before) for shape in shapes]
-    prompt, prompt_no_thinking = (
-        prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False)
-    )
+    prompt, off = (prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False))
     bare = prober.answer(None, before=before)
-    # A prompt that goes on from it with thinking off shows that the switch leaves the input as it is: no rendering is needed.
-    unchanged = bool(bare) and bare != prompt and (prompt_no_thinking or "").startswith(bare or "")
+    # `</u>` and, with thinking off, `</u><bot><think></think>`: the switch leaves the input as it is, no rendering is needed.
+    unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
     return Continuations(
         prompt=prompt,
-        prompt_no_thinking=prompt_no_thinking,
+        prompt_no_thinking=off,
         bare=bare,
         bare_no_thinking=bare if unchanged else prober.answer(None, before=before, thinking=False),
         answers=tuple(text for text in answers if text is not None),
         no_thinking=prober.answer(assistant(CONTENT), before=before, thinking=False),
         in_history=prober.answer(assistant(CONTENT, REASONING), before=before, after=[user(USER2)]),
     )
-
-
-def _render_opening(prober: Prober, content: str | None, followed: str | None, *, tools: list[Any] | None) -> str:
-    """Return what is before the first question; nothing where an answer ends alike in every place, and needs none."""
-    ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
-    return "" if ends_alike else (prober.render([user()], tools=tools) or "").partition(USER)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,23 +175,6 @@ class WrittenCall:
     asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variants:
-    """What a template writes for a call that differs in one respect from `Answers.call`.
-
-    None where no rendering shows it.
-    """
-
-    other_name: str | None = None
-    other_id: str | None = None
-    numeral: str | None = None
-    """The same digits, as a string."""
-    other_key: str | None = None
-    other_value: str | None = None
-    many: str | None = None
-    """Values of many kinds."""
-
-
 ANSWER_KINDS: Mapping[str, Any] = {
     "string": PLAIN_NEEDLE,
     "number": NUMBERS[0],
@@ -221,31 +202,27 @@ def render_answers(prober: Prober, frame: TurnFrame) -> Answers:
         "reasoned_mixed": assistant(CONTENT, REASONING, calls),
     }
     bodies = {name: frame.body(prober.answer(message)) for name, message in shapes.items()}
+    after_reasoning, before_call = (
+        (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")
+    )
+    is_shown = CONTENT in after_reasoning or NAMES[0] in before_call
     return Answers(
         **bodies,
         content_no_thinking=frame.body(prober.answer(assistant(CONTENT), thinking=False)),
         call_no_thinking=frame.body(prober.answer(assistant(calls=calls), thinking=False)),
-        cut={} if _shows_reasoning(bodies) else dict(_render_cut(prober, frame)),
+        cut={} if is_shown else dict(_render_cut(prober, frame)),
     )
 
 
-def _shows_reasoning(bodies: Mapping[str, str | None]) -> bool:
-    after_reasoning = {name: (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")}
-    return CONTENT in after_reasoning["reasoned"] or NAMES[0] in after_reasoning["reasoned_call"]
-
-
 def _render_cut(prober: Prober, frame: TurnFrame) -> Iterator[tuple[str, str | None]]:
-    """Yield what is left of content that begins with a word and a marker that may close reasoning."""
-    for closer in _closer_constants(prober.template.string_constants):
+    """Yield what is left of content that begins with a word and a marker that may close reasoning.
+
+    The markers are the template's string constants that are closers, in brackets of whatever kind: `</think>`, `«/end»`.
+    """
+    texts = {constant.strip() for constant in prober.template.string_constants}
+    closers = sorted(text for text in texts if " " not in text and _is_bracketed(text) and openers_of(text))
+    for closer in closers[:MOST_TRIED_NAMES]:
         yield closer, frame.body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
-
-
-def _closer_constants(constants: Iterable[str]) -> list[str]:
-    """Return the string constants that are closing markers, in brackets of whatever kind."""
-    texts = (constant.strip() for constant in constants)
-    return sorted(text for text in texts if _is_bracketed(text) and " " not in text and openers_of(text))[
-        :MOST_TRIED_NAMES
-    ]
 
 
 def _is_bracketed(text: str) -> bool:
@@ -264,25 +241,26 @@ def render_written(prober: Prober, frame: TurnFrame, *, tagged: bool) -> Written
     )
 
 
-def render_variants(prober: Prober, frame: TurnFrame, fmt: Format) -> Variants:
-    """Render calls that each show one part of a call syntax; return nothing when the format has no calls."""
+def render_variants(prober: Prober, frame: TurnFrame, fmt: Format) -> dict[str, str | None]:
+    """Render calls that differ from `Answers.call` in one respect each, by name; none when the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
-        return Variants()
+        return {}
     (call,) = make_calls(1)
     key, number = next(iter(call.arguments.items()))
     calls = {
         "other_name": replace(call, name=NAMES[1]),
         "other_id": replace(call, id=IDS[1]),
-        "numeral": replace(call, arguments={key: str(number)}),
+        "numeral": replace(call, arguments={key: str(number)}),  # The same digits, as a string.
     }
     if fmt.tools.arguments.entry:
         calls["other_key"] = replace(call, arguments={KEYS[1]: number})
         calls["other_value"] = replace(call, arguments={key: NUMBERS[1]})
-    return Variants(**{name: frame.body(prober.answer(assistant(calls=[call]))) for name, call in calls.items()})
+    return {name: frame.body(prober.answer(assistant(calls=[call]))) for name, call in calls.items()}
 
 
 def _shrinking_values() -> list[dict[str, Any]]:
     """All values; then, for templates that choke, without null, without containers, plain text alone."""
+    # `{% for x in value %}` chokes on null: a call with fewer values still shows how the others are written.
     everything = dict(VALUES)
     no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
     scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}

@@ -47,6 +47,7 @@ _LONG_ID = "call_0123456789abcdef"
 
 def discover(prober: Prober) -> Prober:
     """Return a prober with the capabilities of its template filled in; never raises."""
+    # The order matters: calls are only seen once tools are offered, reasoning only where calls and roles are known.
     for step in (_require, _find_tools, _find_roles, _find_thinking, _find_calls, _find_reasoning, _find_mixtures):
         changes = step(prober)
         prober.capabilities = replace(prober.capabilities, **changes)
@@ -57,41 +58,34 @@ def _require(prober: Prober) -> dict[str, Any]:
     """Find what must be supplied so that a plain question renders at all."""
     changes: dict[str, Any] = {}
     for _ in range(MOST_REPAIRS):
-        trial = prober.with_capabilities(**changes)
-        text = trial.render([user()], prompt=True, thinking=None)
-        if text is not None and USER in text:
-            return changes
-        repaired = next(_working_repairs(prober, changes), None) or next(_missing_variable(prober, changes), None)
+        if _renders(prober, changes):
+            break
+        repairs = [changes | {"requires_typed_content": True}, changes | {"requires_tools": True}]
+        working = next((repair for repair in repairs if _renders(prober, repair)), None)
+        repaired = working or _with_missing_variable(prober, changes)
         if repaired is None:
-            return changes
+            break
         changes = repaired
     return changes
 
 
-def _working_repairs(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for repair in ({"requires_typed_content": True}, {"requires_tools": True}):
-        trial = prober.with_capabilities(**(changes | repair))
-        text = trial.render([user()], prompt=True, thinking=None)
-        if text is not None and USER in text:
-            yield changes | repair
+def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
+    text = prober.with_capabilities(**changes).render([user()], prompt=True, thinking=None)
+    return text is not None and USER in text
 
 
-def _missing_variable(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
     """Read the name of a missing variable off the template's complaint, and supply text."""
-    capabilities = replace(prober.capabilities, **changes)
-    known = capabilities.required_context
+    known = replace(prober.capabilities, **changes).required_context
     rendering = prober.template.render([user()], add_generation_prompt=True, **dict[str, Any](known))
+    # `'my_functions' is undefined`: the complaint is Jinja's, and names what has to be there.
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
     if not match or match[1] in dict(known) or match[1] not in prober.template.variables:
-        return
-    if _TOOL_WORD.search(match[1]):
-        yield (
-            changes
-            | {"tools_variable": match[1], "tools_as_text": True, "requires_tools": True}
-            | ({"required_context": (*known, (match[1], "[]"))})
-        )
-    else:
-        yield changes | {"required_context": (*known, (match[1], "2026-01-01"))}
+        return None
+    if not _TOOL_WORD.search(match[1]):
+        return changes | {"required_context": (*known, (match[1], "2026-01-01"))}
+    as_text = {"tools_variable": match[1], "tools_as_text": True, "requires_tools": True}
+    return changes | as_text | {"required_context": (*known, (match[1], "[]"))}
 
 
 def _find_tools(prober: Prober) -> dict[str, Any]:
@@ -108,21 +102,19 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
 
 
 def _find_roles(prober: Prober) -> dict[str, Any]:
-    system = {"role": "system", "content": SYSTEM}
-    text = prober.with_capabilities(supports_system_role=True).render([system, user()], thinking=None)
+    def rendered(capability: str, *messages: ProbeMessage) -> str:
+        return prober.with_capabilities(**{capability: True}).render(messages, thinking=None) or ""
+
+    text = rendered("supports_system_role", {"role": "system", "content": SYSTEM}, user())
     parts = [{"type": "text", "text": USER}]
-    typed = prober.with_capabilities(supports_typed_content=True).render(
-        [{"role": "user", "content": parts}], thinking=None
-    )
-    told = prober.with_capabilities(supports_tool_role=True).render(
-        [user(), assistant(CONTENT), {"role": "tool", "content": RESULT}], thinking=None
-    )
+    typed = rendered("supports_typed_content", {"role": "user", "content": parts})
+    told = rendered("supports_tool_role", user(), assistant(CONTENT), {"role": "tool", "content": RESULT})
     # A template that knows no parts writes the list of them as it is: `[{'type': 'text', 'text': ...}]`.
-    writes_parts = typed is not None and USER in typed and not re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
+    writes_parts = USER in typed and not re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     return {
-        "supports_system_role": text is not None and SYSTEM in text and USER in text,
+        "supports_system_role": SYSTEM in text and USER in text,
         "supports_typed_content": writes_parts,
-        "supports_tool_role": told is not None and RESULT in told,
+        "supports_tool_role": RESULT in told,
     }
 
 
@@ -136,6 +128,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, after_question=False):
                 return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
+    # `reasoning_effort == "none"`: a word for no thinking, in a variable that is no switch by its name or its values.
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.string_constants]
     for name, word in product(names, weak):
         # A word that only changes some other text is not a switch: it has to change how the answer begins.
@@ -174,10 +167,9 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
 def _find_calls(prober: Prober) -> dict[str, Any]:
     """Try the shapes of a call; the first that shows all of it, with the least around it, wins."""
-    ranked = next(
-        (shapes for shapes in (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober)) if shapes), []
-    )
-    if not ranked:
+    kinds = (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober))
+    ranked = next(filter(None, kinds), None)
+    if ranked is None:
         return {}
     best = min(ranked, key=lambda item: item[0])[1]
     readable = any(not any(rank[:2]) and not shape["supports_object_arguments"] for rank, shape in ranked)
@@ -214,6 +206,7 @@ def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
     """Return whether an answer names the tools of `count` calls: more often than one that calls nothing, after which some
     templates offer tools as well. Asked after an answer, since others offer them after an open question only.
     """
+    # `Hi</b>[{"name": "find_zorvane"…}]`: a tool that is offered after an answer is not a call of it.
     silent = prober.answer(assistant(CONTENT)) or ""
     return all(text.count(name) > silent.count(name) for name in NAMES[:count])
 
@@ -224,10 +217,9 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     long = replace(short, id=_LONG_ID)
     told = prober.with_capabilities(supports_tool_role=True)
     with_result = told.answer(assistant(calls=[short]), after=[result(short)])
-    if with_result is None:
-        refused = prober.answer(assistant(calls=[long])) is None
-    else:  # Some templates look at the ids of results alone.
-        refused = told.answer(assistant(calls=[long]), after=[result(long)]) is None
+    # `{% if m.tool_call_id | length != 9 %}`: some templates look at the ids of results alone.
+    after = [] if with_result is None else [result(long)]
+    refused = (told if after else prober).answer(assistant(calls=[long]), after=after) is None
     two = prober.answer(assistant(calls=make_calls(2))) or ""
     return {
         "supports_call_id": short.id in text,
@@ -252,7 +244,9 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
 def _marks_reasoning(prober: Prober, message: ProbeMessage) -> bool:
     """Return whether reasoning is rendered, and not just run together with content."""
     text = prober.answer(message)
-    if text is None or REASONING not in text or _writes_parts_as_they_are(text):
+    # A template that knows no parts writes the list of them: `[{'type': 'thinking', 'thinking': …}]`.
+    parts = rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}"
+    if text is None or REASONING not in text or re.search(parts, text):
         return False
     # `Rsnvolquet Contzurbin`: with white space alone between the two, no reader could tell them apart.
     between = text_between(text, REASONING, CONTENT)
@@ -260,23 +254,13 @@ def _marks_reasoning(prober: Prober, message: ProbeMessage) -> bool:
         return bool(between.strip())
     # Reasoning alone is marked where the same text, as content, would be written otherwise.
     as_content = {key: value for key, value in message.items() if key != "reasoning_content"} | {"content": CONTENT}
-    return text.replace(REASONING, CONTENT) != prober.answer(as_content) or _marks_otherwise(prober, text)
-
-
-def _writes_parts_as_they_are(text: str) -> bool:
-    """Return whether a template that knows no parts has written the list of them."""
-    return re.search(rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}", text) is not None
-
-
-def _marks_otherwise(prober: Prober, text: str) -> bool:
-    """Return whether what is in the place of content is also put in a pair of markers that content alone has not.
-
-    Content beside calls is written as reasoning there.
-    """
+    if text.replace(REASONING, CONTENT) != prober.answer(as_content):
+        return True
+    # `<plan>…</plan><call>` beside `Hi`: content beside calls is written as reasoning, and content alone has no such markers.
     before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]
-    between = text_between(text, REASONING, NAMES[0]) or ""
-    tags = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
-    return any(closer in between for tag in tags for closer in closers_of(tag))
+    before_call = text_between(text, REASONING, NAMES[0]) or ""
+    own = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
+    return any(closer in before_call for tag in own for closer in closers_of(tag))
 
 
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
@@ -285,9 +269,8 @@ def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
     words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))[:MOST_TRIED_NAMES]
     fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
     yield from ((ReasoningPlace.FIELD, name) for name in fields)
-    yield from ((ReasoningPlace.PART, name) for name in words if name in template.string_constants)
-    if "blocks" in names:
-        yield from ((ReasoningPlace.BLOCK, name) for name in words if name in template.string_constants)
+    places = (ReasoningPlace.PART, ReasoningPlace.BLOCK) if "blocks" in names else (ReasoningPlace.PART,)
+    yield from product(places, (name for name in words if name in template.string_constants))
 
 
 def _find_mixtures(prober: Prober) -> dict[str, Any]:

@@ -171,26 +171,20 @@ class Spent:
         return ""
 
 
-@dataclass(slots=True)
-class _Memory:
-    """What was rendered so far, and what it cost."""
-
-    texts: dict[str, str | None] = field(default_factory=dict)
-    spent: Spent = field(default_factory=lambda: Spent(Allowance()))
-
-
 @dataclass(slots=True, kw_only=True)
 class Prober:
     """Renders probes and remembers them."""
 
     template: Template
     capabilities: Capabilities = field(default_factory=Capabilities)
-    _memory: _Memory = field(default_factory=_Memory)
+    spent: Spent = field(default_factory=lambda: Spent(Allowance()))
+    texts: dict[str, str | None] = field(default_factory=dict)
+    """By probe: what was rendered; None where the template refused."""
 
     @classmethod
     def within(cls, allowance: Allowance, template: Template) -> Prober:
         """Return a prober whose renderings stay within the allowance."""
-        return cls(template=template.limited(allowance.each), _memory=_Memory(spent=Spent(allowance)))
+        return cls(template=template.limited(allowance.each), spent=Spent(allowance))
 
     @property
     def offered(self) -> list[dict[str, Any]] | None:
@@ -200,27 +194,11 @@ class Prober:
     @property
     def words(self) -> str:
         """Where evidence is looked for: the template's source or, of a function, all that it has written so far."""
-        return self.template.source or "\n".join(text for text in self._memory.texts.values() if text)
-
-    @property
-    def renderings(self) -> int:
-        """How many different renderings the template was asked for."""
-        return len(self._memory.texts)
-
-    @property
-    def given_up(self) -> bool:
-        """Whether the allowance is used up. Then the template is not rendered again."""
-        return self._memory.spent.is_over
-
-    @property
-    def why_given_up(self) -> str:
-        """The limit that was reached; empty when none was."""
-        return self._memory.spent.reason
+        return self.template.source or "\n".join(text for text in self.texts.values() if text)
 
     def with_capabilities(self, **changes: Any) -> Prober:
         """Return a prober with changed capabilities that shares the memory of renderings."""
-        capabilities = replace(self.capabilities, **changes)
-        return Prober(template=self.template, capabilities=capabilities, _memory=self._memory)
+        return replace(self, capabilities=replace(self.capabilities, **changes))
 
     def render(
         self,
@@ -233,21 +211,16 @@ class Prober:
         """Return the rendering, with the generation prompt if `prompt` is true; None when the template refuses."""
         shaped = shape_messages(messages, self.capabilities)
         context = shape_context(tools, self.capabilities, thinking=thinking)
-        return self.render_raw(shaped, context, prompt=prompt)
-
-    def render_raw(self, messages: Sequence[ProbeMessage], context: dict[str, Any], *, prompt: bool) -> str | None:
-        """Return the rendering of messages that are in the template's shape already."""
-        texts = self._memory.texts
-        key = repr((messages, sorted(context.items()), prompt))
-        if key not in texts and not self.given_up:
-            sentinels = {"bos_token": BOS, "eos_token": EOS}
-            asked = {"add_generation_prompt": prompt, **(sentinels | context)}
-            rendering = self.template.render(messages, **asked)
+        # Different capabilities may shape a probe alike: what is remembered is what the template was given.
+        key = repr((shaped, sorted(context.items()), prompt))
+        if key not in self.texts and not self.spent.is_over:
+            asked = {"add_generation_prompt": prompt, "bos_token": BOS, "eos_token": EOS, **context}
+            rendering = self.template.render(shaped, **asked)
             if rendering.exhausted:  # A collection of garbage in a large process takes as long as a rendering may.
-                rendering = self.template.render(messages, **asked)
-            self._memory.spent.add(rendering)
-            texts[key] = None if rendering.error is not None else rendering.text
-        return texts.get(key)
+                rendering = self.template.render(shaped, **asked)
+            self.spent.add(rendering)
+            self.texts[key] = None if rendering.error is not None else rendering.text
+        return self.texts.get(key)
 
     def answer(
         self,
@@ -255,7 +228,6 @@ class Prober:
         *,
         before: Sequence[ProbeMessage] = (),
         after: Sequence[ProbeMessage] = (),
-        tools: bool = True,
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> str | None:
@@ -263,26 +235,19 @@ class Prober:
 
         The last input is the user's needle, or the tool's when `before` ends in a result.
         """
+        # A question is cut off by its needle, so it does not matter what the template writes before it, be it a page of tools.
         inputs = list(before) or [user()]
-        needle = str(inputs[-1]["content"])
         messages = [*inputs, *([message] if message else []), *after]
-        offered = self.offered if tools else None
-        text = self.render(messages, tools=offered, prompt=prompt, thinking=thinking)
+        text = self.render(messages, tools=self.offered, prompt=prompt, thinking=thinking)
         if text is None and message and not after:
             # refuses-last.jinja refuses an answer in the last place: ask another question, and cut it off with its header.
-            text = self.render([*messages, user(USER2)], tools=offered, thinking=thinking)
-            text = None if text is None else _until_next_question(text)
-        return None if text is None else text_after(text, needle)
-
-
-def text_after(text: str, needle: str) -> str | None:
-    """Return what follows the last `needle`, or None."""
-    return text.rpartition(needle)[2] if needle in text else None
-
-
-def _until_next_question(text: str) -> str:
-    before, answered = text.partition(USER)[0], text.partition(USER2)[0]
-    return answered[: len(answered) - len(common_suffix([before, answered]))]
+            # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`: what is before both questions is their header.
+            text = self.render([*messages, user(USER2)], tools=self.offered, thinking=thinking)
+            before_first, before_second = (text or "").partition(USER)[0], (text or "").partition(USER2)[0]
+            header = common_suffix([before_first, before_second])
+            text = None if text is None else before_second[: len(before_second) - len(header)]
+        needle = str(inputs[-1]["content"])
+        return text.rpartition(needle)[2] if text is not None and needle in text else None
 
 
 def text_between(text: str | None, left: str, right: str) -> str | None:

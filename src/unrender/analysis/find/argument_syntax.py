@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS
 from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
-from unrender.analysis.find.rows import arguments_span, literal_span
-from unrender.analysis.find.skeletons import Row, Token, find_tokens, joined_skeleton, literal_after, make_row
+from unrender.analysis.find.skeletons import Row, arguments_span, find_tokens, joined_skeleton, literal_after, make_row
 from unrender.analysis.find.split import Solution, common_prefix, common_suffix, is_word, lexemes, solve
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
 
@@ -34,7 +34,7 @@ class ArgumentsFinding:
 def find_json_arguments(written: WrittenCall) -> ArgumentsFinding:
     """Find how arguments are written when they are one JSON object (or Python dictionary)."""
     for values, body in written.many:
-        span = None if body is None else arguments_span(body, values) or literal_span(body, values)
+        span = None if body is None else arguments_span(body, values)
         if body is None or span is None:
             continue
         # The lines of an indented object have the margin of the line on which it begins.
@@ -59,10 +59,7 @@ def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFi
     found, many = _find_codec(written, arguments, after)
     rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
     return ArgumentsFinding(
-        arguments=replace(arguments, codec=found.codec),
-        unexplained=found.unexplained,
-        rules=rules,
-        many=many,
+        arguments=replace(arguments, codec=found.codec), unexplained=found.unexplained, rules=rules, many=many
     )
 
 
@@ -79,29 +76,24 @@ def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
 
 def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
     """T6: white space at the end of an entry that a call without arguments lacks belongs to the entry's start."""
-    if none is None or NAMES[0] not in none:
+    if none is None:
         return solution
+    # `f\n<k>1</k>\n</f>` and, without arguments, `f</f>`: the line break after `f` goes with the arguments.
     rests = none.split(NAMES[0])[1:]
     lead = one.before[: len(one.before) - len(solution.prefix)]
     space = lead[len(lead.rstrip()) :]
-    fits = any(rest.startswith(lead) for rest in rests)
-    shorter = any(rest.startswith(lead.rstrip()) for rest in rests)
-    if not space or fits or not shorter or not solution.suffix.endswith(space):
+    lacks = any(rest.startswith(lead.rstrip()) for rest in rests) and not any(rest.startswith(lead) for rest in rests)
+    if not space or not lacks or not solution.suffix.endswith(space):
         return solution
     return replace(solution, prefix=space + solution.prefix, suffix=solution.suffix.removesuffix(space))
 
 
 def _numbers_row(body: str | None, count: int) -> Row | None:
-    values = dict(zip(KEYS[:count], NUMBERS[:count], strict=True))
-    return None if body is None else make_row(body, entry_tokens(body, values), count)
-
-
-def entry_tokens(text: str, values: Mapping[str, Any]) -> list[Token]:
-    """Find names, keys and values in `text`. A token's owner is the number of its argument, or -1 for the name."""
+    """Return a row of `count` arguments: the owner of a key and its value is the argument's number, that of the name -1."""
     words = {NAMES[0]: (Slot.NAME, -1)}
-    for number, (key, value) in enumerate(values.items()):
-        words |= {key: (Slot.KEY, number), str(value): (Slot.VALUE, number)}
-    return find_tokens(text, words)
+    for at, (key, value) in enumerate(zip(KEYS[:count], NUMBERS[:count], strict=True)):
+        words |= {key: (Slot.KEY, at), str(value): (Slot.VALUE, at)}
+    return None if body is None else make_row(body, find_tokens(body, words), count)
 
 
 def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> tuple[Arguments, str]:
@@ -157,51 +149,22 @@ def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple
 
 def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], after: str = "") -> dict[str, str]:
     """Cut the written values out of a call whose keys are known; `after` is what follows the last argument."""
-    heads = {key: _entry_head(arguments.entry, key) for key in values}
+    entry = arguments.entry
+    # `<k>a</k><v>`: the entry's text up to its type or value tells where each argument is, `</v>` where it ends.
+    head = list(takewhile(lambda part: part not in (Slot.TYPE, Slot.VALUE), entry))
+    heads = {key: "".join(key if part is Slot.KEY else part for part in head) for key in values}
     positions = {key: body.find(head) for key, head in heads.items()}
     keys = [key for key in values if positions[key] >= 0]
+    typed = literal_after(entry, Slot.TYPE) if Slot.TYPE in entry else ""
     written: dict[str, str] = {}
     for number, key in enumerate(keys):
         start = positions[key] + len(heads[key])
         limit = positions[keys[number + 1]] if number + 1 < len(keys) else len(body)
-        tail = _entry_tail(arguments.entry, key)
+        tail = "".join(key if part is Slot.KEY else part for part in entry[entry.index(Slot.VALUE) + 1 :])
         chunk = body[start:limit]
         if number + 1 < len(keys):
             chunk = chunk.removesuffix(arguments.separator).removesuffix(tail)
         else:
-            chunk = chunk.partition(tail)[0] if tail else _bare_value(chunk, after)
-        written[key] = _value_after_type(chunk, arguments.entry)
+            chunk = chunk.partition(tail)[0] if tail else chunk.removesuffix(after)
+        written[key] = chunk.partition(typed)[2] if typed else chunk
     return written
-
-
-def _entry_head(entry: Skeleton, key: str) -> str:
-    """Return the entry's text up to its type or value."""
-    text = ""
-    for part in entry:
-        if part in (Slot.TYPE, Slot.VALUE):
-            break
-        text += key if part is Slot.KEY else part
-    return text
-
-
-def _entry_tail(entry: Skeleton, key: str) -> str:
-    at = entry.index(Slot.VALUE)
-    return "".join(key if part is Slot.KEY else part for part in entry[at + 1 :])
-
-
-def _value_after_type(chunk: str, entry: Skeleton) -> str:
-    """Return the value of a chunk that begins with its type, where a literal tells the two apart."""
-    literal = literal_after(entry, Slot.TYPE) if Slot.TYPE in entry else ""
-    return chunk.partition(literal)[2] if literal else chunk
-
-
-def _bare_value(chunk: str, after: str) -> str:
-    """Without a closer, the last value ends before what follows, or where the brackets that it opened are closed."""
-    if after and chunk.endswith(after):
-        return chunk.removesuffix(after)
-    depth = 0
-    for position, character in enumerate(chunk):
-        depth += (character in "[{") - (character in "]}")
-        if depth < 0 or (depth == 0 and character in "]}"):
-            return chunk[: position + (depth == 0)]
-    return chunk

@@ -7,6 +7,7 @@ arguments lie in one JSON object is JSON_NATIVE, arguments that are one JSON obj
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,11 +16,13 @@ from unrender.analysis.ask.answers import Answers, WrittenCall
 from unrender.analysis.ask.probes import CONTENT, IDS, NAMES, REASONING, ProbeCall, make_calls
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding
-from unrender.analysis.find.rows import arguments_of, find_envelope, find_row, native_span
 from unrender.analysis.find.skeletons import (
     COUNTER,
     Row,
+    arguments_span,
     close_quotes,
+    find_envelope,
+    find_row,
     id_parts,
     joined_skeleton,
     lead_layout,
@@ -27,6 +30,7 @@ from unrender.analysis.find.skeletons import (
     literal_after,
     mark_counters,
     move_brackets,
+    native_span,
     split_closer,
     split_opener,
 )
@@ -76,26 +80,24 @@ def find_mode(body: str | None, longer: str | None = None) -> ToolMode:
     shown = [(text, make_calls(1, count)[0]) for count, text in ((1, body), (2, longer)) if text is not None]
     if body is None or NAMES[0] not in body:
         return ToolMode.NONE
-    return next((mode for mode, _, holds in _MODES if all(holds(text, call) for text, call in shown)), ToolMode.NONE)
+    return next((mode for mode, (_, holds) in _MODES.items() if all(itertools.starmap(holds, shown))), ToolMode.NONE)
 
 
 def _shows_arguments(body: str, call: ProbeCall) -> bool:
     return all(key in body and str(value) in body for key, value in call.arguments.items())
 
 
-_MODES: tuple[tuple[ToolMode, str, Callable[[str, ProbeCall], bool]], ...] = (
-    (
-        ToolMode.JSON_NATIVE,
+_MODES: Mapping[ToolMode, tuple[str, Callable[[str, ProbeCall], bool]]] = {
+    ToolMode.JSON_NATIVE: (
         "one JSON object holds name and arguments",
-        lambda body, call: native_span(body, call, 0) is not None,
+        lambda body, call: bool(native_span(body, call, 0)),
     ),
-    (
-        ToolMode.TAG_WITH_JSON,
+    ToolMode.TAG_WITH_JSON: (
         "the arguments are one JSON object",
-        lambda body, call: arguments_of(body, call, 0) is not None,
+        lambda body, call: bool(arguments_span(body, call.arguments)),
     ),
-    (ToolMode.TAG_WITH_TAGGED, "each argument is written for itself", _shows_arguments),
-)
+    ToolMode.TAG_WITH_TAGGED: ("each argument is written for itself", _shows_arguments),
+}
 
 
 def find_tools(frame: TurnFrame, answers: Answers, mode: ToolMode, written: WrittenCall, known: Known) -> ToolsFinding:
@@ -118,6 +120,9 @@ class _Analysis:
         self.frame, self.answers, self.known, self.mode, self.found = frame, answers, known, mode, found
 
     def solve(self) -> ToolsFinding:
+        # All comparisons of one template, for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: first the row of calls, then what is
+        # before and after it; what both calls share, `<c>` and `</c>`, is the call's; then what is left at both ends: the
+        # section. White space at the outer ends goes to the joints last, since it would hide what is shared.
         row, start = self._longest_row()
         if row is None:
             return ToolsFinding(tools=CallSyntax(), diagnostics=("calls are rendered in a way that is not understood",))
@@ -134,17 +139,18 @@ class _Analysis:
             tools = replace(tools, envelope=find_envelope(self.answers.call or "", call, tools))
         tools, when_empty = self._fit_empty(tools)
         tools = replace(tools, id_parts=id_parts(tools))
-        mode = next(name for mode, name, _ in _MODES if mode is self.mode)
         joint = self._joint_before_content(tools)
+        as_reasoning = self._writes_content_as_reasoning()
+        remarks = ("content beside calls is written as reasoning",) * as_reasoning
         return ToolsFinding(
             tools=tools,
             end=end or self._closing_end(tools, after),
             in_reasoning=self._inside_reasoning(),
-            content_as_reasoning=self._writes_content_as_reasoning(),
+            content_as_reasoning=as_reasoning,
             tools_first=joint is not None,
             tools_to_content=joint or "",
-            diagnostics=self._remarks(),
-            rules={"T1": mode, "T2": solution.rule, **self.found.rules, "T6": when_empty},
+            diagnostics=(*self.found.unexplained, *remarks),
+            rules={"T1": _MODES[self.mode][0], "T2": solution.rule, **self.found.rules, "T6": when_empty},
             many=self.found.many,
             **joints,
         )
@@ -153,6 +159,7 @@ class _Analysis:
 
     def _longest_row(self) -> tuple[Row | None, int | None]:
         """T2: the row of two calls, or of one where two are refused; counters marked."""
+        # `<c>f{…}</c>`: one call alone does not show what is between two. It is looked at only where two are refused.
         for count, body in ((2, self.answers.two_calls), (1, self.answers.call)):
             row = None if body is None else self._row(body, count)
             if row is not None:
@@ -167,20 +174,19 @@ class _Analysis:
     def _find_openings(self, row: Row) -> dict[str, str]:
         """Return what is before the first call, by what precedes it: nothing, content, reasoning."""
         empty = self.known.reasoning.reasoning.empty
+        # `<think></think>\n<call>`: an empty block before a call shows the joint after reasoning, not the one at the start.
         openings = {"start_to_tools": self._strip_empty_parts(row.before)}
         if empty and row.before.lstrip().startswith(empty.lstrip()):
             openings = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
+        after_content = None if self._writes_content_as_reasoning() else self._before_call(self.answers.mixed, CONTENT)
         reasoning_end = "" if self._inside_reasoning() else self.known.reasoning.reasoning.end
         for joint, before, closer in (
-            ("content_to_tools", self._between_content_and_call(), self.known.content.end),
+            ("content_to_tools", after_content, self.known.content.end),
             ("reasoning_to_tools", self._before_call(self.answers.reasoned_call, REASONING), reasoning_end),
         ):
             if before is not None and before.startswith(closer):
                 openings[joint] = self._strip_wrapper(before[len(closer) :])
         return {joint: self._marked_like(before, row) for joint, before in openings.items()}
-
-    def _between_content_and_call(self) -> str | None:
-        return None if self._writes_content_as_reasoning() else self._before_call(self.answers.mixed, CONTENT)
 
     def _before_call(self, body: str | None, needle: str) -> str | None:
         """Return what is between the first `needle` and a call."""
@@ -189,31 +195,25 @@ class _Analysis:
 
     def _inside_reasoning(self) -> bool:
         """Return whether a call is written after reasoning, but before the marker that ends it."""
+        # `<think>so\n<call>…</call></think>`: the closer is not between reasoning and the call.
         end = self.known.reasoning.reasoning.end.strip()
         before = self._before_call(self.answers.reasoned_call, REASONING)
         return before is not None and end not in before
 
-    def _remarks(self) -> tuple[str, ...]:
-        if not self._writes_content_as_reasoning():
-            return self.found.unexplained
-        return (*self.found.unexplained, "content beside calls is written as reasoning")
-
     def _writes_content_as_reasoning(self) -> bool:
+        # `<think>Hi</think><call>` beside `Hi`: content is after the opener of reasoning where a call follows, and only there.
         marker, body = self.known.reasoning.reasoning.start, self.answers.mixed or ""
         alone = (self.answers.content or "").partition(CONTENT)[0]
         return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
 
     def _strip_empty_parts(self, before: str) -> str:
-        empty = self.known.reasoning.reasoning.empty.lstrip()
-        return self._strip_wrapper(
-            before.lstrip()[len(empty) :] if empty and before.lstrip().startswith(empty) else before
-        )
+        # `\n<think></think>\n<call>`: what stands for no reasoning goes, with the layout before it.
+        empty, shown = self.known.reasoning.reasoning.empty.lstrip(), before.lstrip()
+        return self._strip_wrapper(shown.removeprefix(empty) if empty and shown.startswith(empty) else before)
 
     def _strip_wrapper(self, before: str) -> str:
-        content = self.known.content
-        if not content.wraps_empty:
-            return before
-        return before.removeprefix(self.known.reasoning.to_content).removeprefix(content.start + content.end)
+        content, joint = self.known.content, self.known.reasoning.to_content
+        return before.removeprefix(joint).removeprefix(content.start + content.end) if content.wraps_empty else before
 
     def _marked_like(self, before: str, row: Row) -> str:
         """Mark in `before` the numbers that were found in `row.before`."""
@@ -250,6 +250,7 @@ class _Analysis:
 
         Where more calls may follow it in the same turn it does not: they are messages of their own only after a header.
         """
+        # `<s><c>f</c></s>` and `Hi<end>`: `</s>` ends the turn. After `<c>f</c>` alone, one more `<c>` may follow.
         marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
         last = tools.section_end.strip() or (self.frame.header.strip() and self.frame.header.strip() in tools.separator)
         ends = self.known.turn_end.strip() and is_tag(marker) and last
@@ -268,6 +269,7 @@ class _Analysis:
         )
 
     def _section_end(self, after: str, end: str, solution: Solution, section: str) -> tuple[str, str]:
+        # `</s><stop>`: where calls do not end as content does, the last marker ends the turn and those before it the section.
         rest = after.removeprefix(solution.suffix)
         if end or not self.known.turn_end:
             return rest, end
@@ -292,22 +294,15 @@ class _Analysis:
             function_close, call_end = function_close + call_end, ""
         function = joined_skeleton([name_prefix, *core, function_close])
         function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
-        tools = CallSyntax(
-            mode=self.mode,
-            call_start=call_start,
-            call_end=call_end,
-            function=function,
-            arguments=arguments,
-            index_start=index_start,
-            parallel=len(row.items) > 1,
-        )
-        return lead_layout(tools)
+        tools = CallSyntax(mode=self.mode, function=function, arguments=arguments, parallel=len(row.items) > 1)
+        return lead_layout(replace(tools, call_start=call_start, call_end=call_end, index_start=index_start))
 
     def _fit_empty(self, tools: CallSyntax) -> tuple[CallSyntax, str]:
         """T6: compare what a call without arguments has in their place, and say what was found."""
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"
+        # The call is written with each of the usual texts for no arguments, and looked for in what the template writes.
         usual = arguments.start + arguments.end if arguments.entry else "{}"
         if self._call_text(tools, usual) in body:
             return tools, "as usual, with nothing inside"
@@ -337,6 +332,7 @@ class _Analysis:
         row = self._row(body.partition(CONTENT)[0])
         if row is None:
             return None
+        # `{…}</c></s>\nHi`: what closes arguments, call and section is known by now; what is left before content is the joint.
         closing = row.after
         for known in (tools.arguments.end, literal_after(tools.function, Slot.ARGUMENTS), tools.call_end):
             closing = closing.removeprefix(known)
@@ -345,6 +341,7 @@ class _Analysis:
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
     """Take white space at the outer ends of a call out of its markers: it separates calls and parts."""
+    # `\n<c>f</c>` after `<s>`: the line break is no part of the marker `<c>`. It opens the section, or parts two calls.
     lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]
     trail = tools.call_end[len(tools.call_end.rstrip()) :]
     if not tools.section_start:

@@ -29,6 +29,7 @@ class CodecFinding:
 
 def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecFinding:
     """Find the layout in which `text` writes `values` as one JSON object or Python dictionary."""
+    # `{"a":1}` and `{"a": 1}`: every layout is tried, and the first that writes the very same text is the template's.
     for codec in _object_layouts():
         if encode_arguments(values, Arguments(codec=codec), margin=margin) == text:
             return CodecFinding(codec=codec)
@@ -42,14 +43,17 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     """
     seen = {key: value for key, value in values.items() if key in written}
     codec = arguments.codec
+    # One axis after the other, each from the values that show it: a string tells nothing of `None` or `null`, nor a list of
+    # quotes. Only then are all containers tried, with all values, as `["a", 2]` depends on how strings and words are written.
     codec = replace(codec, **_strings(written, seen, codec))
-    codec = replace(codec, words=_words(written, seen), omits_null="pkeyap" in values and "pkeyap" not in written)
+    words = min(Words, key=lambda option: len(_misfits(written, seen, Arguments(codec=Codec(words=option)))))
+    # A key that holds null and is not there: `f(a=1)` for `{"a": 1, "b": null}`.
+    codec = replace(codec, words=words, omits_null="pkeyap" in values and "pkeyap" not in written)
     trials = (replace(arguments, codec=option) for option in _container_codecs(written, codec))
     best = min(trials, key=lambda trial: len(_misfits(written, seen, trial)))
-    misfits = _misfits(written, seen, best)
     unexplained = (
         f"the value {seen[key]!r} is written as {written[key]!r:.200}, the codec says {text!r:.200}"
-        for key, text in misfits
+        for key, text in _misfits(written, seen, best)
     )
     return CodecFinding(codec=best.codec, unexplained=tuple(unexplained))
 
@@ -90,11 +94,8 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     if codec.typed_by is Typing.ATTRIBUTE:
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
-    def misses(option: dict[str, Any]) -> int:
-        trial = Arguments(codec=replace(codec, **option))
-        return sum(encode_value(value, trial) != written[key] for key, value in strings.items())
-
-    best = min(options, key=misses)
+    best = min(options, key=lambda option: len(_misfits(written, strings, Arguments(codec=replace(codec, **option)))))
+    # What is before strings and before no number was taken for their quotes: `"` of JSON strings is no marker of the format's.
     if best["strings"] is not Strings.QUOTED:
         best = best | {"string_open": "", "string_close": ""}
     return best
@@ -117,14 +118,6 @@ def _string_options(strings: Strings, *, opened: bool) -> Iterator[dict[str, Any
                 yield {"strings": strings}
         case _:
             assert_never(strings)
-
-
-def _words(written: Mapping[str, str], values: Mapping[str, Any]) -> Words:
-    def misses(option: Words) -> int:
-        trial = Arguments(codec=Codec(words=option))
-        return sum(encode_value(value, trial) != written[key] for key, value in values.items())
-
-    return min(Words, key=misses)
 
 
 def _container_codecs(written: Mapping[str, str], codec: Codec) -> Iterator[Codec]:
@@ -159,6 +152,7 @@ def _json_options(codec: Codec) -> Iterator[dict[str, Any]]:
 
 def _item_tags(text: str) -> list[str]:
     """Return the words before the first item of a list, which may name the items' tag."""
+    # `<list><item>valdrixo`: the nearest word before the first item is the likeliest, so it is tried first.
     head = text.partition(PLAIN_NEEDLE)[0]
     words = "".join(character if character.isalnum() or character in "_-" else " " for character in head).split()
     return list(dict.fromkeys(reversed(words)))

@@ -9,7 +9,7 @@ from unrender.analysis.ask.answers import Answers, Turns
 from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
 from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes, tags_of
-from unrender.analysis.find.turn_frame import TurnFrame, end_in_history, has_marker, tail_of
+from unrender.analysis.find.turn_frame import TurnFrame, end_in_history, tail_of
 from unrender.format import Content, ContentMode
 
 
@@ -39,15 +39,11 @@ def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls:
     before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
     unended = not content.strip() and not before_eos
-    if unended:
-        content = _marked(end_in_history(turns)) or content
+    if unended and tags_of(end := end_in_history(turns)):
+        content = end
     calls = tail_of(answers.call, str(NUMBERS[0]), frame) if shows_calls else ""
     common = _whole_markers(common_suffix([content, calls]), [content, calls]) if calls else ""
     return Tails(content=content, calls=calls, common=common, before_eos=before_eos, unended=unended)
-
-
-def _marked(end: str) -> str:
-    return end if has_marker(end) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +58,24 @@ class ContentFinding:
     """White space before the wrapper where nothing else of the answer is before it."""
 
 
+_Ending = Callable[[str, Tails, Openings], str]
+"""Takes content's opener and the ends of answers, and returns content's closer; empty when the rule does not apply."""
+
+
+def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
+    reasoned = openings.reasoning_content_tail
+    return reasoned.removesuffix(tails.content) if tails.content and reasoned.endswith(tails.content) else ""
+
+
+_COMPARED: tuple[tuple[str, _Ending], ...] = (
+    ("what follows content after reasoning only", _only_after_reasoning),
+    (
+        "what follows content and no call",
+        lambda _, tails, __: tails.content[: -len(tails.common)] if tails.common.strip() else "",
+    ),
+)
+
+
 def wrapper_end(tails: Tails, openings: Openings) -> str:
     """Return content's closer: the text that ends content and no other part. Empty when nothing ends it."""
     return _end("", tails, openings, _COMPARED)[0]
@@ -73,6 +87,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     A closer alone does not make a wrapper: without an opener, the text after content ends the turn.
     """
     reasoning = found.reasoning
+    # `<answer>Hi` beside `<think>so</think>\n<answer>Hi`: what opens content alone and after reasoning is compared.
     plain = without_reasoning(openings.content or "", found)
     reasoned = (openings.reasoning_content or "")[len(reasoning.end + found.to_content) :]
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
@@ -92,33 +107,15 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     return ContentFinding(content=content, turn_end=turn_end, rule=rule, lead=lead)
 
 
-_Ending = Callable[[str, Tails, Openings], str]
-"""Takes content's opener and the ends of answers, and returns content's closer; empty when the rule does not apply."""
-
-
 def _end(start: str, tails: Tails, openings: Openings, rules: tuple[tuple[str, _Ending], ...]) -> tuple[str, str]:
     found = ((find(start, tails, openings), name) for name, find in rules)
     return next((item for item in found if item[0]), ("", "nothing closes it"))
 
 
-def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
-    reasoned = openings.reasoning_content_tail
-    return reasoned.removesuffix(tails.content) if tails.content and reasoned.endswith(tails.content) else ""
-
-
-def _not_after_calls(_: str, tails: Tails, __: Openings) -> str:
-    return tails.content[: -len(tails.common)] if tails.common.strip() else ""
-
-
-_COMPARED: tuple[tuple[str, _Ending], ...] = (
-    ("what follows content after reasoning only", _only_after_reasoning),
-    ("what follows content and no call", _not_after_calls),
-)
-
-
 def without_reasoning(opening: str, found: ReasoningFinding) -> str:
     """Return an opening without the empty form of reasoning, or without its markers."""
     start, end, empty = found.reasoning.start, found.reasoning.end, found.reasoning.empty
+    # `<think></think>\n<answer>`: the empty block is reasoning's, and so is the joint after it.
     if empty and opening.startswith(empty):
         return opening[len(empty) :].removeprefix(found.to_content)
     if start.strip() and opening.strip() == start.strip():
@@ -133,11 +130,10 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
     One is left to end the turn, unless they close what the opener opened, and EOS ends it or calls end without them.
     """
-    openers = tags_of(start)
-    parts = lexemes(tails.content)
-    tags = [i for i, part in enumerate(parts) if is_tag(part)]
+    openers, (parts, tags) = tags_of(start), _parts_and_tags(tails.content)
     if not openers or len(tags) < len(openers):
         return ""
+    # `<a>Hi</a>` + EOS: `</a>` closes `<a>`, and something else ends the turn. In `<a>Hi<end>`, `<end>` does.
     ends_otherwise = tails.before_eos or (tails.calls and parts[tags[0]] not in tails.calls)
     closed = ends_otherwise and parts[tags[0]] in closers_of(openers[-1])
     return "".join(parts[: tags[len(openers) - 1] + 1]) if closed or len(tags) > len(openers) else ""
@@ -145,23 +141,23 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
 def _closer(start: str, tails: Tails, openings: Openings) -> str:
     """Where content is written after reasoning only, take the marker that closes what opens it."""
-    openers = tags_of(start)
-    parts = lexemes(openings.reasoning_content_tail)
-    tags = [i for i, part in enumerate(parts) if is_tag(part)]
-    if not openers or not tags or tails.content.strip():
+    openers, (parts, tags) = tags_of(start), _parts_and_tags(openings.reasoning_content_tail)
+    if not openers or not tags or tails.content.strip() or parts[tags[0]] not in closers_of(openers[-1]):
         return ""
-    return "".join(parts[: tags[0] + 1]) if parts[tags[0]] in closers_of(openers[-1]) else ""
+    return "".join(parts[: tags[0] + 1])
 
 
-_RULES = (
-    *_COMPARED,
-    ("as many markers as open it", _mirrored_end),
-    ("the marker that closes what opens it", _closer),
-)
+def _parts_and_tags(text: str) -> tuple[list[str], list[int]]:
+    parts = lexemes(text)
+    return parts, [at for at, part in enumerate(parts) if is_tag(part)]
+
+
+_RULES = (*_COMPARED, ("as many markers as open it", _mirrored_end), ("the marker that closes what opens it", _closer))
 
 
 def _whole_markers(suffix: str, texts: list[str]) -> str:
     """Drop the rest of a composite marker from the start of `suffix`, as `<|sep|>` of `<|close|>tools<|sep|>`."""
+    # After `say` in one text and `tools` in the other, `<|sep|>` is shared by accident: it belongs to the word before it.
     parts = lexemes(suffix)
     before = [lexemes(text[: len(text) - len(suffix)])[-1:] for text in texts]
     cut = parts and is_tag(parts[0]) and any(part and is_word(part[0]) for part in before)
@@ -178,21 +174,19 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
         return None
     opening, _, after_content = mixed.partition(CONTENT)
-    if _is_reasoning(answers, opening):
+    before_reasoning, reasoned, _ = (answers.reasoned_call or "").partition(REASONING)
+    if reasoned and before_reasoning.strip() == opening.strip():  # Content beside calls is where reasoning is.
         return None
     opening = without_reasoning(opening, found)
-    alone = (answers.call or "").partition(NAMES[0])[0]
-    alone = without_reasoning(alone, found)
+    alone = without_reasoning((answers.call or "").partition(NAMES[0])[0], found)
     if opening.strip() == content.start.strip():
         return _around_calls(content, alone, after_content)
     if not opening.strip():
         return Content()
-    empty = alone.startswith(opening) and common_prefix([alone[len(opening) :], after_content]).strip() != ""
-    end = (
-        _up_to_last_closer(alone[len(opening) :], after_content, opening)
-        if empty
-        else _closer_beside_calls(opening, after_content)
-    )
+    # `<say>Hi</say><call>` beside `<say></say><call>`: the wrapper is written around nothing as well, and both share its end.
+    shared = common_prefix([alone[len(opening) :], after_content]) if alone.startswith(opening) else ""
+    empty = bool(shared.strip())
+    end = _closer_beside_calls(opening, shared if empty else after_content) or shared * empty
     return Content(mode=ContentMode.ALWAYS_WRAPPED, start=opening, end=end, wraps_empty=empty and bool(end))
 
 
@@ -201,23 +195,12 @@ def _around_calls(content: Content, alone: str, after_content: str) -> Content |
 
     `alone` is what is before a call without content, `after_content` what is after content and holds the call.
     """
+    # `<say>Hi<call>…</call></say>`: nothing ends content before the call, and the wrapper is there without content, too.
     start, end = content.start.strip(), content.end.strip()
     if not start or not end or end in after_content.partition(NAMES[0])[0] or end not in after_content:
         return None
     inside = alone.lstrip().startswith(start)
     return Content(mode=ContentMode.ALWAYS_WRAPPED, start=content.start, wraps_empty=True) if inside else None
-
-
-def _is_reasoning(answers: Answers, opening: str) -> bool:
-    """Return whether content beside calls is where reasoning does."""
-    reasoned = answers.reasoned_call or ""
-    return REASONING in reasoned and reasoned.partition(REASONING)[0].strip() == opening.strip()
-
-
-def _up_to_last_closer(alone: str, after_content: str, opening: str) -> str:
-    """Return the end of a wrapper around nothing: what calls alone and content both have before the call."""
-    shared = common_prefix([alone, after_content])
-    return _closer_beside_calls(opening, shared) or shared
 
 
 def _closer_beside_calls(opening: str, after_content: str) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from unrender.analysis.ask.answers import Answers
 from unrender.analysis.ask.probes import CONTENT, CONTENT2, NAMES, REASONING
 from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of, tags_of
-from unrender.analysis.find.turn_frame import TurnFrame, has_marker, tail_of
+from unrender.analysis.find.turn_frame import TurnFrame, tail_of
 from unrender.format import Reasoning, ReasoningMode
 
 UNSEEN_JOINT = "\n\n"
@@ -78,12 +79,11 @@ class ReasoningRecord:
 def find_openings(answers: Answers, frame: TurnFrame) -> Openings:
     """Find the text before and between the parts of answers."""
     both, reasoned_calls = answers.reasoned, answers.reasoned_call
+    before = (_before(both, REASONING), _before(reasoned_calls, REASONING))
     return Openings(
         content=_before(answers.content, CONTENT),
         calls=_before(answers.call, NAMES[0]),
-        reasoning=_before(both, REASONING)
-        if _before(both, REASONING) is not None
-        else _before(reasoned_calls, REASONING),
+        reasoning=next(filter(lambda text: text is not None, before), None),
         reasoning_content=_between(both, REASONING, CONTENT),
         reasoning_calls=_between(reasoned_calls, REASONING, NAMES[0]),
         content_no_thinking=_before(answers.content_no_thinking, CONTENT),
@@ -106,19 +106,21 @@ def find_reasoning(seen: ReasoningRecord) -> ReasoningFinding:
 def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
     """R1, R3: reasoning is rendered."""
     openings, frame = seen.openings, seen.frame
+    # `<think>so</think>Hi`: what is between the two needles is known, whatever it is. Where it is not shown, the other ways of
+    # `_WAYS` look at prompts, and at what a template cuts out of content.
     if openings.reasoning_content is None and openings.reasoning_calls is None:
         return None
     start = openings.reasoning or ""
     end, joint, rule = _split_closer(seen, start)
     if not end:
         return ReasoningFinding(reasoning=Reasoning())
-    if not start and _opens(frame.prefill, end):
-        start = frame.prefill
+    opener = _open_tag(frame.prefill)
+    if not start and opener and end.strip() in closers_of(opener):
+        start = frame.prefill  # `<bot><think>` is the prompt, and the history has `so</think>Hi`.
     if frame.prefill and frame.prefill == start.lstrip():
         start = frame.prefill  # Only the history writes the space before it, not the prompt.
-    reasoning = Reasoning(
-        mode=_mode(start, end, frame, openings), start=start, end=end, empty=_empty_form(start, end, openings)
-    )
+    mode, empty = _mode(start, end, frame, openings), _empty_form(start, end, openings)
+    reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
     return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
 
 
@@ -130,9 +132,7 @@ def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> Reasoni
         # With thinking off, the prompt may hold a closed block: `<think></think>`.
         closed = end.strip() in frame.prefill_no_thinking
         return ReasoningMode.FORCED_CLOSED if closed else ReasoningMode.FORCED_OPEN
-    if openings.reasoning_content is None:
-        return ReasoningMode.TOOLS_ONLY
-    return ReasoningMode.TAG_BASED
+    return ReasoningMode.TOOLS_ONLY if openings.reasoning_content is None else ReasoningMode.TAG_BASED
 
 
 def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
@@ -143,9 +143,8 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
-    if frame.header.strip() and repeated and closer:
-        end = closer + repeated.rstrip()
-        return end, repeated[len(repeated.rstrip()) :], "white space closes nothing: the next message's header does"
+    # `</think>\n\n<answer>Hi` has three parts, and no reading of it alone tells where the first ends. `</think>\n\n<call>` shares
+    # `</think>\n\n` with it: that is closer and joint, and white space at its end is the joint.
     text, rule = _closer_and_joint(seen, start)
     header = common_suffix([text, frame.header])
     before = text[: len(text) - len(header)]
@@ -164,8 +163,9 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
     """Return what follows reasoning without the next part's opener, and the name of the rule."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
-    without = [text for text in (openings.content, openings.calls) if text is not None]
-    after += [text[len(start) :] for text in without if start and text.startswith(start)]
+    # `<think></think>\nHi` beside `<think>so</think>\nHi`: an answer without reasoning may show its markers around nothing.
+    without = [text for text in (openings.content, openings.calls) if text and start and text.startswith(start)]
+    after += [text[len(start) :] for text in without]
     text = common_prefix(after) or after[0]
     if openings.reasoning_content is not None:
         return _first(_BEFORE_CONTENT, text, start, seen)
@@ -191,18 +191,18 @@ def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str
     frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
     alone = frame.prefill_no_thinking.strip()
-    if frame.prefill.strip() == start.strip() and not has_marker(text.partition(alone or "\0")[0]):
+    if frame.prefill.strip() == start.strip() and not tags_of(text.partition(alone or "\0")[0]):
         closers.append(alone)
-    for opening in (openings.content, openings.content_no_thinking):
-        if opening and opening.strip() and opening.strip() not in closers and text.endswith(opening):
-            rest = text[: -len(opening)]
-            if rest.strip():
-                return rest
-    return ""
+    wanted = [text for text in (openings.content, openings.content_no_thinking) if text and text.strip()]
+    rests = (
+        text.removesuffix(opening) for opening in wanted if opening.strip() not in closers and text.endswith(opening)
+    )
+    return next((rest for rest in rests if rest.strip()), "")
 
 
 def _without_as_many(text: str, _: str, seen: ReasoningRecord) -> str:
     """Remove content's closing marker from the end, lexeme by lexeme."""
+    # `</r>\n<answer>Hi</answer>`: the content's closer has one lexeme, and so has its opener, `<answer>`.
     full = seen.openings.reasoning_content or ""
     size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
     marks = any(is_tag(part) for part in parts[-size:])
@@ -210,14 +210,15 @@ def _without_as_many(text: str, _: str, seen: ReasoningRecord) -> str:
 
 
 def _as_in_pair(text: str, start: str, seen: ReasoningRecord) -> str:
+    # `[r]</r>\n` in the prompt without thinking: what follows `[r]` is the closer.
     pair = seen.frame.prefill_no_thinking
     closer = pair[len(start) :].rstrip()
     return closer if start and pair.startswith(start) and text.startswith(closer) else ""
 
 
 def _before_call(text: str, _: str, seen: ReasoningRecord) -> str:
-    calls = seen.openings.calls
-    return text[: -len(calls)] if calls and text.endswith(calls) else ""
+    calls = seen.openings.calls or "\0"
+    return text.removesuffix(calls) if text.endswith(calls) else ""
 
 
 def _up_to_closer(text: str, start: str, _: ReasoningRecord) -> str:
@@ -225,6 +226,7 @@ def _up_to_closer(text: str, start: str, _: ReasoningRecord) -> str:
 
     White space after it is kept when nothing else follows: that is the joint.
     """
+    # `<a><think>` … `</think>\n\nso</a>`: the marker that was opened last is closed first.
     tags = tags_of(start)
     for closer in closers_of(tags[-1]) if tags else ():
         head, found, rest = text.partition(closer)
@@ -252,28 +254,48 @@ def _empty_form(start: str, end: str, openings: Openings) -> str:
     about, and then content is seen as it is without thinking.
     """
     asked = [(openings.content, openings.content_no_thinking), (openings.calls, openings.calls_no_thinking)]
+    opener, closer = start.strip(), end.strip()
     for opening, _ in sorted(asked, key=lambda pair: pair[0] == pair[1]):
-        if opening is None:
-            continue
-        at = _closer_at(opening, start.strip(), end.strip())
-        if at >= 0 and (not opening[:at].strip() or opening[:at].strip() == start.strip()):
-            return opening[: at + len(end.strip())]
+        text = opening or ""
+        # `[a][r]\n[r]`: an end that is part of the start comes after it.
+        inside = text.find(opener) + len(opener) if closer in opener and opener in text else 0
+        at = text.find(closer, inside) if closer else -1
+        if at >= 0 and text[:at].strip() in ("", opener):
+            return text[: at + len(closer)]
     return ""
-
-
-def _closer_at(text: str, start: str, end: str) -> int:
-    """Return where reasoning ends in `text`, -1 when it does not; an end that is part of the start comes after it."""
-    inside = text.find(start) + len(start) if end in start and start in text else 0
-    return text.find(end, inside) if end else -1
 
 
 def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     """R2: the generation prompt writes an empty block, or content begins with one."""
     frame, openings = seen.frame, seen.openings
-    texts = (frame.prefill_no_thinking, frame.prefill, openings.content or "", openings.content_no_thinking or "")
-    pairs = (_adjacent_pair(text) for text in texts)
-    pair = next((pair for pair in pairs if pair), None)
-    return None if pair is None else _from_pair(frame, openings, *pair)
+    shown = openings.content or ""
+    texts = (frame.prefill_no_thinking, frame.prefill, shown, openings.content_no_thinking or "")
+    pair = next(filter(None, map(_empty_block, texts)), None)
+    if pair is None:
+        return None
+    opener, space, closer = pair
+    open_prompt = frame.prefill.strip().endswith(opener)
+    # Half of the white space in an empty block is the opener's, half the closer's: `<think>\n`, `\n</think>`.
+    margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
+    reasoning = Reasoning(
+        mode=ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED,
+        start=opener + margin,
+        end=margin + closer,
+        empty="".join(pair) if "".join(pair) in shown else "",
+    )
+    _, closed, joint = frame.prefill_no_thinking.rpartition(closer)
+    return ReasoningFinding(reasoning=reasoning, to_content=(joint if closed else "") or 2 * margin)
+
+
+def _empty_block(text: str) -> tuple[str, str, str] | None:
+    """Return opener, white space and closer of an empty block in `text`."""
+    parts = lexemes(text)
+    for at, part in enumerate(parts):
+        space = "".join(takewhile(str.isspace, parts[at + 1 :]))
+        closer = next((after for after in parts[at + 1 :] if after.strip()), "")
+        if is_tag(part) and closer in closers_of(part):
+            return part, space, closer
+    return None
 
 
 def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
@@ -281,7 +303,11 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     frame, openings = seen.frame, seen.openings
     opener = _open_tag(frame.prefill)
     closers = closers_of(opener) if opener else ()
-    if _opens_content(opener, closers, frame, openings):
+    shown = openings.content or ""
+    # `<bot><say>` is every prompt, and `<bot><say>Hi</say>` an answer: that block is the response. A switch that changes whether
+    # it is opened says that it is reasoning.
+    always = opener and frame.prefill == frame.prefill_no_thinking and shown.strip().endswith(opener)
+    if always and any(tag in closers for tag in tags_of(openings.content_tail)[:1]):
         return None
     # The prompt opens the block and the model closes it. A closer that the template never mentions is only taken if no
     # other could close the opener.
@@ -289,50 +315,11 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    empty, joint = _closed_alone(openings.content or "", closer)
+    # Where the closer is alone before content, it stands for no reasoning: `</think>\nHi`.
+    empty, joint = (closer, shown.partition(closer)[2]) if shown.strip() == closer else ("", "")
     start, end = opener + margin, margin + closer
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=start, end=end, empty=empty, unseen=True)
     return ReasoningFinding(reasoning=reasoning, to_content=joint or UNSEEN_JOINT)
-
-
-def _closed_alone(shown: str, closer: str) -> tuple[str, str]:
-    """Return the closer, where it is alone before content, and the white space after it; else nothing."""
-    return (closer, shown.partition(closer)[2]) if shown.strip() == closer else ("", "")
-
-
-def _opens_content(opener: str, closers: tuple[str, ...], frame: TurnFrame, openings: Openings) -> bool:
-    """Return whether the block that the prompt opens is the response: content is in it, and its closer after content.
-
-    A switch that changes whether it is opened says that it is reasoning.
-    """
-    if not opener or frame.prefill != frame.prefill_no_thinking:
-        return False
-    tags = tags_of(openings.content_tail)
-    return (openings.content or "").strip().endswith(opener) and tags[:1] != [] and tags[0] in closers
-
-
-def _adjacent_pair(text: str) -> tuple[str, str, str] | None:
-    """Return opener, white space and closer of an empty block in `text`."""
-    parts = lexemes(text)
-    for i, part in enumerate(parts):
-        if not is_tag(part):
-            continue
-        j = next((j for j in range(i + 1, len(parts)) if parts[j].strip()), None)
-        if j is not None and parts[j] in closers_of(part):
-            return part, "".join(parts[i + 1 : j]), parts[j]
-    return None
-
-
-def _from_pair(frame: TurnFrame, openings: Openings, opener: str, space: str, closer: str) -> ReasoningFinding:
-    open_prompt = frame.prefill.strip().endswith(opener)
-    # Half of the white space in an empty block is the opener's, half the closer's: `<think>\n`, `\n</think>`.
-    margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
-    mode = ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED
-    shown = openings.content or ""
-    empty = opener + space + closer if opener + space + closer in shown else ""
-    joint = frame.prefill_no_thinking.rpartition(closer)[2] if closer in frame.prefill_no_thinking else ""
-    reasoning = Reasoning(mode=mode, start=opener + margin, end=margin + closer, empty=empty)
-    return ReasoningFinding(reasoning=reasoning, to_content=joint or 2 * margin)
 
 
 def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
@@ -340,12 +327,12 @@ def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
     for closer, body in seen.cut.items():
         if body is None or CONTENT not in body or CONTENT2 in body:
             continue
-        opener = next((opener for opener in openers_of(closer) if opener in seen.source), "")
-        opener = opener or next(iter(openers_of(closer)), "")
-        if opener:
-            mode = ReasoningMode.FORCED_OPEN if seen.frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
-            reasoning = Reasoning(mode=mode, start=opener, end=closer, unseen=True)
-            return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT)
+        opener = max(
+            openers_of(closer), key=lambda opener: opener in seen.source
+        )  # The first that the template mentions.
+        mode = ReasoningMode.FORCED_OPEN if seen.frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
+        reasoning = Reasoning(mode=mode, start=opener, end=closer, unseen=True)
+        return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT)
     return None
 
 
@@ -360,11 +347,6 @@ _WAYS: tuple[tuple[str, str, Callable[[ReasoningRecord], ReasoningFinding | None
 def _open_tag(prefill: str) -> str:
     parts = lexemes(prefill.rstrip())
     return parts[-1] if parts and is_tag(parts[-1]) and closers_of(parts[-1]) else ""
-
-
-def _opens(prefill: str, end: str) -> bool:
-    opener = _open_tag(prefill)
-    return bool(opener) and end.strip() in closers_of(opener)
 
 
 def _before(text: str | None, needle: str) -> str | None:

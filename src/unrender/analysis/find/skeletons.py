@@ -1,24 +1,140 @@
-"""Turns a rendering of calls into skeletons, and splits what is around them into named parts.
+"""Finds calls in a rendering, and turns them into skeletons with literals around them; splits these into named parts.
 
 A skeleton holds the slots in the order of the text, with the literals between them: `<f=find>{"a": 1}</f>` has the skeleton
-`<f=`, NAME, `>`, ARGUMENTS, `</f>`. The rest of this module gives each literal its part: opener, name tag, closers,
-brackets, id.
+`<f=`, NAME, `>`, ARGUMENTS, `</f>`. First come the values that write a call, then rows of calls, then counters. The rest of
+this module gives each literal its part: opener, name tag, closers, brackets, id.
 """
 
 from __future__ import annotations
 
+import ast
 import itertools
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice
+from typing import Any
 
-from unrender.analysis.find.split import is_tag, lexemes
-from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode
-from unrender.limits import LONGEST_ATTRIBUTE_LINE
+from unrender.analysis.ask.probes import NAMES, ProbeCall
+from unrender.analysis.find.split import is_tag, lexemes, shared_start
+from unrender.format import Arguments, CallSyntax, Envelope, Part, Skeleton, Slot, ToolMode
+from unrender.limits import LONGEST_ATTRIBUTE_LINE, MOST_BRACKETS
 
 COUNTER = "\ue000"
 """Stands for a counter inside a literal while skeletons are being solved."""
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueSpan:
+    """A value and the text[start:end] that writes it."""
+
+    start: int
+    end: int
+    value: Any
+
+
+def json_spans(text: str, opener: str, before: int) -> Iterator[ValueSpan]:
+    """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order."""
+    for match in islice(re.finditer(f"[{re.escape(opener)}]", text[:before]), MOST_BRACKETS):
+        try:
+            value, end = _DECODER.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        yield ValueSpan(start=match.start(), end=end, value=value)
+
+
+def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> ValueSpan | None:
+    """Find where `arguments` is written as one JSON object, or else as a Python dictionary."""
+    key = next(iter(arguments), None)
+    at = text.find(key, start) if key else -1
+    if at < 0:
+        return None
+    spans = [span for span in json_spans(text, "{", at) if span.start >= start and span.value == arguments]
+    if spans:
+        return spans[-1]
+    brace = text.rfind("{", start, at)
+    for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
+        end = brace + match.end()
+        if _literal(text[brace:end]) == arguments:
+            return ValueSpan(start=brace, end=end, value=dict(arguments))
+    return None
+
+
+def _literal(text: str) -> Any:
+    """Return the value of a Python literal, or None."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def native_span(text: str, call: ProbeCall, position: int) -> ValueSpan | None:
+    """Find the JSON object that holds this call's name and arguments, and no other call's."""
+    name_at = text.find(call.name, position)
+    if name_at < 0:
+        return None
+    # `{"calls": [{"name": "f"}, {"name": "g"}]}`: the outer object holds two calls, so it is neither.
+    others = [name for name in NAMES if name != call.name]
+    found = None
+    for span in json_spans(text, "{", max([name_at, *(text.find(key) for key in call.arguments)])):
+        fits = span.start >= position and _holds_call(span.value, call)
+        if not fits or any(_holds(span.value, name) for name in others):
+            continue
+        # `{"call": {"name": "f"}}`: the outermost object is the call, `{"calls": [{"name": "f"}]}`: the item of the list is.
+        if found is None or any(isinstance(item, list) and span.value in item for item in _inside(found.value)):
+            found = span
+    return found
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    """Yield a value, and all keys and values inside it."""
+    yield value
+    if isinstance(value, dict):
+        yield from value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _inside(item)
+
+
+def _holds(value: Any, wanted: Any) -> bool:
+    return any(type(item) is type(wanted) and item == wanted for item in _inside(value))
+
+
+def _holds_call(value: Any, call: ProbeCall) -> bool:
+    return _holds(value, call.name) and _holds(value, dict(call.arguments))
+
+
+def find_envelope(text: str, call: ProbeCall, tools: CallSyntax) -> Envelope | None:
+    """Return where name, arguments and id are in the JSON object that writes `call` in `text`."""
+    span = native_span(text, call, 0)
+    if span is None:
+        return None
+    spans = json_spans(text, "{[", text.find(call.name))
+    outer = next((span.value for span in spans if _holds_call(span.value, call)), None)
+    counters = (str(tools.index_start), tools.index_start) if Slot.INDEX in tools.function else ()
+    named = _path(span.value, call.name)
+    return Envelope(
+        name_field=named,
+        args_field=_path(span.value, dict(call.arguments)) if named else (),
+        id_field=_path(span.value, call.id),
+        gen_id_field=next(filter(None, (_path(span.value, counter) for counter in counters)), ()),
+        list_field=_path(outer, span.value, listed=True),
+        array_wrapped=tools.section_start.rstrip().endswith("[") and tools.section_end.lstrip().startswith("]"),
+    )
+
+
+def _path(value: Any, wanted: Any, *, listed: bool = False) -> tuple[str, ...]:
+    """Return the keys that lead to `wanted`, or to a list with it if `listed`, in nested objects; () where none do.
+
+    `{"function": {"name": "f"}}` has `f` at `function`, `name`.
+    """
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if isinstance(item, list) and wanted in item if listed else type(item) is type(wanted) and item == wanted:
+            return (key,)
+        if deeper := _path(item, wanted, listed=listed):
+            return (key, *deeper)
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +162,7 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
 
     `words` gives the slot and the owner of each text.
     """
-    if not words:
-        return sorted(covered, key=lambda token: token.start)
+    # The longest word first: `call730011` is not `call73001` with a `1` after it.
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     found = list(covered)
     for match in re.finditer(pattern, text):
@@ -57,14 +172,67 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
     return sorted(found, key=lambda token: token.start)
 
 
+def find_row(text: str, calls: Sequence[ProbeCall], mode: ToolMode, entry: Skeleton = ()) -> Row | None:
+    """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
+    wholes: list[Token] = []
+    for owner, call in enumerate(calls):
+        position = wholes[-1].end if wholes else 0
+        if mode is ToolMode.JSON_NATIVE:
+            span = native_span(text, call, position)
+        elif mode is ToolMode.TAG_WITH_JSON:
+            span = arguments_span(text, call.arguments, position)
+        else:
+            span = _tagged_span(text, call, entry, position)
+        if span is None:
+            return None
+        wholes.append(Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=owner))
+    words = {call.name: (Slot.NAME, owner) for owner, call in enumerate(calls)}
+    words |= {call.id: (Slot.ID, owner) for owner, call in enumerate(calls)}
+    if mode is not ToolMode.JSON_NATIVE:
+        return make_row(text, find_tokens(text, words, wholes), len(calls))
+    texts = [text[whole.start : whole.end] for whole in wholes]
+    items = [_native_item(inner, call, words) for inner, call in zip(texts, calls, strict=True)]
+    betweens = [text[left.end : right.start] for left, right in itertools.pairwise(wholes)]
+    before, after = text[: wholes[0].start], text[wholes[-1].end :]
+    return Row(before=before, items=tuple(items), betweens=tuple(betweens), after=after) if all(items) else None
+
+
+def _tagged_span(text: str, call: ProbeCall, entry: Skeleton, position: int) -> ValueSpan | None:
+    words = dict.fromkeys(call.arguments, (Slot.KEY, 0))
+    words |= {str(value): (Slot.VALUE, 0) for value in call.arguments.values()}
+    name_at = text.find(call.name, position)
+    inside = [token for token in find_tokens(text, words) if token.start >= max(name_at, position)]
+    values = [token.end for token in inside if token.slot is Slot.VALUE]
+    if not inside or len(values) < len(call.arguments):
+        return None
+    last_value = values[len(call.arguments) - 1]
+    keys_after_value = entry[entry.index(Slot.VALUE) :].count(Slot.KEY)
+    # `<a>7</a>`: the key is there again after the last value, and belongs to the arguments as well.
+    ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
+    prefix, suffix = outer_literals(entry)
+    end = (ends or [last_value])[-1] + len(suffix)
+    return ValueSpan(start=inside[0].start - len(prefix), end=end, value=call.arguments)
+
+
+def _native_item(text: str, call: ProbeCall, words: Mapping[str, tuple[Slot, int]]) -> Skeleton:
+    """Return the skeleton of a JSON object that is a call; () where its arguments are not one object."""
+    span = arguments_span(text, call.arguments)
+    if span is None:
+        return ()
+    tokens = find_tokens(text, words, [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=0)])
+    return joined_skeleton([text[: tokens[0].start], *skeleton_of(text, tokens), text[tokens[-1].end :]])
+
+
 def make_row(text: str, tokens: Sequence[Token], count: int) -> Row | None:
     """Cut `text` into items by their owners 0 … `count`-1; None when one is missing or two are interleaved."""
     groups = [[token for token in tokens if token.owner == owner] for owner in range(count)]
     if not all(groups):
         return None
     bounds = [(group[0].start, group[-1].end) for group in groups]
+    # `f, g: {…} {…}`: the names of both calls come before the arguments of both, and nothing tells what is around one call.
     if any(left[1] > right[0] for left, right in itertools.pairwise(bounds)):
         return None
+    # `f(a=1)`: the name belongs to no argument, so it ends what is before the first one.
     earlier = [token.end for token in tokens if token.end <= bounds[0][0]]
     later = [token.start for token in tokens if token.start >= bounds[-1][1]]
     return Row(
@@ -104,10 +272,9 @@ def mark_counters(row: Row) -> tuple[Row, int | None]:
     # The text between two calls is the tail of one and the head of the next, and may count in both roles:
     # `<c0>f</c0>, <c1>g</c1>` counts in `</c0>` and in `<c1>`.
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
-    tails = _mark([*(text for text in heads[1:]), row.after], starts, backwards=False)
+    tails = _mark([*heads[1:], row.after], starts, backwards=False)
     items = tuple(_mark_item(row.items, item, starts) for item in row.items)
-    marked = Row(before=heads[0], items=items, betweens=tuple(tails[:-1]), after=tails[-1])
-    return marked, min(starts) if starts else None
+    return Row(before=heads[0], items=items, betweens=tuple(tails[:-1]), after=tails[-1]), min(starts, default=None)
 
 
 def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[str]:
@@ -134,6 +301,7 @@ def _mark_part(column: Sequence[Part], part: Part, starts: list[int]) -> Part:
     rows = [_digits_apart(text) for text in column]
     if isinstance(part, Slot) or len({len(row) for row in rows}) > 1:
         return part
+    # `#1` in the first item and `#2` in the second: each number is compared with those in the same place.
     counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
     starts.extend(int(rows[0][at]) for at in counting)
     return "".join(COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
@@ -176,6 +344,7 @@ def split_opener(text: str) -> tuple[str, str]:
 
 def split_closer(text: str, call_start: str) -> tuple[str, str]:
     """Split what follows arguments: the call is closed by as many markers as its opener has."""
+    # `<call>` … `</f></call>`: one marker opens the call, so one closes it, and `</f>` closes the function.
     size = sum(map(is_tag, lexemes(call_start)))
     parts = lexemes(text)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
@@ -193,6 +362,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
     if not arguments.entry:
         return function, arguments
     at = function.index(Slot.ARGUMENTS)
+    # `f(` … `)`: without arguments the call is `f()`, so the brackets are theirs and not the call's.
     left = outer_literals(function[:at])[1] if at else ""
     right = literal_after(function, Slot.ARGUMENTS)
     closer = _BRACKETS.get(left[-1:], "")
@@ -208,14 +378,12 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     right = literal_after(function, Slot.ARGUMENTS)
     first, opener = str(entry[0]) if entry else "", str(entry[-2]) if len(entry) > 1 else ""
     quote = first[:1]
-    if not quote or quote not in "\"'" or entry[-1] is not Slot.VALUE or not opener.endswith(quote):
+    is_quote = quote and quote in "\"'" and entry[-1] is Slot.VALUE and opener.endswith(quote)
+    if not is_quote or arguments.separator or not right.startswith(quote):
         return function, arguments
-    if arguments.separator or not right.startswith(quote):
-        return function, arguments
-    turned = [part for part in (first[1:], *entry[1:], quote) if part]
-    return joined_skeleton([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]]), replace(
-        arguments, entry=tuple(turned)
-    )
+    # `<call is="f" a="1" b="2"/>`: solved as a row, each `"` that ends a value is taken for the start of the next entry.
+    turned = joined_skeleton([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]])
+    return turned, replace(arguments, entry=joined_skeleton([first[1:], *entry[1:], quote]))
 
 
 def lead_layout(tools: CallSyntax) -> CallSyntax:
@@ -255,9 +423,9 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
         return None
     # `f><args>{"a": 1}</args></f>` may be `f></f>` without arguments. Then `before` is `><args>`, `after` is
     # `</args></f>`, `empty` is `></f>`: kept is `>`, and `<args>` and `</args>` are left out with the arguments.
-    kept = "".join(_shared_lexemes(lexemes(before), lexemes(empty)))
+    kept = "".join(shared_start([lexemes(before), lexemes(empty)]))
     rest = lexemes(empty[len(kept) :])
-    ending = "".join(reversed(_shared_lexemes(lexemes(after)[::-1], rest[::-1])))
+    ending = "".join(reversed(shared_start([lexemes(after)[::-1], rest[::-1]])))
     end = after[: len(after) - len(ending)]
     start = before[len(kept) :]
     if not start + end or not close.startswith(end) or not after.startswith(close):
@@ -273,10 +441,6 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
     )
 
 
-def _shared_lexemes(left: list[str], right: list[str]) -> list[str]:
-    return [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))]
-
-
 def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
     """Return where the call's id starts and ends in the function's skeleton; None when the name is not part of it.
 
@@ -284,6 +448,7 @@ def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
     """
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
         return None
+    # `functions.f:0`: one character joins name and counter. In `f::0` or `f{…}:0` they are parts of their own.
     name, index = tools.function.index(Slot.NAME), tools.function.index(Slot.INDEX)
     if index - name != 2 or len(str(tools.function[name + 1])) > 1:
         return None

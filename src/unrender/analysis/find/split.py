@@ -11,13 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
-
-T = TypeVar("T")
+from itertools import accumulate, takewhile
 
 _LEXEME = re.compile(r"<<[^<>\s]+>>|<[^<>\s]*>|\[\[[^\[\]\s]+\]\]|\[[^\[\]\s]*\]|\w+|\s|.", re.DOTALL)
-_PAIRS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
-"""Words by which an opener and its closer differ, in small and in capital letters."""
+_WORDS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
+_PAIRS = (*_WORDS, *((left.upper(), right.upper()) for left, right in _WORDS))
+"""Words by which an opener and its closer differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +53,10 @@ def common_suffix(texts: Iterable[str]) -> str:
     return "".join(shared_start(backwards)[::-1])
 
 
-def shared_start(sequences: Sequence[Sequence[T]]) -> list[T]:
+def shared_start(sequences: Sequence[Sequence[str]]) -> list[str]:
     """Return the items with which all sequences begin."""
-    shared = []
-    for items in zip(*sequences, strict=False):
-        if items.count(items[0]) < len(items):
-            break
-        shared.append(items[0])
-    return shared
+    columns = zip(*sequences, strict=False)
+    return [items[0] for items in takewhile(lambda items: items.count(items[0]) == len(items), columns)]
 
 
 def calculate_diff_split(left: str, right: str) -> Split:
@@ -111,6 +106,7 @@ def closers_of(tag: str) -> tuple[str, ...]:
     >>> closers_of("<|START_THINKING|>")
     ('</|START_THINKING|>', '<|/START_THINKING|>', '<|END_THINKING|>')
     """
+    # `</think>` closes, and is closed by nothing.
     if tag[1:2] == "/" or tag[1:3] == "|/":
         return ()
     if tag[:2] in ("<<", "[["):
@@ -120,7 +116,7 @@ def closers_of(tag: str) -> tuple[str, ...]:
         closers.append(f"<|/{tag[2:]}")
     elif tag.startswith("<|"):
         closers.append(f"<{tag[2:-1]}|>")
-    return (*closers, *(tag.replace(left, right) for left, right in _spelled_pairs() if left in tag))
+    return (*closers, *(tag.replace(left, right) for left, right in _PAIRS if left in tag))
 
 
 def openers_of(closer: str) -> tuple[str, ...]:
@@ -130,11 +126,7 @@ def openers_of(closer: str) -> tuple[str, ...]:
     candidates = [closer.replace("/", "", 1)] if closer[1:2] == "/" or closer[1:3] == "|/" else []
     if closer.endswith("|>") and not closer.startswith("<|"):
         candidates.append(f"<|{closer[1:-2]}>")
-    return (*candidates, *(closer.replace(right, left) for left, right in _spelled_pairs() if right in closer))
-
-
-def _spelled_pairs() -> list[tuple[str, str]]:
-    return [*_PAIRS, *((left.upper(), right.upper()) for left, right in _PAIRS)]
+    return (*candidates, *(closer.replace(right, left) for left, right in _PAIRS if right in closer))
 
 
 _OPEN_TAG = re.compile(r"[^<>]*>")
@@ -160,34 +152,26 @@ def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution
     >>> solve(["<c>", "hi <c>"], "</c>, <c>", ["</c>."])
     Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what is between two, and at both ends')
     """
+    # `<c>f</c>, <c>g</c>.`: what is before the first item and at the end of the text between two is `<c>`; what is after the
+    # last one and at the start of that text is `</c>`; `, ` is left.
     prefix = common_suffix([*before, between])
     suffix = common_prefix([between, *after])
     if len(prefix) + len(suffix) <= len(between):
         separator = between[len(suffix) : len(between) - len(prefix)]
         return Solution(prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends")
     # Both ends claim the same text, as the line breaks of `\n[f]\n[g]\n`: the border lies where it breaks least.
-    border = min(_borders(between, len(between) - len(prefix), len(suffix)), key=lambda at: _awkwardness(between, at))
+    first = len(between) - len(prefix)
+    borders = [first, *(at for at in accumulate(map(len, lexemes(between))) if first < at <= len(suffix))]
+    border = min(borders, key=lambda at: _awkwardness(between, at))
     return Solution(
         prefix=between[border:], suffix=between[:border], separator="", rule="the border lies between whole tags"
     )
 
 
-def _borders(between: str, first: int, last: int) -> list[int]:
-    positions, at = [first], 0
-    for part in lexemes(between):
-        at += len(part)
-        if first < at <= last:
-            positions.append(at)
-    return positions
-
-
 def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
-    left, right = lexemes(between[:at])[-1:], lexemes(between[at:])[:1]
+    left, right = ("", *lexemes(between[:at]))[-1], (*lexemes(between[at:]), "")[0]
     inside = _OPEN_TAG.match(between[at:]) is not None
-    broken = bool(left and right) and (_binds(left[0], right[0]) or _binds(right[0], left[0]))
-    # From the worst: within a tag, between a marker and its word, before a line break, before other white space.
-    return inside, broken, right == ["\n"], bool(right) and right[0].isspace(), at
-
-
-def _binds(marker: str, word: str) -> bool:
-    return is_tag(marker) and is_word(word)
+    broken = (is_tag(left) and is_word(right)) or (is_word(left) and is_tag(right))
+    # From the worst: within a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`; before a line break,
+    # which ends an item sooner than it begins one; before other white space.
+    return inside, broken, right == "\n", right.isspace(), at

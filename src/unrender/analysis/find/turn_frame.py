@@ -53,9 +53,11 @@ class TurnFrame:
 
         Some templates write other white space in the lead before one kind of answer than before another.
         """
-        leads = (lead for lead in (self.lead, self.lead_no_thinking or None) if text is not None and lead is not None)
-        bodies = (text_after_lead(text or "", lead) for lead in leads)
-        return next((body for body in bodies if body is not None), None)
+        if text is None:
+            return None
+        # `</u>/no<bot>`: where the switch is in the question's turn, an answer without thinking has a lead of its own.
+        body = text_after_lead(text, self.lead)
+        return text_after_lead(text, self.lead_no_thinking) if body is None and self.lead_no_thinking else body
 
 
 def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
@@ -67,13 +69,18 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     lead = _lead(asked).removesuffix(part_opener)
     header = _without_sentinels(_header(lead, asked.bare))
     tool_lead = _tool_lead(turns.result, header).removesuffix(part_opener) if turns.result else ""
+    same_header = common_suffix([lead, tool_lead]).strip()
+    tool_header = "" if same_header else split_last_tag(tool_lead)[1] or tool_lead
+    # `<user>Q</u>` is all of every prompt, and answers begin with `</u><bot>`: `<bot>` comes unasked.
+    bare, (on, off) = asked.bare, _ends_of_question(asked)
+    unasked = asked.prompt == bare and asked.prompt_no_thinking in (bare, None) and bare and lead.startswith(bare)
     return TurnFrame(
         lead=lead,
-        lead_no_thinking=_lead_no_thinking(lead, asked),
+        lead_no_thinking=off + lead[len(on) :] if off and lead.startswith(on) else "",
         header=header,
         tool_lead=tool_lead,
-        tool_header=_without_sentinels(_tool_header(lead, tool_lead)),
-        unasked=_without_sentinels(_unasked(lead, asked)),
+        tool_header=_without_sentinels(tool_header),
+        unasked=_without_sentinels(lead[len(bare or "") :]) if unasked else "",
         prefill=_after_lead(asked.prompt, lead),
         prefill_no_thinking=_after_lead(_to_same_question(asked.prompt_no_thinking, asked), lead),
         appended=_appended(turns),
@@ -97,24 +104,20 @@ def unlike_history(turns: Turns, frame: TurnFrame, content_start: str) -> Iterat
 
 def tail_of(body: str | None, needle: str, frame: TurnFrame) -> str:
     """Return the text after an answer's last needle, up to the end of its turn."""
-    return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
+    return _tail(body, needle).removesuffix(frame.appended)
 
 
 def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
     """Yield the markers that open the turn after an answer, for templates that do not end an answer."""
     followed = _tail(turns.followed, CONTENT).partition(USER2)[0]
-    for text in (followed.removeprefix(content_end), _between_call_and_result(turns)):
+    alone, answered = turns.call or EOS, turns.call_answered or ""
+    # `<c>f</c>` and `<c>f</c><tool>R`: nothing ends the whole call, so `<tool>` shows that it is over.
+    goes_on = until_sentinel(alone) == alone and answered.startswith(alone)
+    before_result = answered[len(alone) :].partition(RESULT)[0] if goes_on else ""
+    for text in (followed.removeprefix(content_end), before_result):
         first = next((part for part in lexemes(text) if part.strip()), "")
         if is_tag(first):
             yield first
-
-
-def _between_call_and_result(turns: Turns) -> str:
-    """Return what is between a whole call, which nothing ends, and its result."""
-    alone, answered = turns.call, turns.call_answered
-    if not alone or not answered or until_sentinel(alone) != alone or not answered.startswith(alone):
-        return ""
-    return answered[len(alone) :].partition(RESULT)[0]
 
 
 def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
@@ -131,6 +134,7 @@ def end_in_history(turns: Turns) -> str:
     if USER2 not in followed:
         return ""
     followed = followed.partition(USER2)[0]
+    # `Hi</b><user>Q2`: `<user>` is before the first question as well, so `</b>` is what ends the answer.
     openings = (turns.opening, turns.opening_with_tools)
     return followed.removesuffix(max((common_suffix([followed, opening]) for opening in openings), key=len))
 
@@ -147,26 +151,16 @@ def _tail(text: str | None, needle: str) -> str:
 def _lead(asked: Continuations) -> str:
     """Return what all answers to one input begin with: the end of the input's turn, then the header."""
     prompts = (asked.prompt, _to_same_question(asked.prompt_no_thinking, asked))
-    return _common_lead(_answers(asked), prompts, asked.bare)
-
-
-def _answers(asked: Continuations) -> list[str]:
     others = [_to_same_question(text, asked) for text in (asked.no_thinking, asked.in_history)]
     # In history, switch-word.jinja writes ` /think` into the user's own text: what follows that is not a header.
-    agreeing = (text for text in others if text is not None and common_prefix([text, *asked.answers]).strip())
-    return [*asked.answers, *agreeing]
+    agreeing = [text for text in others if text is not None and common_prefix([text, *asked.answers]).strip()]
+    return _common_lead([*asked.answers, *agreeing], prompts, asked.bare)
 
 
 def _to_same_question(text: str | None, asked: Continuations) -> str | None:
     """Return a text with thinking off after what the question ends with when thinking is on, e.g. ` /think`."""
     on, off = _ends_of_question(asked)
     return text if text is None or not off or not text.startswith(off) else on + text[len(off) :]
-
-
-def _lead_no_thinking(lead: str, asked: Continuations) -> str:
-    """Return the lead after what the question ends with when thinking is off, where that differs."""
-    on, off = _ends_of_question(asked)
-    return off + lead[len(on) :] if off and lead.startswith(on) else ""
 
 
 def _ends_of_question(asked: Continuations) -> tuple[str, str]:
@@ -176,12 +170,6 @@ def _ends_of_question(asked: Continuations) -> tuple[str, str]:
     """
     on, off = asked.bare or "", asked.bare_no_thinking or ""
     return ("", "") if on.startswith(off) or off.startswith(on) else (on, off)
-
-
-def _anchor(prompts: list[str], bare: str | None) -> str:
-    """Return what all prompts begin with, where that is more than the end of the question's turn; else nothing."""
-    asked = common_prefix(prompts)
-    return asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
 
 
 def text_after_lead(text: str, lead: str) -> str | None:
@@ -194,38 +182,26 @@ def text_after_lead(text: str, lead: str) -> str | None:
     """
     if text.startswith(lead):
         return text[len(lead) :]
+    # `<end><bot>` is found in `<end>\n<bot>Hi`: words and tags have to be the same, what is between them only blank.
     words = [word for word in _SPACE.split(lead) if word]
     match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
     space = lead[len(lead.rstrip()) :]
     return text[match.end() :].removeprefix(space) if match else None
 
 
-def _with_leads_of(answers: list[str], prompts: list[str]) -> list[str]:
-    """Return the answers with the white space of a prompt in their leads, where they differ in nothing else up to there.
-
-    `prompts` may be the beginnings of prompts.
-    """
-    evened = []
-    for answer in answers:
-        rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
-        evened.append(next((prompt + rest for prompt, rest in rests if rest is not None), answer))
-    return evened
-
-
-def _beginnings(asked: str, bare: str) -> list[str]:
-    """Return what prompts begin with, and all shorter beginnings that go on after the end of the question's turn."""
-    parts = lexemes(asked[len(bare) :][:LONGEST_HEADER])[:MOST_BEGINNINGS]
-    return [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
-
-
 def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
     """Return what answers and prompts begin with, cut at a natural place; `bare` is the prompt that does not ask."""
     known = [prompt for prompt in prompts if prompt is not None]
-    asked = _anchor(known, bare)
-    # An answer may not begin with the end of the question's turn as it is where no answer follows.
-    strays = bare is not None and not all(answer.startswith(bare) for answer in answers)
-    shorter = _beginnings(asked, bare or "") if strays else []
-    answers = _with_leads_of(answers, [*known, *shorter])
+    # The anchor: what all prompts begin with, where that is more than the end of the question's turn.
+    asked = common_prefix(known)
+    asked = asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
+    shorter: list[str] = []
+    if bare is not None and not all(answer.startswith(bare) for answer in answers):
+        # The question's turn may end otherwise before an answer: `</u>\n\n<bot>` in prompts and `</u>\n<bot>` in the history.
+        # Then any beginning of a prompt that goes on after that end may be an answer's lead, white space apart.
+        parts = lexemes(asked[len(bare) :][:LONGEST_HEADER])[:MOST_BEGINNINGS]
+        shorter = [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
+    answers = [_with_lead_of(answer, [*known, *shorter]) for answer in answers]
     lead = common_prefix(answers) if answers else ""
     if asked and lead.startswith(asked):
         # half-header.jinja: the switch changes the text after `assistant:`, so the space there belongs to the answer,
@@ -233,7 +209,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if set(known) == {bare} and has_marker(lead[len(known[0]) :]):  # The header is what answers share.
+    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # The header is what answers share.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
@@ -242,9 +218,10 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     return _without_opener(shared, answers)
 
 
-def has_marker(text: str) -> bool:
-    """Return whether a text holds a marker."""
-    return bool(tags_of(text))
+def _with_lead_of(answer: str, prompts: list[str]) -> str:
+    """Return the answer with the white space of a prompt, or its beginning, where its lead differs in nothing else."""
+    rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
+    return next((prompt + rest for prompt, rest in rests if rest is not None), answer)
 
 
 def _agree(prompt: str, lead: str) -> bool:
@@ -287,31 +264,18 @@ def _after_lead(prompt: str | None, lead: str) -> str:
         return ""
     if prompt.startswith(lead):
         return until_sentinel(prompt[len(lead) :])
-    # The prompt has an instruction of its own before the header: look for the end of the header.
+    # `<user>Q</u>Be brief.<bot><think>`: the prompt has an instruction of its own, so look for the end of the header.
     parts = lexemes(lead[-LONGEST_HEADER:])
-    for start in range(len(parts)):
-        header = "".join(parts[start:])
-        if header.strip() and header in prompt:
-            return until_sentinel(prompt.rpartition(header)[2])
-    return ""
+    ends = ("".join(parts[start:]) for start in range(len(parts)))
+    header = next((end for end in ends if end.strip() and end in prompt), None)
+    return "" if header is None else until_sentinel(prompt.rpartition(header)[2])
 
 
 def _header(lead: str, bare: str | None) -> str:
     if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
         return lead[len(bare) :]
-    return _last_marker(lead) if carries_needle(lead) else lead
-
-
-def _last_marker(lead: str) -> str:
-    """Return the last marker of a lead and what follows it. The lead shows tools as well, and these come before it."""
-    return split_last_tag(lead[-LONGEST_HEADER:])[1]
-
-
-def _unasked(lead: str, asked: Continuations) -> str:
-    """Return what is between the question's turn and every answer, where the prompts end with the question's turn."""
-    bare = asked.bare
-    never_asks = asked.prompt == bare and asked.prompt_no_thinking in (bare, None)
-    return lead[len(bare) :] if bare and never_asks and lead.startswith(bare) else ""
+    # A lead may show tools as well: `</u>[{"name": …}]<bot>`. The header is its last marker, and what follows that.
+    return split_last_tag(lead[-LONGEST_HEADER:])[1] if carries_needle(lead) else lead
 
 
 def _tool_lead(asked: Continuations, header: str) -> str:
@@ -319,16 +283,10 @@ def _tool_lead(asked: Continuations, header: str) -> str:
 
     Where some answers lack the end of the result's turn, the lead is the start of the prompt, up to its header.
     """
+    # `</r></rs><bot>` in the prompt, and `</r><bot>` before answers: `</rs>` ends the turn of results, though answers lack it.
     lead, bare, prompt = _lead(asked), asked.bare or "", asked.prompt or ""
     asks_alike = header.strip() and prompt.startswith(bare + header)
     return bare + header if asks_alike and not lead.startswith(bare) else lead
-
-
-def _tool_header(lead: str, tool_lead: str) -> str:
-    shared = common_suffix([lead, tool_lead])
-    if shared.strip():
-        return ""
-    return split_last_tag(tool_lead)[1] or tool_lead
 
 
 def _appended(turns: Turns) -> str:
@@ -336,17 +294,12 @@ def _appended(turns: Turns) -> str:
     last, followed = _tail(turns.content, CONTENT), _tail(turns.followed, CONTENT).partition(USER2)[0]
     if followed.startswith(last):
         return ""
+    # `Hi</end><user>!` beside `Hi</end><user>Q2`: what both share holds the next turn's opener, which does not end this one.
     opening = turns.opening.replace(BOS, "").lstrip()
-    end = _without_opening(common_prefix([last, followed]), opening)
+    parts = lexemes(common_prefix([last, followed]))
+    opened = next((at for at in range(len(parts)) if opening.startswith("".join(parts[at:]))), len(parts))
+    end = "".join(parts[:opened])
     return last[len(end) :] if end else ""
-
-
-def _without_opening(text: str, opening: str) -> str:
-    parts = lexemes(text)
-    for size in range(len(parts), 0, -1):
-        if opening.startswith("".join(parts[-size:])):
-            return "".join(parts[:-size])
-    return text
 
 
 def _without_sentinels(text: str) -> str:

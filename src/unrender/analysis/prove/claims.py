@@ -9,7 +9,7 @@ weakened. A claim that is given up costs less than one that is false, and nothin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from unrender.analysis.additions import complete
 from unrender.analysis.ask.answers import Answers, Turns
 from unrender.analysis.ask.probes import Prober, carries_needle
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
-from unrender.analysis.prove.readback import MIXED, SAID, CutOut, Misread, Said, cut_outs, misread
+from unrender.analysis.prove.readback import SAID, CutOut, Misread, Said, cut_outs, misread
 from unrender.errors import FormatError, GrammarError
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode
 from unrender.limits import MOST_REFUTED_CLAIMS
@@ -114,7 +114,7 @@ def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequ
     read = [cut_out.said for cut_out in shown if cut_out not in cut_out_wrong]
     for weaker in _WEAKER:
         # If no answer is read at all, the texts cut out of the renderings may not be answers: that refutes nothing.
-        if prober.given_up or (weaker.unread and not read) or not _is_refuted(weaker, read, wrong):
+        if prober.spent.is_over or (weaker.unread and not read) or not _is_refuted(weaker, read, wrong):
             continue
         if parts := weaker.parts(format):
             weakened, more = possible_format(format, **parts)
@@ -124,25 +124,28 @@ def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequ
 
 
 def _is_refuted(weaker: _Weaker, read: Sequence[Said], wrong: Sequence[Misread]) -> bool:
+    # "Several calls are read" is refuted if all answers of several calls are misread. If one of them is read, the claim holds,
+    # and something else is wrong with the others.
     needing = [found for found in wrong if weaker.needed_by(found.said)]
     return bool(needing) and all(map(weaker.refuted_by, needing)) and not any(map(weaker.needed_by, read))
 
 
 def _cost(format: Format, shown: Sequence[CutOut], wrong: Sequence[Misread]) -> int:
+    # An answer that is read as something else costs more than two that are not claimed: users act on what they read.
     false = [found.cut_out for found in wrong]
     return sum(
         _UNCLAIMED if not claims_parts(format, cut_out.said) else _FALSE * (cut_out in false) for cut_out in shown
     )
 
 
-def claims_parts(format: Format, said: Said) -> bool:
-    """Return whether a format claims to read answers with the same parts as `said`."""
-    return claims_to_read(format, reasoning=bool(said.reasoning), calls=len(said.calls))
-
-
 def claims_to_read(format: Format, *, reasoning: bool, calls: int) -> bool:
     """Return whether a format claims to read answers with `calls` calls, and with reasoning if `reasoning`."""
     return not _lacking(format, reasoning=reasoning, calls=calls)
+
+
+def claims_parts(format: Format, said: Said) -> bool:
+    """Return whether a format claims to read answers with the same parts as `said`."""
+    return claims_to_read(format, reasoning=bool(said.reasoning), calls=len(said.calls))
 
 
 def _lacking(format: Format, *, reasoning: bool, calls: int) -> str:
@@ -221,26 +224,20 @@ def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ..
         try:
             return replace(format, **parts), tuple(given_up)
         except FormatError as error:
-            if found := _PLACE.match(error.where):
-                parts = {found[1]: getattr(format, found[1]), **parts}
-            weaker = _weaker(parts, error.where, tried)
-            if weaker == parts:
+            if not (found := _PLACE.match(error.where)):  # No field is to blame: nothing tells which of them is wrong.
                 return format, (*given_up, f"{error}, and everything found with it was given up")
-            parts = weaker
+            part, field = found.groups()
+            value = parts.get(part, getattr(format, part))
+            if field and (part, field) not in tried:
+                # `reasoning.end`: first the field goes, and when that does not help, the part that it belongs to.
+                tried.add((part, field))
+                weaker = replace(value, **{field: _default(type(value), field)})
+            else:
+                weaker = _default(Format, part)
+            if weaker == value:
+                return format, (*given_up, f"{error}, and everything found with it was given up")
+            parts = {**parts, part: weaker}
             given_up.append(f"{error.where.removeprefix('format.')}: was given up: {error}")
-
-
-def _weaker(parts: dict[str, Any], where: str, tried: set[tuple[str, str]]) -> dict[str, Any]:
-    """Return the parts without the field at `where` or, when that was `tried`, without the part that it belongs to."""
-    found = _PLACE.match(where)
-    if not found:
-        return parts
-    part, field = found.groups()
-    value = parts[part]
-    if field and (part, field) not in tried:
-        tried.add((part, field))
-        return {**parts, part: replace(value, **{field: _default(type(value), field)})}
-    return {**parts, part: _default(Format, part)}
 
 
 def _default(kind: Any, name: str) -> Any:
@@ -260,40 +257,24 @@ class Doubt:
         return f"{self.shape}: rendered as {self.rendered!r:.200}, understood as {self.rebuilt!r:.200}"
 
 
-_WRITTEN: Mapping[str, str] = {
-    "content": "content",
-    "reasoning and content": "reasoned",
-    "one call": "call",
-    "two calls": "two_calls",
-    "three calls": "three_calls",
-    "a call without arguments": "empty_call",
-    "reasoning and a call": "reasoned_call",
-    MIXED: "mixed",
-    "reasoning, content and a call": "reasoned_mixed",
-}
-"""By what an answer says: the field of `Answers` that holds what the template writes."""
-
-
 def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> tuple[Doubt, ...]:
     """Return the shapes that the template renders and the format does not reproduce, white space apart."""
     doubts: list[Doubt] = []
     for said in SAID:
-        body = getattr(answers, _WRITTEN[said.name])
-        if body is None or not _shows(body, said):
+        body = getattr(answers, said.shape)
+        parts = (said.content, said.reasoning, *(call.name for call in said.calls))
+        if body is None or not all(part in body for part in parts):
             continue
         body = until_sentinel(body).removesuffix(frame.appended)
         made = [(call.name, call.arguments, call.id) for call in said.calls]
         rebuilt = encode_answer(fmt, content=said.content, reasoning=said.reasoning, calls=made)
-        # Some templates write the empty form of reasoning before one part only; readers take it as optional.
+        # `<t></t>Hi` beside `<call>…`: some templates write the empty form of reasoning before one part only; readers take it
+        # as optional.
         options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
         if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
             doubts.append(Doubt(shape=said.name, rendered=body, rebuilt=rebuilt))
     return tuple(doubts)
-
-
-def _shows(body: str, said: Said) -> bool:
-    return all(part in body for part in (said.content, said.reasoning, *(call.name for call in said.calls)))
 
 
 def _squeeze(text: str) -> str:
@@ -302,6 +283,7 @@ def _squeeze(text: str) -> str:
 
 def calls_are_refuted(doubts: Sequence[Doubt], fmt: Format) -> bool:
     """Return whether neither one call nor two can be written again: the derived syntax is then worthless."""
+    # Calls in a row may differ from one alone, as in `<c>f</c>` and `[f, g]`: one of the two is enough to go on.
     refuted = {doubt.shape for doubt in doubts}
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
     return fmt.tools.mode is not ToolMode.NONE and needed <= refuted

@@ -1,4 +1,4 @@
-"""Collects the evidence for a format from the records of its template: each comparison, with both texts.
+"""Says why a format is what it is: collects the comparisons that are evidence for it, and logs the decisions.
 
 Rules: a comparison shows two renderings that differ in one respect, with the name of the heuristic that decided where there
 was a choice. What one of the two does not show is left out.
@@ -6,38 +6,16 @@ was a choice. What one of the two does not show is left out.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any
 
-from unrender.analysis.ask.answers import Answers, Turns, Variants
-from unrender.analysis.find.turn_frame import TurnFrame
-from unrender.analysis.result import Evidence, Shown
+from unrender.analysis import Analysis, Evidence, Shown
+from unrender.analysis.ask.answers import Answers, Turns
 from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.limits import LONGEST_EVIDENCE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """All that a template was asked for, and what it wrote."""
-
-    turns: Turns
-    frame: TurnFrame
-    answers: Answers
-    variants: Variants
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    name: str
-    part: str
-    question: str
-    sides: tuple[str, str]
-    """Keys of `_WORDS`."""
-    when: Callable[[Format], bool] = lambda _: True
-
-
-def _has_prefill(fmt: Format) -> bool:
-    return bool(fmt.turn.prefill or fmt.turn.prefill_no_thinking)
 
 
 def _reasons(fmt: Format) -> bool:
@@ -48,14 +26,15 @@ def _calls(fmt: Format) -> bool:
     return fmt.tools.mode is not ToolMode.NONE
 
 
-def _reasons_and_calls(fmt: Format) -> bool:
-    return _reasons(fmt) and _calls(fmt)
-
-
-def _is_tagged(fmt: Format) -> bool:
-    return bool(fmt.tools.arguments.entry)
-
-
+_WHEN: Mapping[str, Callable[[Format], bool]] = {
+    "always": lambda _: True,
+    "prefill": lambda fmt: bool(fmt.turn.prefill or fmt.turn.prefill_no_thinking),
+    "reasoning": _reasons,
+    "calls": _calls,
+    "both": lambda fmt: _reasons(fmt) and _calls(fmt),
+    "tagged": lambda fmt: bool(fmt.tools.arguments.entry),
+}
+"""Of which formats a comparison tells something."""
 _WORDS = {
     "prompt": "the generation prompt",
     "prompt_no_thinking": "the same, with thinking off",
@@ -76,76 +55,104 @@ _WORDS = {
     "other_value": "a call with another value",
     "numeral": "a call with the same digits as a string",
 }
+_HEADER = "what do the generation prompt and all answers to one question begin with?"
 _COMPARISONS = (
-    _Comparison(
-        "",
-        "turn.headers",
-        "what do the generation prompt and all answers to one question begin with?",
-        ("prompt", "whole"),
-    ),
-    _Comparison("R1", "reasoning", "what is around reasoning?", ("content", "reasoned"), _reasons),
-    _Comparison("R1", "reasoning", "what of content is cut off?", ("content", "cut"), _reasons),
-    _Comparison(
+    ("always", "", "turn.headers", _HEADER, "prompt", "whole"),
+    ("reasoning", "R1", "reasoning", "what is around reasoning?", "content", "reasoned"),
+    ("reasoning", "R1", "reasoning", "what of content is cut off?", "content", "cut"),
+    (
+        "prefill",
         "R2",
         "turn.prefill",
         "what does the generation prompt write after the header?",
-        ("prompt", "prompt_no_thinking"),
-        _has_prefill,
+        "prompt",
+        "prompt_no_thinking",
     ),
-    _Comparison(
-        "R3", "reasoning.mode", "where does reasoning occur?", ("reasoned", "reasoned_call"), _reasons_and_calls
-    ),
-    _Comparison("C1", "content", "what is around content?", ("content", "call")),
-    _Comparison("C1", "content", "is it there after reasoning?", ("content", "reasoned"), _reasons),
-    _Comparison("C1", "content_with_calls", "is it there beside calls?", ("content", "mixed"), _calls),
-    _Comparison("T1", "tools.mode", "what is a call made of?", ("content", "call"), _calls),
-    _Comparison(
-        "T2", "tools.call_start", "what is written once, and what for each call?", ("call", "two_calls"), _calls
-    ),
-    _Comparison("T3", "tools.function", "what is around the function's name?", ("call", "other_name"), _calls),
-    _Comparison("T4", "tools.arguments.codec", "how are values of every kind written?", ("call", "many"), _calls),
-    _Comparison("T5", "tools.arguments.separator", "what is between arguments?", ("call", "long_call"), _calls),
-    _Comparison(
-        "T6",
-        "tools.arguments.when_empty",
+    ("both", "R3", "reasoning.mode", "where does reasoning occur?", "reasoned", "reasoned_call"),
+    ("always", "C1", "content", "what is around content?", "content", "call"),
+    ("reasoning", "C1", "content", "is it there after reasoning?", "content", "reasoned"),
+    ("calls", "C1", "content_with_calls", "is it there beside calls?", "content", "mixed"),
+    ("calls", "T1", "tools.mode", "what is a call made of?", "content", "call"),
+    ("calls", "T2", "tools.call_start", "what is written once, and what for each call?", "call", "two_calls"),
+    ("calls", "T3", "tools.function", "what is around the function's name?", "call", "other_name"),
+    ("calls", "T4", "tools.arguments.codec", "how are values of every kind written?", "call", "many"),
+    ("calls", "T5", "tools.arguments.separator", "what is between arguments?", "call", "long_call"),
+    (
+        *("calls", "T6", "tools.arguments.when_empty"),
         "what is around all arguments, and what when there are none?",
-        ("call", "empty_call"),
-        _calls,
+        "call",
+        "empty_call",
     ),
-    _Comparison("T7", "tools.call_id", "where does the call's id stand?", ("call", "other_id"), _calls),
-    _Comparison("A1", "tools.arguments.entry", "what is around an argument's name?", ("call", "other_key"), _is_tagged),
-    _Comparison("A2", "tools.arguments.entry", "what is around a value?", ("call", "other_value"), _is_tagged),
-    _Comparison("A3", "tools.arguments.codec", "what tells a string from a number?", ("call", "numeral"), _calls),
+    ("calls", "T7", "tools.call_id", "where does the call's id stand?", "call", "other_id"),
+    ("tagged", "A1", "tools.arguments.entry", "what is around an argument's name?", "call", "other_key"),
+    ("tagged", "A2", "tools.arguments.entry", "what is around a value?", "call", "other_value"),
+    ("calls", "A3", "tools.arguments.codec", "what tells a string from a number?", "call", "numeral"),
 )
+"""When it tells something, the comparison's name, the part of the format, the question, and both sides: keys of `_WORDS`."""
 
 
-def collect_evidence(record: Record, fmt: Format, rules: Mapping[str, str]) -> tuple[Evidence, ...]:
+def collect_evidence(
+    turns: Turns, answers: Answers, variants: Mapping[str, str | None], fmt: Format, rules: Mapping[str, str]
+) -> tuple[Evidence, ...]:
     """Return all comparisons that are evidence for `fmt`.
 
-    `rules` are the heuristics that decided, by comparison.
+    `variants` are answers with calls that differ in one respect, by name. `rules` are the heuristics that decided, by comparison.
     """
-    texts = _texts(record)
-    evidence: list[Evidence] = []
-    for item in _COMPARISONS:
-        left, right = (texts.get(side) for side in item.sides)
-        if left is None or right is None or not item.when(fmt):
-            continue
-        found = Evidence(
-            part=item.part,
-            comparison=item.name,
-            finding=item.question,
-            left=Shown(what=_WORDS[item.sides[0]], text=left[:LONGEST_EVIDENCE]),
-            right=Shown(what=_WORDS[item.sides[1]], text=right[:LONGEST_EVIDENCE]),
-            rule=rules.get(item.name, ""),
+    asked = turns.question
+    # A name of `_WORDS` is a field of `Answers` or one of the variants; the four others are a prompt's, or rendered elsewhere.
+    texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
+    texts |= {"prompt": asked.prompt, "prompt_no_thinking": asked.prompt_no_thinking, "whole": turns.content}
+    texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)
+    shown = {
+        name: Shown(what=_WORDS[name], text=text[:LONGEST_EVIDENCE]) for name, text in texts.items() if text is not None
+    }
+    return tuple(
+        Evidence(
+            part=part, comparison=name, finding=question, left=shown[left], right=shown[right], rule=rules.get(name, "")
         )
-        evidence.append(found)
-    return tuple(evidence)
+        for when, name, part, question, left, right in _COMPARISONS
+        if left in shown and right in shown and _WHEN[when](fmt)
+    )
 
 
-def _texts(record: Record) -> dict[str, str | None]:
-    """Return the text of each side that was rendered."""
-    answers, variants, asked = record.answers, record.variants, record.turns.question
-    found = {name: getattr(answers, name, None) or getattr(variants, name, None) for name in _WORDS}
-    cut = next((text for text in answers.cut.values() if text is not None), None)
-    found |= {"prompt": asked.prompt, "prompt_no_thinking": asked.prompt_no_thinking, "whole": record.turns.content}
-    return found | {"cut": cut}
+_log = logging.getLogger("unrender.analysis")
+
+
+def tell(analysis: Analysis, *, part_opener: str) -> None:
+    """Log the decisions of an analysis.
+
+    `part_opener` is the marker because of which the template was analysed a second time; empty when there was none.
+    """
+    if not _log.isEnabledFor(logging.DEBUG):
+        return
+    for item in fields(analysis.capabilities):
+        value = getattr(analysis.capabilities, item.name)
+        if value != item.default:
+            _log.debug("capability %s: %r", item.name, value)
+    if part_opener:
+        _log.debug("every part of an answer begins with %r: asked again with that in mind", part_opener)
+    for found in analysis.evidence:
+        value = _shown(attrgetter(found.part)(analysis.format))
+        _log.debug(
+            "%s%s: %s; asked: %s%s",
+            f"{found.comparison} " * bool(found.comparison),
+            found.part,
+            value,
+            found.finding,
+            f" decided by: {found.rule}" * bool(found.rule),
+        )
+    for name in analysis.format.declared:
+        _log.debug("declared format %s: its evidence is there, and it adds something", name)
+    for diagnostic in analysis.diagnostics:
+        _log.debug("not determined: %s", diagnostic)
+    _log.debug("derived from %d renderings", analysis.renderings)
+
+
+def _shown(value: Any) -> str:
+    """Return a part of a format in a line: its mode where it has one, and the fields that are not the default."""
+    try:
+        items = fields(value)
+    except TypeError:
+        return repr(value)
+    pairs = [(item.name, getattr(value, item.name), item.default) for item in items]
+    return ", ".join(f"{name}={part!r}" for name, part, default in pairs if part != default) or "the default"

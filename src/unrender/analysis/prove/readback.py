@@ -47,6 +47,8 @@ class Said:
 
     name: str
     """e.g. `content and a call`."""
+    shape: str = ""
+    """The field of `Answers` with what the template writes; empty where there is none."""
     content: str = ""
     reasoning: str = ""
     calls: tuple[ProbeCall, ...] = ()
@@ -68,8 +70,12 @@ class Said:
 
     def is_said_by(self, message: Message) -> bool:
         """Return whether a parsed message says exactly this."""
-        calls = [(call.name, dict(call.arguments)) for call in self.calls]
-        return (message.content, message.reasoning, _calls_in(message)) == (self.content, self.reasoning, calls)
+        return (message.content, message.reasoning) == (self.content, self.reasoning) and self.has_calls_of(message)
+
+    def has_calls_of(self, message: Message) -> bool:
+        """Return whether a parsed message makes exactly these calls, and no other one that has died."""
+        read = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+        return not message.dead_calls and read == [(call.name, dict(call.arguments)) for call in self.calls]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +107,7 @@ class Misread:
     @property
     def calls_are_wrong(self) -> bool:
         """Whether the calls were misread. The text around them may be wrong without that."""
-        return _calls_in(self.message) != [(call.name, dict(call.arguments)) for call in self.said.calls]
+        return not self.said.has_calls_of(self.message)
 
     @property
     def reasoning_is_wrong(self) -> bool:
@@ -110,16 +116,19 @@ class Misread:
 
 
 MIXED = "content and a call"
+_ONE = make_calls(1)
 SAID = (
-    Said(name="content", content=CONTENT),
-    Said(name="reasoning and content", content=CONTENT, reasoning=REASONING),
-    Said(name="one call", calls=make_calls(1)),
-    Said(name="two calls", calls=make_calls(2)),
-    Said(name="three calls", calls=make_calls(3, 2)),
-    Said(name="a call without arguments", calls=make_calls(1, 0)),
-    Said(name="reasoning and a call", reasoning=REASONING, calls=make_calls(1)),
-    Said(name=MIXED, content=CONTENT, calls=make_calls(1)),
-    Said(name="reasoning, content and a call", content=CONTENT, reasoning=REASONING, calls=make_calls(1)),
+    Said(name="content", shape="content", content=CONTENT),
+    Said(name="reasoning and content", shape="reasoned", content=CONTENT, reasoning=REASONING),
+    Said(name="one call", shape="call", calls=_ONE),
+    Said(name="two calls", shape="two_calls", calls=make_calls(2)),
+    Said(name="three calls", shape="three_calls", calls=make_calls(3, 2)),
+    Said(name="a call without arguments", shape="empty_call", calls=make_calls(1, 0)),
+    Said(name="reasoning and a call", shape="reasoned_call", reasoning=REASONING, calls=_ONE),
+    Said(name=MIXED, shape="mixed", content=CONTENT, calls=_ONE),
+    Said(
+        name="reasoning, content and a call", shape="reasoned_mixed", content=CONTENT, reasoning=REASONING, calls=_ONE
+    ),
 )
 _TEXTS = (
     f"{PLAIN_NEEDLE} {PLAIN_NEEDLE}",
@@ -131,19 +140,18 @@ TOLD = Said(
     calls=(ProbeCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0]),),
 )
 """A call says more than numbers: words, a text in quotes, and signs that formats are made of."""
-_LATER = tuple(said for said in SAID if said.name in ("content", "reasoning and content", "one call", MIXED))
+_LATER = tuple(said for said in SAID if said.shape in ("content", "reasoned", "call", "mixed"))
 """What is asked for again after other turns."""
 
 
 def cut_outs(prober: Prober) -> tuple[CutOut, ...]:
     """Render every answer to a question, and the usual ones to a later question or tool result; cut them out."""
-    (call,) = make_calls(1)
     turns: list[tuple[list[dict[str, Any]], Sequence[Said]]] = [
         ([user()], (*SAID, TOLD)),
         ([user(), assistant(CONTENT, REASONING), user(USER2)], _LATER[:1]),
     ]
     if prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role:
-        turns.append(([user(), assistant(calls=[call]), result(call)], _LATER))
+        turns.append(([user(), assistant(calls=_ONE), result(_ONE[0])], _LATER))
     return tuple(found for before, answers in turns for found in _cut_outs(prober, before, answers))
 
 
@@ -153,21 +161,13 @@ def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Sa
         return
     question = str(before[-1]["content"])
     for said in answers:
-        full = prober.render([*before, _message(said)], tools=prober.offered)
+        full = prober.render([*before, assistant(said.content, said.reasoning, said.calls)], tools=prober.offered)
         if full is None:
             continue
+        # `<bot><think>` is the prompt, and the history has `<bot>Hi`: the answer begins after what both have in common.
         start = prompt if full.startswith(prompt) else common_prefix([prompt, full])
         if question in start and said.is_in(full[len(start) :], question):
             yield CutOut(said=said, before=tuple(before), start=start, answer=full[len(start) :], asked=start == prompt)
-
-
-def _calls_in(message: Message) -> list[tuple[str, Any]] | None:
-    """Return the calls of a message; None where another one has died."""
-    return None if message.dead_calls else [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
-
-
-def _message(said: Said) -> dict[str, Any]:
-    return assistant(said.content, said.reasoning, said.calls)
 
 
 def misread(prober: Prober, format: Format, shown: Sequence[CutOut]) -> tuple[Misread, ...]:
@@ -184,7 +184,11 @@ def _misread(prober: Prober, format: Format, shown: CutOut) -> Misread | None:
         return None
     # Whole first, then character by character: a stream must not be read otherwise than a text.
     for chunks in ([shown.answer], shown.answer):
-        message = _read(format, shown, chunks)
+        parser = Parser(format, shown.said.request, prompt=shown.start, ids=numbered_id)
+        for chunk in chunks:
+            parser.feed(chunk)
+        parser.finish()
+        message = parser.message
         if not shown.said.is_said_by(message):
             return None if _written_alike(prober, shown, message) else Misread(cut_out=shown, message=message)
     return None
@@ -197,16 +201,9 @@ def _follows_header(format: Format, shown: CutOut) -> bool:
     """
     if format.reasoning.mode is ReasoningMode.DELIMITER:
         return False
+    # `<user>Q</u>[Be brief.]` before `Hi`: what was cut out may not be an answer, as no header is between it and the question.
     begun = shown.start.rpartition(str(shown.before[-1]["content"]))[2]
     return any(header.strip() in begun for header in format.turn.headers)
-
-
-def _read(format: Format, shown: CutOut, chunks: Sequence[str]) -> Message:
-    parser = Parser(format, shown.said.request, prompt=shown.start, ids=numbered_id)
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
-    return parser.message
 
 
 def _written_alike(prober: Prober, shown: CutOut, message: Message) -> bool:
@@ -217,5 +214,6 @@ def _written_alike(prober: Prober, shown: CutOut, message: Message) -> bool:
         ProbeCall(name=call.name, arguments=json.loads(call.arguments), id=meant.id)
         for call, meant in zip(message.tool_calls, shown.said.calls, strict=True)
     ]
+    # `so Hi` for reasoning `so` and for content `so Hi`: the template itself says both with the same text.
     again = assistant(message.content, message.reasoning, calls)
     return prober.render([*shown.before, again], tools=prober.offered) == shown.start + shown.answer

@@ -9,7 +9,6 @@ import pytest
 from unrender.analysis.additions import find_example
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import Prober
-from unrender.format import Slot
 from unrender.rendering.template import Template
 
 SOURCE = (
@@ -20,44 +19,6 @@ SOURCE = (
 
 def found(example: str):
     return find_example(discover(Prober(template=Template(SOURCE.replace("EXAMPLE", example)))))
-
-
-def test_the_markers_around_an_example_are_the_calls():
-    """With the white space inside; name and arguments are in the fields of the example."""
-    example = found('Return <fn>\n{"name": <function-name>, "arguments": <args-json-object>}\n</fn>.')
-
-    assert (example.tools.call_start, example.tools.call_end) == ("<fn>\n", "\n</fn>")
-    assert example.tools.function == ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
-    assert example.text == '<fn>\n{"name": <function-name>, "arguments": <args-json-object>}\n</fn>'
-
-
-def test_a_list_around_an_example_is_the_section():
-    """And one bracket opens it."""
-    tools = found('Write <|calls|>[{"tool_name": "...", "tool_input": {"a": "b"}}]<|/calls|>').tools
-
-    assert (tools.section_start, tools.section_end, tools.separator) == ("<|calls|>[", "]<|/calls|>", ", ")
-    assert tools.envelope.array_wrapped
-
-
-def test_without_a_closer_the_example_is_bare():
-    """A marker that nothing closes is not a part of it."""
-    tools = found('Write <|call|> {"name": function name, "parameters": its arguments}.').tools
-
-    assert (tools.section_start, tools.call_start, tools.call_end) == ("", "", "")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Call tools as you like.",
-        'Say {"name": <one>, "arguments": <args>} or <x>{"name": <one>, "arguments": <args>}</x>.',
-        'A result is {"status": "ok", "output": "text"}.',
-        '{"name": "find_zorvane", "parameters": {"a": 1}}',
-    ],
-)
-def test_no_example_and_several_tell_nothing(text):
-    """Nor does an offered tool that looks like a call."""
-    assert found(text) is None
 
 
 def test_a_template_that_offers_no_tools_has_no_example():

@@ -26,7 +26,6 @@ from unrender.analysis.ask.probes import (
     make_calls,
     offered_tools,
     result,
-    text_after,
     text_between,
     user,
 )
@@ -65,7 +64,7 @@ def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
     many = Prober.within(Allowance(), Template("{% for i in range(300) %}{{ i }} {% endfor %}"))
 
     assert many.render([user()]) == "".join(f"{i} " for i in range(300))
-    assert many.renderings == 1
+    assert len(many.texts) == 1
 
 
 def test_calls_are_written_as_openai_does():
@@ -119,7 +118,6 @@ def test_answer_follows_the_last_input():
     assert plain.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}"
     assert plain.answer(None, prompt=True) == f"{EOS}<assistant>"
     assert offering.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}3"
-    assert offering.answer(assistant(CONTENT), tools=False) == f"<assistant>{CONTENT}{EOS}"
     assert plain.answer(assistant(CONTENT), after=[user(USER2)]) == f"<assistant>{CONTENT}<user>{USER2}{EOS}"
     assert plain.render([user()]) == f"{BOS}<user>{USER}{EOS}"
 
@@ -164,13 +162,12 @@ def test_what_was_rendered_is_remembered():
     first = prober()
     first.render([user()])
     first.with_capabilities(supports_tools=True).render([user()])
-    assert first.renderings == 1
+    assert len(first.texts) == 1
 
     first.render([user()], prompt=True)
     first.render([user("x")])
-    assert first.renderings == 3
-    assert not first.given_up
-    assert first.why_given_up == ""
+    assert len(first.texts) == 3
+    assert not first.spent.is_over
 
 
 def test_reasoning_is_put_where_it_belongs():
@@ -186,7 +183,6 @@ def test_reasoning_is_put_where_it_belongs():
 
 def test_texts_are_cut_at_needles():
     """After the last needle, and between the last one and the next other."""
-    assert (text_after("a|b|c", "|"), text_after("abc", "|")) == ("c", None)
     assert text_between("a(b(c)d)e", "(", ")") == "c"
     assert [text_between(text, "(", ")") for text in (None, "a)b", "a(b", "a)b(c")] == [None] * 4
 
@@ -209,7 +205,7 @@ def test_a_template_is_given_up_when_it_costs_too_much():
     for number in range(400):
         asked.render([user(str(number))])
 
-    assert asked.given_up
-    assert "400" in asked.why_given_up
+    assert asked.spent.is_over
+    assert "400" in asked.spent.reason
     assert asked.render([user("another")]) is None
     assert asked.render([user("0")]) is not None

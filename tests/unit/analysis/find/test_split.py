@@ -1,4 +1,4 @@
-"""The difference core of the seeds."""
+"""Two texts compared, and the literals of a row of items."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from unrender.analysis.find.skeletons import json_spans
 from unrender.analysis.find.split import (
     calculate_diff_split,
     closers_of,
@@ -15,6 +16,7 @@ from unrender.analysis.find.split import (
     is_word,
     lexemes,
     openers_of,
+    solve,
 )
 
 TEXTS = st.text(alphabet="ab <>[]/|\n_1", max_size=30)
@@ -140,3 +142,74 @@ def test_closers_of_tags(tag, closers):
 def test_openers_of_closers(closer, openers):
     """The other way round."""
     assert openers_of(closer) == openers
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "after", "expected"),
+    [
+        (["<c>\n"], "\n</c>\n<c>\n", ["\n</c>"], ("<c>\n", "\n</c>", "\n")),
+        (["[CALLS]["], ", ", ["]"], ("", "", ", ")),
+        (["[CALL]"], "[CALL]", [""], ("[CALL]", "", "")),
+        (["<s><c>", "text<c>"], "</c><c>", ["</c></s>"], ("<c>", "</c>", "")),
+        (["f("], ", ", [")"], ("", "", ", ")),
+    ],
+)
+def test_literals_are_solved(before, between, after, expected):
+    """Prefix, suffix and separator are what repeats, what repeats, and what is left."""
+    solution = solve(before, between, after)
+
+    assert (solution.prefix, solution.suffix, solution.separator) == expected
+
+
+def test_overlap_is_cut_between_tags():
+    """A token that is before every tag belongs to the tag after it, and the bracket to the tag before it."""
+    solution = solve(['">]<~[<'], ">]<~[<", [">]<~[</call>"])
+
+    assert (solution.suffix, solution.prefix) == (">", "]<~[<")
+
+
+def test_overlap_is_cut_after_a_line_break():
+    """White space between two items ends the first."""
+    solution = solve([">\n<p "], "</p>\n<p ", ["</p>\n</f>"])
+
+    assert (solution.suffix, solution.prefix) == ("</p>\n", "<p ")
+
+
+def test_overlap_never_leaves_a_marker_behind():
+    """A composite marker stays whole."""
+    solution = solve(
+        ["<|open|>all<|sep|><|open|>one n="],
+        "<|close|>one<|sep|><|open|>one n=",
+        ["<|close|>one<|sep|><|close|>all<|sep|>"],
+    )
+
+    assert (solution.suffix, solution.prefix) == ("<|close|>one<|sep|>", "<|open|>one n=")
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "after", "expected"),
+    [
+        (["a<c>"], "</c>\n<c>", ["</c>\n"], ("<c>", "</c>\n", "")),
+        (["<a><b>"], "<a><b>", ["<a><b>"], ("<a><b>", "", "")),
+        (["x<c>"], "><c>", ["></d>"], ("<c>", ">", "")),
+        (["\n"], "\n", ["\n"], ("", "\n", "")),
+        ([" x"], " x", [" x"], ("x", " ", "")),
+        (["<|a|>w<|b|>"], "<|a|>w<|b|>", ["<|a|>w<|b|>"], ("<|a|>w<|b|>", "", "")),
+        (["-> "], "-> ", ["-> "], ("", "-> ", "")),
+        (["a, "], ", ", [", b"], (", ", "", "")),
+        (["1", "2"], "3", ["4"], ("", "", "3")),
+    ],
+)
+def test_border_lies_where_it_is_least_awkward(before, between, after, expected):
+    """Where prefix and suffix overlap, the border is not inside a marker, and comes after white space."""
+    solution = solve(before, between, after)
+
+    assert (solution.prefix, solution.suffix, solution.separator) == expected
+
+
+def test_json_is_looked_for_at_few_brackets():
+    """A long row of them costs a bounded number of trials: the last that is allowed may open JSON, one more is not looked at."""
+    spans = [list(json_spans("{" * more + '{"a": 1}', "{", 999)) for more in (399, 400)]
+
+    assert [len(found) for found in spans] == [1, 0]
+    assert list(json_spans("[" * 50_000, "[", 50_000)) == []

@@ -1,4 +1,4 @@
-"""Records and rules in, comparisons out: which are shown, with which two texts, and which rule decided."""
+"""Evidence for a format: which comparisons are shown, with which two texts, and which rule decided."""
 
 from __future__ import annotations
 
@@ -7,150 +7,92 @@ from operator import attrgetter
 
 import pytest
 
-from unrender.analysis.ask.answers import Answers, Continuations, Turns, Variants
-from unrender.analysis.find.turn_frame import TurnFrame
-from unrender.analysis.prove.evidence import Record, collect_evidence
-from unrender.analysis.result import Evidence, Shown
-from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.analysis import Analysis, Evidence, Shown, analyze
+from unrender.analysis.ask.answers import Answers, Continuations, Turns
+from unrender.analysis.prove.evidence import collect_evidence
+from unrender.format import CallSyntax, Reasoning, TurnTexts
+from unrender.rendering.template import Template
 
-ANSWERS = Answers(
-    content="C.",
-    reasoned="<think>R</think>C.",
-    call="<call>f 1</call>.",
-    reasoned_call="<think>R</think><call>f 1</call>.",
-    mixed="C<call>f 1</call>.",
-    two_calls="<call>f 1</call><call>g 2</call>.",
-    long_call="<call>f 1 2</call>.",
-    empty_call="<call>f</call>.",
-)
-VARIANTS = Variants(
-    other_name="<call>g 1</call>.",
-    other_id="<call>f 1</call>..",
-    numeral="<call>f '1'</call>.",
-    other_key="<call>f k 1</call>.",
-    other_value="<call>f 2</call>.",
-    many="<call>f true</call>.",
-)
-TURNS = Turns(question=Continuations(prompt="<bot>", prompt_no_thinking="<bot><think></think>"), content="<bot>C.")
-RECORD = Record(turns=TURNS, frame=TurnFrame(lead="<bot>", header="<bot>"), answers=ANSWERS, variants=VARIANTS)
-TOOLS = CallSyntax(
-    mode=ToolMode.TAG_WITH_TAGGED,
-    call_start="<call>",
-    call_end="</call>",
-    function=(Slot.NAME, " ", Slot.ARGUMENTS),
-    arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=" "),
-)
-FORMAT = Format(
-    reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-    tools=TOOLS,
-    turn=TurnTexts(headers=("<bot>",), end=".", prefill_no_thinking="<think></think>"),
-)
-PAIRS = {
-    ("", "turn.headers", "<bot>", "<bot>C."),
-    ("R1", "reasoning", "C.", "<think>R</think>C."),
-    ("R2", "turn.prefill", "<bot>", "<bot><think></think>"),
-    ("R3", "reasoning.mode", "<think>R</think>C.", "<think>R</think><call>f 1</call>."),
-    ("C1", "content", "C.", "<call>f 1</call>."),
-    ("C1", "content", "C.", "<think>R</think>C."),
-    ("C1", "content_with_calls", "C.", "C<call>f 1</call>."),
-    ("T1", "tools.mode", "C.", "<call>f 1</call>."),
-    ("T2", "tools.call_start", "<call>f 1</call>.", "<call>f 1</call><call>g 2</call>."),
-    ("T3", "tools.function", "<call>f 1</call>.", "<call>g 1</call>."),
-    ("T4", "tools.arguments.codec", "<call>f 1</call>.", "<call>f true</call>."),
-    ("T5", "tools.arguments.separator", "<call>f 1</call>.", "<call>f 1 2</call>."),
-    ("T6", "tools.arguments.when_empty", "<call>f 1</call>.", "<call>f</call>."),
-    ("T7", "tools.call_id", "<call>f 1</call>.", "<call>f 1</call>.."),
-    ("A1", "tools.arguments.entry", "<call>f 1</call>.", "<call>f k 1</call>."),
-    ("A2", "tools.arguments.entry", "<call>f 1</call>.", "<call>f 2</call>."),
-    ("A3", "tools.arguments.codec", "<call>f 1</call>.", "<call>f '1'</call>."),
+SOURCE = """\
+{%- for m in messages -%}
+{%- if m.role == 'assistant' -%}<bot>
+{%- if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}
+{{- m.content or '' }}
+{%- for c in m.tool_calls or [] %}<call id={{ c.id }}>{{ c.function.name }}
+{%- for k, v in c.function.arguments.items() %}<{{ k }}>{{ v | tojson }}</{{ k }}>{% endfor %}</call>{% endfor %}<end>
+{%- else -%}<{{ m.role }}>{{ m.content }}</>{%- endif -%}
+{%- endfor -%}
+{{- '<bot>' ~ ('<think></think>' if enable_thinking is false else '') if add_generation_prompt }}"""
+SIDES = {
+    ("", "turn.headers"): ("the generation prompt", "an answer of content, with its header"),
+    ("R1", "reasoning"): ("content", "reasoning and content"),
+    ("R2", "turn.prefill"): ("the generation prompt", "the same, with thinking off"),
+    ("R3", "reasoning.mode"): ("reasoning and content", "reasoning and a call"),
+    ("C1", "content"): ("content", "reasoning and content"),
+    ("C1", "content_with_calls"): ("content", "content and a call"),
+    ("T1", "tools.mode"): ("content", "a call"),
+    ("T2", "tools.call_start"): ("a call", "two calls"),
+    ("T3", "tools.function"): ("a call", "a call of another function"),
+    ("T4", "tools.arguments.codec"): ("a call", "a call with values of many kinds"),
+    ("T5", "tools.arguments.separator"): ("a call", "a call with two arguments"),
+    ("T6", "tools.arguments.when_empty"): ("a call", "a call without arguments"),
+    ("T7", "tools.call_id"): ("a call", "a call with another id"),
+    ("A1", "tools.arguments.entry"): ("a call", "a call with another argument"),
+    ("A2", "tools.arguments.entry"): ("a call", "a call with another value"),
+    ("A3", "tools.arguments.codec"): ("a call", "a call with the same digits as a string"),
 }
 
 
-def pairs(record, format):
-    found = collect_evidence(record, format, {})
-    return {(item.comparison, item.part, item.left.text, item.right.text) for item in found}
+@pytest.fixture(scope="module")
+def analysis() -> Analysis:
+    return analyze(Template(SOURCE))
 
 
-def test_each_comparison_has_its_two_texts():
-    """Every comparison of the field is there, each with two texts that differ in one respect."""
-    assert pairs(RECORD, FORMAT) == PAIRS
+def test_each_comparison_has_its_two_texts(analysis):
+    """Every comparison of the field is there, with two texts that differ, a question, and a part that can be looked up."""
+    shown = analysis.evidence
 
-
-def test_parts_are_fields_of_the_format():
-    """What a comparison tells of can be looked up."""
-    values = {item.part: attrgetter(item.part)(FORMAT) for item in collect_evidence(RECORD, FORMAT, {})}
-
-    assert values["turn.headers"] == FORMAT.turn.headers
-    assert values["tools.mode"] is FORMAT.tools.mode
+    assert {(item.comparison, item.part): (item.left.what, item.right.what) for item in shown} == SIDES
+    assert all(item.left.text != item.right.text and item.finding for item in shown)
+    assert attrgetter(shown[0].part)(analysis.format) == analysis.format.turn.headers
+    assert {item.comparison for item in shown if item.rule} == {"R1", "C1", "T1", "T2", "T5", "T6", "A1", "A3"}
 
 
 @pytest.mark.parametrize(
     ("changes", "missing"),
     [
         ({"reasoning": Reasoning()}, {"R1", "R3"}),
-        ({"tools": CallSyntax()}, {"R3", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "A1", "A2", "A3"}),
-        ({"tools": replace(TOOLS, mode=ToolMode.TAG_WITH_JSON, arguments=Arguments())}, {"A1", "A2"}),
+        ({"tools": CallSyntax(), "tolerated": ()}, {"R3"}),
         ({"turn": TurnTexts()}, {"R2"}),
     ],
 )
-def test_what_a_format_has_not_is_not_shown(changes, missing):
+def test_what_a_format_has_not_is_not_shown(analysis, changes, missing):
     """Comparisons about a part that the format does not have are left out."""
-    names = {item.comparison for item in collect_evidence(RECORD, replace(FORMAT, **changes), {})}
+    known = Answers(content="C", reasoned="RC", call="f", reasoned_call="Rf")
+    turns = Turns(question=Continuations(prompt="<bot>", prompt_no_thinking="<bot>."), content="<bot>C")
+    whole, less = (
+        {item.comparison for item in collect_evidence(turns, known, {}, format, {})}
+        for format in (analysis.format, replace(analysis.format, **changes))
+    )
 
-    assert {name for name, *_ in PAIRS} - names == missing
-
-
-def test_either_prefill_is_shown():
-    """R2 is there when the prompt writes something with thinking on, or with thinking off."""
-    for turn in (TurnTexts(prefill="<think>"), TurnTexts(prefill_no_thinking="<think></think>")):
-        assert "R2" in {item.comparison for item in collect_evidence(RECORD, replace(FORMAT, turn=turn), {})}
-
-
-def test_what_was_not_rendered_is_not_shown():
-    """A comparison of which one side is missing is left out."""
-    answers = replace(ANSWERS, two_calls=None, content=None)
-
-    names = {item[0] for item in pairs(replace(RECORD, answers=answers), FORMAT)}
-
-    assert {name for name, *_ in PAIRS} - names == {"R1", "C1", "T1", "T2"}
+    assert {"R1", "R2", "R3", "T1"} <= whole
+    assert missing <= whole - less
 
 
-def test_content_that_is_cut_off_is_shown():
-    """Where content up to a closer disappears, the first such rendering is compared."""
-    answers = replace(ANSWERS, cut={"</a>": None, "</think>": "C.", "</x>": "D"})
+def test_content_that_is_cut_off_is_shown_in_part():
+    """Where content up to a closer disappears, the first such rendering is compared; of a long text the beginning is kept."""
+    thinking = analyze(Template(SOURCE)).format
+    answers = Answers(content="x" * 9000, cut={"</a>": None, "</think>": "C.", "</x>": "D"})
 
-    assert ("R1", "reasoning", "C.", "C.") in pairs(replace(RECORD, answers=answers), FORMAT)
+    found = collect_evidence(Turns(question=Continuations()), answers, {}, thinking, {})
 
-
-def test_the_rule_that_decided_is_named():
-    """The heuristic is told with each comparison of its name, and with no other."""
-    found = collect_evidence(RECORD, FORMAT, {"T6": "nothing is written"})
-
-    assert {item.comparison for item in found if item.rule} == {"T6"}
-    assert {item.rule for item in found} == {"", "nothing is written"}
-
-
-def test_texts_have_words_and_bounds():
-    """Each side says what was rendered; of very long texts the beginning is kept."""
-    found = collect_evidence(replace(RECORD, answers=replace(ANSWERS, call="x" * 9000)), FORMAT, {})
-    shown = next(item for item in found if item.comparison == "T2")
-
-    assert shown.left == Shown(what="a call", text="x" * 2000)
-    assert shown.right.what == "two calls"
-
-
-def test_each_side_says_what_it_is():
-    """No side of a comparison is without words."""
-    found = collect_evidence(RECORD, FORMAT, {})
-
-    assert {side.what for item in found for side in (item.left, item.right)} >= {"content", "a call"}
-    assert all(item.left.what and item.right.what for item in found)
+    assert [(item.comparison, item.right.text) for item in found] == [("R1", "C.")]
+    assert found[0].left == Shown(what="content", text="x" * 2000)
 
 
 def test_split_gives_both_texts_again():
     """What both share and what each has alone make up the texts."""
-    split = Evidence(
-        part="", comparison="", finding="", left=Shown(what="", text="a b c"), right=Shown(what="", text="a x c")
-    ).split
+    left, right = Shown(what="", text="a b c"), Shown(what="", text="a x c")
+    split = Evidence(part="", comparison="", finding="", left=left, right=right).split
 
     assert (split.prefix, split.left, split.right, split.suffix) == ("a ", "b", "x", " c")
