@@ -23,7 +23,7 @@ from unrender.format import (
     TurnTexts,
 )
 from unrender.messages.wire import Request, Tool, ToolChoice
-from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Optional, Role, Sequence, Tag, Until
+from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Optional, Role, Tag, Until, in_sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +147,7 @@ def _no_calls(format: Format) -> Iterator[NoCalls]:
     """Yield the syntaxes whose blocks are made of special tokens, with no more than brackets between them."""
     special = {"", *format.preserved_tokens}
     for syntax in (format.tools, *format.tolerated):
+        # `<calls>[]</calls>`: models write an empty block where they make no call.
         markers = (syntax.section_start, syntax.section_end, syntax.call_start, syntax.call_end)
         if syntax.mode is not ToolMode.NONE and all(text.strip().strip("[]").strip() in special for text in markers):
             yield NoCalls(syntax)
@@ -178,6 +179,7 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
     """Return the reasoning that may begin an answer though the format does not have it: other openers of its own block."""
     own = format.reasoning
     begun = set(_openers(format))
+    # Where `<think>` is the format's own, `<thought>` is read as well only if `</think>` ends it too.
     others = [other for other in known if other.start.strip() not in begun]
     return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
 
@@ -214,6 +216,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
 
 def _joints(turn: TurnTexts, syntax: CallSyntax) -> tuple[str, ...]:
     """Return the joints that show a call where it has no marker of its own before the tool's name."""
+    # `to=f {…}`: nothing begins a call but the ` to=` that the template writes between content and calls.
     joints = dict.fromkeys((turn.content_to_tools, turn.reasoning_to_tools))
     return () if entry_literals(syntax) else tuple(joint for joint in joints if joint.strip())
 
@@ -246,6 +249,7 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
 
 def _ends(format: Format) -> Iterator[str]:
     """Yield what ends a turn; an engine may strip the last token of it, the one that stops the model."""
+    # Of "<end><stop>" the engine strips `<stop>`, so that "<end>" alone has to end the turn.
     ends = (format.turn.end, *(_trail(format) + end.lstrip() for end in format.turn.ends))
     texts = (*ends, *(_SPECIAL.sub("", end.strip()) for end in ends))
     yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
@@ -257,6 +261,7 @@ def _dropped(format: Format) -> Iterator[str]:
     texts = [*_ends(format), *turn.headers, *format.ignored]
     # Models repeat the last token of their header.
     texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
+    # A stray `</think>` says nothing where reasoning has an opener of its own; where it has none, it ends reasoning.
     if format.reasoning.mode is not ReasoningMode.DELIMITER and not format.reasoning.ends_within_start:
         texts += [end + _after_reasoning(turn) for end in _spellings(format, format.reasoning.end)]
     texts += [getattr(turn, joint) for joint in _JOINTS]
@@ -264,6 +269,7 @@ def _dropped(format: Format) -> Iterator[str]:
 
 
 def _spellings(format: Format, marker: str) -> list[str]:
+    # A format may say that models also write `<tool-call>` for `<tool_call>`.
     others = [other for spelling in format.spellings if spelling.marker == marker.strip() for other in spelling.others]
     return [marker, *others] if marker else others
 
@@ -300,7 +306,7 @@ class _Generation:
     def whole_answer(self) -> Node:
         """Return the whole answer, after the header where no prompt writes it."""
         unasked = self.format.turn.unasked
-        return _sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
+        return in_sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
 
     def answer(self) -> Node:
         """Return the answer after its header: reasoning or none, and what follows it."""
@@ -319,11 +325,11 @@ class _Generation:
             text.removeprefix(start + end) for text in empty if text.startswith(start + end) and _ends_apart(text)
         ]
         unseen = [self.content_and_calls("", "", self.format.content)] if markers.unseen else []
-        after = Choice((answer, *unseen, *(_sequence(Literal(joint), direct) for joint in joints)))
-        inside = [_sequence(thought, Literal(end), after)]
+        after = Choice((answer, *unseen, *(in_sequence(Literal(joint), direct) for joint in joints)))
+        inside = [in_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None:
             inside.append(
-                _sequence(
+                in_sequence(
                     thought, Literal(turn.reasoning_to_tools), generated_calls(self.calls, self.request).generated
                 )
             )
@@ -337,10 +343,11 @@ class _Generation:
         for text in empty:
             if not text.startswith(start + end):
                 following = Choice((answer, direct)) if _ends_apart(text) else answer
-                closed = _sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
+                closed = in_sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
                 (inside if text.startswith(start) else others).append(closed)
+        # The prompt may have opened reasoning: the grammar of the rest drops `start`.
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are not a marker.
-        return Choice((_sequence(opened, Choice(tuple(inside))), *others))
+        return Choice((in_sequence(opened, Choice(tuple(inside))), *others))
 
     def wrapper_alone(self) -> Content:
         """Return the wrapper of content without reasoning before it: some formats write none then."""
@@ -348,49 +355,50 @@ class _Generation:
         unwrapped = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and reasoning.end
         return Content() if unwrapped else wrapper
 
-    def may_be_bare(self, wrapper: Content) -> bool:
-        """Return whether content may come without its wrapper: one that tells it from calls, where none can be made."""
-        beside = self.format.content_with_calls
-        return bool(wrapper.start) and not self.request.tools and beside is not None and not beside.start
-
     def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
         """Return content and calls, each after its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
         ended = ending(self.format) if wrapper.end.strip() else Literal("")
         if self.calls is None:
-            answer = _sequence(content, ended)
-            return Choice((answer, self.content(to_content, Content()))) if self.may_be_bare(wrapper) else answer
+            answer = in_sequence(content, ended)
+            # A wrapper that only tells content from calls may be missing where no call can be made.
+            beside = self.format.content_with_calls
+            bare = wrapper.start and not self.request.tools and beside is not None and not beside.start
+            return Choice((answer, self.content(to_content, Content()))) if bare else answer
         run = generated_calls(self.calls, self.request).generated
-        last = _sequence(run, ending(self.format))
+        last = in_sequence(run, ending(self.format))
         beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
-        followed = _sequence(Literal(turn.content_to_tools), last)
-        only_calls = _sequence(Literal(to_tools), run if turn.tools_first else last)
+        followed = in_sequence(Literal(turn.content_to_tools), last)
+        only_calls = in_sequence(Literal(to_tools), run if turn.tools_first else last)
         if beside is not wrapper and beside.wraps_empty:
-            only_calls = _sequence(Literal(to_content + beside.start + beside.end), followed)
+            only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
         shown = entry_literals(self.calls.syntax) or turn.content_to_tools.strip()
+        # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
         if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
-            opened = _sequence(self.content(to_content, beside), followed)
+            opened = in_sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls
         if self.request.response_schema is not None:
-            return Choice((_sequence(content, ended), only_calls))  # JSON is the whole answer; a call is in its place.
+            return Choice(
+                (in_sequence(content, ended), only_calls)
+            )  # JSON is the whole answer; a call is in its place.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
             return Choice((content, only_calls))  # After content, nothing would show that a call begins.
         if not turn.tools_first and beside is wrapper:
-            return Choice((_sequence(content, Choice((followed, ended))), only_calls))
+            return Choice((in_sequence(content, Choice((followed, ended))), only_calls))
         if not turn.tools_first:
-            spoken = _sequence(self.content(to_content, beside), followed)
-            return Choice((_sequence(content, ended), spoken, only_calls))
+            spoken = in_sequence(self.content(to_content, beside), followed)
+            return Choice((in_sequence(content, ended), spoken, only_calls))
         if turn.tools_to_content.strip():
             return Choice((content, only_calls))  # What follows the calls is a turn of its own.
-        calls_first = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
+        calls_first = in_sequence(only_calls, self.content(turn.tools_to_content, wrapper))
         if not turn.tools_to_content + wrapper.start + wrapper.end:
             return Choice((content, calls_first))  # Content may be empty.
         return Choice((content, only_calls, calls_first))
 
     def content(self, joint: str, wrapper: Content) -> Node:
-        return _sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
+        return in_sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
 
     def text(self) -> Node:
         if self.request.response_schema is not None:
@@ -399,6 +407,7 @@ class _Generation:
 
     def free_text(self) -> Until:
         """Return text that holds nothing that the parser would take for a marker."""
+        # Free text that held "<tool_call>" would be read as a call, which the model did not mean.
         parts = [text for wrapper in self.format.wrappers for text in (wrapper.start, wrapper.end)]
         parts += [_opening(self.format), self.format.reasoning.end]
         texts = [*_dropped(self.format), *(text for part in parts for text in _spellings(self.format, part))]
@@ -433,6 +442,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
 def _begins_arguments(syntax: CallSyntax) -> str:
     """Return the text that begins the arguments; "" if a call has more than two parts before them."""
     arguments = syntax.arguments
+    # `f({` and `f(a=`: with a parenthesis alone, any prose about f would be a call.
     if Slot.ARGUMENTS not in syntax.function[:3]:
         return ""
     return arguments.start if arguments.entry or arguments.start else "{"
@@ -440,10 +450,11 @@ def _begins_arguments(syntax: CallSyntax) -> str:
 
 def _write_words_for_none(text: str, start: str, end: str) -> Node:
     """Return what is written for no reasoning, after the opener: some formats have words for it."""
+    # `<think>I need not think.</think>`: the words are the reasoning, so they come back when the answer is read.
     words, closer, rest = text.partition(end.strip())
     if words.strip() in ("", start.strip()):
         return Literal(text)
-    return Sequence((Tag(Role.REASONING, Literal(words)), Literal(closer + rest)))
+    return in_sequence(Tag(Role.REASONING, Literal(words)), Literal(closer + rest))
 
 
 def _ends_apart(text: str) -> bool:
@@ -462,8 +473,3 @@ def entry_literals(syntax: CallSyntax) -> list[str]:
     function = syntax.function[0] if syntax.function and not isinstance(syntax.function[0], Slot) else ""
     chain = [syntax.section_start, syntax.call_start, function]
     return [text for text in chain if text.strip()]
-
-
-def _sequence(*parts: Node) -> Node:
-    kept = tuple(part for part in parts if part != Literal(""))
-    return kept[0] if len(kept) == 1 else Sequence(kept)

@@ -9,48 +9,25 @@ value is wider.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import assert_never
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, assert_never
 
-from unrender.format import Arguments, Codec, Containers, Slot, Typing
-from unrender.grammar.spelling import Extra, ObjectEntry, Speller, chain
+from unrender import nodes
+from unrender.format import Arguments, Containers, Slot, Typing
+from unrender.grammar.spelling import Extra, Speller, chain
 from unrender.limits import MOST_EXCLUDED_NAMES
-from unrender.nodes import (
-    EMPTY,
-    Call,
-    Chars,
-    Choice,
-    Literal,
-    Node,
-    Optional,
-    Ref,
-    Repeat,
-    Role,
-    Rules,
-    Sequence,
-    Tag,
-    Until,
-)
+from unrender.nodes import EMPTY, Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 from unrender.nodes.patterns import any_pattern
 from unrender.nodes.texts import WORDS, all_but, cannot_contain
 from unrender.schema import shapes
 from unrender.schema.admission import kinds_of
+from unrender.schema.conjuncts import ReportLoss
 from unrender.schema.reader import Reading
 from unrender.schema.shapes import Object, Property, Shape, Text, alternatives, union
-from unrender.values.notations import JSON_LEXICON, PYTHON_BESIDE_JSON, Lexicon, Notation, notation_of
+from unrender.values.notations import JSON_LEXICON, PYTHON_BESIDE_JSON, Lexicon, notation_of
 
 ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
-
-
-def items_of(value: object) -> list[object]:
-    """Return the items of a list; none for any other value."""
-    return value if isinstance(value, list) else []
-
-
-def may_be_empty(shape: Object) -> bool:
-    """Return whether an empty object has this shape."""
-    return shape.minimum == 0 and not any(item.required for item in shape.properties)
 
 
 _BY_TYPE: dict[str, Shape] = {
@@ -63,17 +40,6 @@ _BY_TYPE: dict[str, Shape] = {
 }
 
 
-def type_names(shape: Shape, definitions: Mapping[str, Shape]) -> list[str]:
-    """Return the types that a shape may have, by their names in formats: an integer is a number."""
-    kinds = {"number" if kind == "integer" else kind for kind in kinds_of(shape, definitions)}
-    return [kind for kind in _BY_TYPE if kind in kinds]
-
-
-def of_type(shape: Shape, kind: str) -> Shape:
-    """Return the shape of all values of the type `kind` if `shape` allows any value; otherwise return `shape`."""
-    return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
-
-
 def after_arguments(call: Call) -> tuple[str, ...]:
     """Return the texts that may follow the last argument of a call, without white space around them."""
     function = call.function
@@ -81,6 +47,7 @@ def after_arguments(call: Call) -> tuple[str, ...]:
     part = function[at] if at < len(function) else ""
     inside = (call.arguments.end, "" if isinstance(part, Slot) else part)
     # `f(a=1)` ends at `)`, in the skeleton itself; arguments that nothing closes end where the call does.
+    # Layout alone is no sign: a text may hold a line break.
     texts = inside if any(map(str.strip, inside)) else call.followed_by
     return tuple(text.strip() for text in texts if text.strip())
 
@@ -102,56 +69,37 @@ def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str
     return tuple(f"{apart}{name}{'' if isinstance(after, Slot) else after}" for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class CallContext:
-    """What is needed to write a call as nodes.
-
-    It has the rules to add to, the way a JSON value is written, and a function to report losses.
-    """
-
-    rules: Rules
-    json: Callable[[Reading, str], Node]
-    report: Callable[[str, str, str], None]
-    """Path, keyword, reason."""
-
-
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _LETTERS_AND_DIGITS = (("0", "9"), ("A", "Z"), ("a", "z"))
 _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9"),), minimum=0, maximum=3)))))
 
 
-def call_node(call: Call, name: str, parameters: Reading, context: CallContext) -> Node:
-    """Return the node of a call to the function `name`, whose arguments obey `parameters`."""
-    writer = _CallWriter(call, name, parameters, context)
+JsonWriter = Callable[[Reading, str], Node]
+"""Writes a JSON value, by its shape and a name for its rules."""
+
+
+def call_node(call: Call, tool: str, parameters: Reading, rules: Rules, json: JsonWriter, report: ReportLoss) -> Node:
+    """Return the node of a call to the function `tool`, whose arguments obey `parameters`.
+
+    `rules` collects what it refers to.
+    """
+    writer = _CallWriter(call, tool, parameters, rules, json, report)
     return Sequence(tuple(writer.part(part) for part in call.function))
 
 
-@dataclass(slots=True)
 class _CallWriter:
     """Writes calls to `tool`: the skeleton, then all arguments, then one argument, and at last one value."""
 
-    call: Call
-    tool: str
-    parameters: Reading
-    context: CallContext
-    recursive: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The rules of the tags that refer to themselves, by tag and shape."""
-
-    @property
-    def arguments(self) -> Arguments:
-        return self.call.arguments
-
-    @property
-    def codec(self) -> Codec:
-        return self.arguments.codec
-
-    @property
-    def notation(self) -> Notation:
-        return notation_of(self.codec)
-
-    @property
-    def hint(self) -> str:
-        return f"args-{self.tool}"
+    def __init__(
+        self, call: Call, tool: str, parameters: Reading, rules: Rules, json: JsonWriter, report: ReportLoss
+    ) -> None:
+        self.call, self.tool, self.parameters = call, tool, parameters
+        self.rules, self.write_json, self.report = rules, json, report
+        self.arguments, self.codec = call.arguments, call.arguments.codec
+        self.notation = notation_of(self.codec)
+        self.hint = f"args-{tool}"
+        self.recursive: dict[tuple[str, str], str] = {}
+        """The rules of the tags that refer to themselves, by tag and shape."""
 
     @property
     def objects(self) -> list[Object]:
@@ -165,9 +113,6 @@ class _CallWriter:
         if isinstance(shape, shapes.Union):
             return union([self.resolved(option) for option in shape.options])
         return shape
-
-    def json(self, shape: Shape, hint: str) -> Node:
-        return self.context.json(replace(self.parameters, shape=shape, unsupported=()), hint)
 
     def part(self, part: str | Slot) -> Node:
         match part:
@@ -188,49 +133,40 @@ class _CallWriter:
     def all_arguments(self) -> Node:
         """Return the node of all arguments together."""
         objects = self.objects or [ANY_OBJECT]
-        written = self.entries if self.arguments.entry else self.json_object
-        options = [node for shape in objects for node in written(shape)]
+        if self.arguments.entry:
+            options = [node for shape in objects for node in self.entries(shape)]
+        else:
+            start, end = Literal(self.arguments.start), Literal(self.arguments.end)
+            values = [self.container(shape, self.hint) for shape in objects]
+            options = [Sequence((start, node, end)) if start.text + end.text else node for node in values]
         empty = self.arguments.when_empty
         bare = not (self.arguments.start or self.arguments.entry or self.arguments.end)
         if bare and self.codec.containers is Containers.JSON and empty == "{}":
             empty = None  # An object without properties is written like that anyway.
-        if empty is not None and any(map(may_be_empty, objects)):
+        if empty is not None and any(shape.minimum == 0 and not _required(shape.properties) for shape in objects):
             options.append(Literal(empty))
         return any_pattern(list(dict.fromkeys(options)))
-
-    # One JSON object.
-
-    def json_object(self, shape: Object) -> Iterator[Node]:
-        """Yield the one value that all arguments are, with what is around it."""
-        start, end = self.arguments.start, self.arguments.end
-        node = self.container(shape, self.hint)
-        yield Sequence((Literal(start), node, Literal(end))) if start + end else node
 
     # One entry for each argument.
 
     def entries(self, shape: Object) -> Iterator[Node]:
         """Yield the arguments in the order of the schema and, where that differs, sorted."""
         written = [found for item in shape.properties for found in self.written_property(item)]
-        hint = self.hint
-        bodies = {item.name: self.entry(item.name, item.shape, f"{hint}-{item.name}") for item in written}
-        nodes = {name: self.rule(name, body) for name, body in bodies.items()}
-        properties = tuple(written)
-        # Both orders share the rules of the entries; where they are equal, there is one.
-        orders = dict.fromkeys((properties, tuple(sorted(properties, key=lambda item: item.name))))
+        nodes = {
+            item.name: self.rule(item.name, self.entry(item.name, item.shape, f"{self.hint}-{item.name}"))
+            for item in written
+        }
         extra = self.extra(shape)
-        for order in orders:
-            items = [ObjectEntry(nodes[item.name], item.required) for item in order]
-            body = chain(items, extra, Literal(self.arguments.separator), self.context.rules, self.hint)
-            optional = not any(item.required for item in order) and not (extra and extra.minimum)
-            yield from self.enclosed(body, optional)
-
-    def enclosed(self, body: Node | None, optional: bool) -> Iterator[Node]:
-        """Yield the arguments with what is around them; none at all is `when_empty`, if that is something else."""
         elsewhere = self.arguments.when_empty is not None
-        if body is None and elsewhere:
-            return
-        inside = EMPTY if body is None else Optional(body) if optional and not elsewhere else body
-        yield Sequence((Literal(self.arguments.start), inside, Literal(self.arguments.end)))
+        optional = not elsewhere and not _required(written) and not (extra and extra.minimum)
+        # Both orders share the rules of the entries; where they are equal, there is one.
+        for order in dict.fromkeys((tuple(written), tuple(sorted(written, key=lambda item: item.name)))):
+            items = [(nodes[item.name], item.required) for item in order]
+            body = chain(items, extra, Literal(self.arguments.separator), self.rules, self.hint)
+            # None at all is `when_empty`, if that is something else.
+            if body is not None or not elsewhere:
+                inside = EMPTY if body is None else Optional(body) if optional else body
+                yield Sequence((Literal(self.arguments.start), inside, Literal(self.arguments.end)))
 
     def written_property(self, item: Property) -> Iterator[Property]:
         """Yield the property as it is written: where null is left out, null is an absent argument."""
@@ -244,17 +180,16 @@ class _CallWriter:
             yield Property(item.name, union(kept), item.required and len(kept) == len(options))
 
     def rule(self, name: str, node: Node) -> Ref:
-        return self.context.rules.add(f"{self.hint}-{name}", node)
+        return self.rules.add(f"{self.hint}-{name}", node)
 
     def extra(self, shape: Object) -> Extra | None:
         """Return arguments that the schema does not name; None where their names cannot be written."""
         if not shape.extra:
             return None
         if self.arguments.entry.count(Slot.KEY) != 1:
-            self.context.report(
-                "#", "additionalProperties", "the argument's name is written twice, and may be anything"
-            )
+            self.report("#", "additionalProperties", "the argument's name is written twice, and may be anything")
             return None
+        # An extra argument with a declared name would be that argument, without its schema.
         key = all_but({"", *(item.name for item in shape.properties)}, WORDS)
         value = union([value for _, value in shape.extra])
         node = self.entry(key, value, f"{self.hint}-extra")
@@ -269,11 +204,15 @@ class _CallWriter:
         """
         if Slot.TYPE not in self.arguments.entry or self.codec.typed_by is not Typing.ATTRIBUTE:
             return self.typed_entry(key, shape, "", hint)
+        # `<p a text>x</p>` or `<p a num>1</p>`: the word and the value have to go together.
         by_word: dict[str, list[Shape]] = {}
         words = dict(self.codec.types)
         for option in alternatives(self.resolved(shape)):
-            for kind in type_names(option, self.parameters.definitions):
-                by_word.setdefault(words.get(kind, kind), []).append(of_type(option, kind))
+            kinds = kinds_of(option, self.parameters.definitions)
+            for kind, whole in _BY_TYPE.items():
+                if kind in kinds or (kind == "number" and "integer" in kinds):
+                    found = whole if isinstance(option, shapes.Anything) else option
+                    by_word.setdefault(words.get(kind, kind), []).append(found)
         options = [self.typed_entry(key, union(found), word, hint) for word, found in by_word.items()]
         return any_pattern(options)
 
@@ -293,6 +232,7 @@ class _CallWriter:
 
     def stops(self, at: int) -> tuple[str, ...]:
         """Return the texts that end the value at part `at` of the entry."""
+        # `<a>1</a>`: the value ends at `</a>`. `a=1, b=2`: it ends where the next argument or the call's end begins.
         entry = self.arguments.entry
         after = entry[at + 1] if at + 1 < len(entry) else ""
         if isinstance(after, Slot) or not after.strip():
@@ -303,11 +243,12 @@ class _CallWriter:
 
     def value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of a value that one of `stops` follows."""
+        # `{"type": ["integer", "null"]}` is digits or the word; `{"type": ["string", "null"]}` is any text.
         options: list[Node] = []
         for option in alternatives(self.resolved(shape)):
             node = self.one_value(option, stops, hint)
             # Any text up to the stop includes the other options: `12` and `null` are texts as well.
-            if isinstance(node, Until):
+            if isinstance(node, nodes.Until):
                 return node
             options.append(node)
         return any_pattern(list(dict.fromkeys(options)))
@@ -316,7 +257,7 @@ class _CallWriter:
         raw = self.notation.unquoted
         match shape:
             case shapes.Anything() if raw or self.codec.containers is Containers.XML:
-                return Until(stops)
+                return nodes.Until(stops)
             case shapes.Constant(text) if raw and text.startswith('"'):
                 return self.raw_constant(self.notation.write(json.loads(text)), stops, hint)
             case Text() if raw:
@@ -328,9 +269,10 @@ class _CallWriter:
         return self.speller(self.notation.scalars, hint).spell(shape, hint)
 
     def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
+        # The enum ["x", "</a>"]: its second value would end before it begins.
         if any(stop in written for stop in stops):
-            self.context.report(self.path(hint), "enum", f"the value {written!r:.60} contains the marker that ends it")
-            return Until(stops)
+            self.report(self.path(hint), "enum", f"the value {written!r:.60} contains the marker that ends it")
+            return nodes.Until(stops)
         return Literal(written)
 
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
@@ -338,13 +280,14 @@ class _CallWriter:
 
         The schema's keywords are enforced only if no text could contain a stop; otherwise they are reported as lost.
         """
+        # `^[a-z]+$` has no `<`, so `</a>` cannot come in it; `^.*$` may hold the marker that ends it.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
             return shape.pattern
         lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
         for keyword, value in lost.items():
             if value:
-                self.context.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
-        return Until(stops)
+                self.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
+        return nodes.Until(stops)
 
     def path(self, hint: str) -> str:
         name = hint.removeprefix(self.hint).strip("-")
@@ -353,7 +296,7 @@ class _CallWriter:
     def container(self, shape: Shape, hint: str) -> Node:
         match self.codec.containers:
             case Containers.JSON:
-                return self.json(shape, hint)
+                return self.write_json(replace(self.parameters, shape=shape, unsupported=()), hint)
             case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
                 # Templates that write lists with `str()` may still write objects with `tojson`.
                 return any_pattern(
@@ -368,9 +311,9 @@ class _CallWriter:
 
     def speller(self, lexicon: Lexicon, hint: str) -> Speller:
         def report(keyword: str, reason: str) -> None:
-            self.context.report(self.path(hint), keyword, reason)
+            self.report(self.path(hint), keyword, reason)
 
-        return Speller(lexicon, self.context.rules, self.parameters.definitions, self.hint, report)
+        return Speller(lexicon, self.rules, self.parameters.definitions, self.hint, report)
 
     # Nested tags.
 
@@ -379,12 +322,10 @@ class _CallWriter:
         match shape:
             case Object():
                 if shape.extra:
-                    self.context.report(
-                        self.path(hint), "additionalProperties", "tags are named twice, and may be anything"
-                    )
-                items = [ObjectEntry(self.tag(item.name, item.shape, hint), item.required) for item in shape.properties]
-                body = chain(items, None, EMPTY, self.context.rules, hint)
-                return EMPTY if body is None else body if any(item.required for item in items) else Optional(body)
+                    self.report(self.path(hint), "additionalProperties", "tags are named twice, and may be anything")
+                items = [(self.tag(item.name, item.shape, hint), item.required) for item in shape.properties]
+                body = chain(items, None, EMPTY, self.rules, hint)
+                return EMPTY if body is None else body if _required(shape.properties) else Optional(body)
             case shapes.Array():
                 first = [self.tag(self.codec.item_tag, item, hint) for item in shape.prefix]
                 if isinstance(shape.items, shapes.Nothing):
@@ -397,15 +338,21 @@ class _CallWriter:
 
     def tag(self, name: str, shape: Shape, hint: str) -> Ref:
         """Return one tag. The tag of a recursive shape is a rule that refers to itself."""
+        # `<node><node/></node>`: written out, a tree of tags would never end.
         inner = f"{hint}-{name}"
         if not isinstance(shape, shapes.Reference):
-            return self.context.rules.add(inner, self.entry(name, shape, inner))
+            return self.rules.add(inner, self.entry(name, shape, inner))
         key = (name, shape.name)
         if key not in self.recursive:
-            self.recursive[key] = self.context.rules.reserve(inner)
-            self.context.rules.define(self.recursive[key], self.entry(name, shape, inner))
+            self.recursive[key] = self.rules.reserve(inner)
+            self.rules.define(self.recursive[key], self.entry(name, shape, inner))
         return Ref(self.recursive[key])
 
-    def constant_tags(self, value: object, hint: str) -> Node:
-        pairs = value.items() if isinstance(value, dict) else ((self.codec.item_tag, item) for item in items_of(value))
+    def constant_tags(self, value: dict[str, Any] | list[Any], hint: str) -> Node:
+        pairs = value.items() if isinstance(value, dict) else [(self.codec.item_tag, item) for item in value]
         return Sequence(tuple(self.tag(name, shapes.Constant(json.dumps(item)), hint) for name, item in pairs))
+
+
+def _required(properties: Iterable[Property]) -> bool:
+    """Return whether one of them must be there."""
+    return any(item.required for item in properties)

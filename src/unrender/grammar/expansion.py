@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.grammar.call_rules import CallContext, call_node
+from unrender.grammar.call_rules import call_node
 from unrender.grammar.spelling import Speller
 from unrender.limits import MAX_REPEATS
 from unrender.messages.wire import JsonSchema, Tool
-from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Rules, Sequence
+from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Rules
 from unrender.schema import shapes
 from unrender.schema.reader import Reading, Unsupported, read_schema
 from unrender.schema.weights import STANDARD, Budget, Weight, within
@@ -80,7 +80,9 @@ class _Expander:
             case JsonValue(schema):
                 return self.json(self.response(True if schema is None else schema), "json")
             case nodes.PythonValue(schema):
-                return self.python(self.response(True if schema is None else schema), "python")
+                reading = self.response(True if schema is None else schema)
+                self.unsupported += reading.unsupported
+                return Speller(PYTHON_LEXICON, self.rules, reading.definitions, "python").spell(reading.shape, "python")
             case nodes.Quoted(quote):
                 lexicon = JSON_LEXICON if quote == '"' else PYTHON_LEXICON
                 [quotes] = (quotes for quotes in lexicon.quotes if quotes.open == quote)
@@ -89,19 +91,13 @@ class _Expander:
                 return self.node(node.generated)
             case Call():
                 return self.call(node)
-            case Sequence(parts):
-                return Sequence(tuple(self.node(part) for part in parts))
             case Choice(options):
                 return Choice(tuple(self.node(o) for o in options if not isinstance(o, nodes.Tolerated)))
-            case Optional(inner):
-                return Optional(self.node(inner))
-            case Repeat(inner, _, _, separator):
-                return replace(node, node=self.node(inner), separator=separator and self.node(separator))
-            case nodes.Tag(role, inner):
-                return nodes.Tag(role, self.node(inner))
             case nodes.Atomic(inner):
                 return self.node(inner)
-        return node
+            case nodes.Peek() | nodes.Negate() | nodes.Tolerated():
+                return node  # What only looks ahead is not generated.
+        return nodes.with_children(node, self.node)
 
     def read(self, schema: JsonSchema) -> Reading:
         reading = read_schema(schema, longest=MAX_REPEATS)
@@ -121,15 +117,11 @@ class _Expander:
     def json(self, reading: Reading, hint: str) -> Node:
         """Return the node of a JSON value."""
         self.unsupported += reading.unsupported
+        # "A number that is not whole" has no words in engines' own readers; our rules say it.
         if self.values is Values.NATIVE:
             with suppress(Unwritable):
                 return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
         return Speller(JSON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
-
-    def python(self, reading: Reading, hint: str) -> Node:
-        """Return the node of a value in Python's spelling."""
-        self.unsupported += reading.unsupported
-        return Speller(PYTHON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
 
     def call(self, call: Call) -> Node:
         """Return the choice of all tools' calls."""
@@ -147,7 +139,7 @@ class _Expander:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
         reading = self.parameters(tool, report)
-        return call_node(call, tool.name, reading, CallContext(self.rules, self.json, report))
+        return call_node(call, tool.name, reading, self.rules, self.json, report)
 
     def parameters(self, tool: Tool, report: Callable[[str, str, str], None]) -> Reading:
         """Return a tool's parameters; a schema that is none, or too much, lets more arguments pass."""
@@ -165,12 +157,14 @@ class _Expander:
             reading = self.read({"type": "object"})
         for item in reading.unsupported:
             report(item.path, item.keyword, item.reason)
+        # What each tool alone may take, and then what all of them may take together.
         narrow, weight = within(reading, self.budget, wider)
         self.spend(tool.name, weight)
         return narrow
 
     def spend(self, tool: str, weight: Weight) -> None:
         """Count what a tool takes; raises `GrammarError` when all tools together take too much."""
+        # A tool may be met again, in another syntax of the same answer: it counts once.
         before = self.spent.get(tool, Weight(0))
         self.spent[tool] = weight
         self.parts += weight.parts - before.parts

@@ -1,22 +1,26 @@
-"""Writes each call of a grammar made by hand out for each tool of a request.
+"""Writes a grammar made by hand for one request: with the right number of calls, each for a tool that is offered.
 
 A person writes what a call looks like once. What may be generated depends on the tool: its name is where the grammar
 reads a name, its schema binds the arguments. Rules: reading stays as wide as the grammar says; the copies made here are
 for writing alone. What a schema asks and entries cannot say (which arguments are required, how many) is reported.
+
+Calls are counted by writing each node once for each count that is asked of it (`counted`). Where only one part of a
+sequence can hold a call, that part takes the count and the others stay as they are, so that a usual grammar does not
+grow. What cannot match any more is taken out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from enum import StrEnum
 
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import TurnTexts
-from unrender.grammar.counting import CallCount, counted
+from unrender.limits import MOST_ROUNDS
 from unrender.messages.wire import JsonSchema, Request, Tool, ToolChoice
-from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Ref, Role, Rules, Sequence, Tag, Until
+from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 from unrender.schema import shapes
 from unrender.schema.admission import kinds_of, options_of
 from unrender.schema.reader import Unsupported, read_schema
@@ -34,6 +38,33 @@ class Identity:
     def __hash__(self) -> int:
         return id(self.grammar)
 
+
+NEVER = Choice(())
+"""Matches nothing."""
+
+
+class CallCount(StrEnum):
+    """How many calls an answer shall have."""
+
+    ANY = "any"
+    NONE = "none"
+    ONE = "one"
+    AT_MOST_ONE = "at-most-one"
+    SOME = "some"
+    """One or more."""
+
+    @property
+    def allows_none(self) -> bool:
+        return self in (CallCount.ANY, CallCount.NONE, CallCount.AT_MOST_ONE)
+
+
+_SHARES = {
+    CallCount.NONE: ((CallCount.NONE, CallCount.NONE),),
+    CallCount.ONE: ((CallCount.ONE, CallCount.NONE), (CallCount.NONE, CallCount.ONE)),
+    CallCount.AT_MOST_ONE: ((CallCount.ONE, CallCount.NONE), (CallCount.NONE, CallCount.AT_MOST_ONE)),
+    CallCount.SOME: ((CallCount.SOME, CallCount.ANY), (CallCount.NONE, CallCount.SOME)),
+}
+"""How a count is shared between a part and what follows it."""
 
 _WANTED = {
     ToolChoice.NONE: CallCount.NONE,
@@ -56,19 +87,19 @@ def literals_of(grammar: Grammar) -> Iterator[str]:
         for node in nodes.walk(root):
             if isinstance(node, Literal):
                 yield node.text
-            elif isinstance(node, Until):
+            elif isinstance(node, nodes.Until):
                 yield from node.stops
 
 
 def stopped_at(grammar: Grammar, ends: tuple[str, ...]) -> Grammar:
     """Return the grammar with its free text also stopping at the ends of a turn.
 
-    >>> stopped_at(Grammar(Until(("<call>",))), ("<end>",)).root
+    >>> stopped_at(Grammar(nodes.Until(("<call>",))), ("<end>",)).root
     Until(stops=('<call>', '<end>'))
     """
 
     def stopped(node: Node) -> Node:
-        return Until(tuple(dict.fromkeys((*node.stops, *ends)))) if isinstance(node, Until) else node
+        return nodes.Until(tuple(dict.fromkeys((*node.stops, *ends)))) if isinstance(node, nodes.Until) else node
 
     rules = {name: nodes.rewrite(node, stopped) for name, node in grammar.rules.items()}
     return Grammar(nodes.rewrite(grammar.root, stopped), rules)
@@ -112,6 +143,7 @@ def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsu
 def _check_ends(grammar: Grammar) -> None:
     """Raise `GrammarError` for an `End` that something may follow: no dialect can say that nothing does."""
     seen: set[tuple[str, bool]] = set()
+    # Each node with whether it is the last one; of `a end` the end is last, of `(a end)*` it is not.
     queue: list[tuple[Node, bool]] = [(grammar.root, True)]
     for node, last in queue:
         match node:
@@ -176,7 +208,8 @@ class _Writer:
         if node not in _VALUES:
             self.report(tool, "#", "parameters", "the grammar does not write the arguments as a value")
             return inner
-        return self.bound(node, _as_object(tool.parameters), tool, "#")
+        parameters = tool.parameters if isinstance(tool.parameters, Mapping) else {}
+        return self.bound(node, {"type": "object", **parameters}, tool, "#")
 
     def bound(self, node: Node, schema: JsonSchema, tool: Tool, path: str) -> Node:
         """Return a value that obeys the schema; one that is none lets any value pass."""
@@ -193,6 +226,7 @@ class _Writer:
         properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
         if isinstance(parameters, bool) or not isinstance(properties, Mapping) or not properties:
             return Sequence(parts)
+        # Entries come in any order and number: which of them are required cannot be said of one alone.
         for keyword in sorted(_ABOUT_ENTRIES & parameters.keys()):
             if parameters[keyword]:
                 self.report(tool, "#", keyword, "each entry is written for itself")
@@ -212,10 +246,14 @@ class _Writer:
     def value(self, inner: Node, key: str, tool: Tool) -> Node:
         """Return the value of one argument: by its schema where it is read as a value, or is text that says the same."""
         assert isinstance(tool.parameters, Mapping)
-        schema = _with_definitions(tool.parameters["properties"][key], tool.parameters)
+        schema = tool.parameters["properties"][key]
+        if isinstance(schema, Mapping):  # `{"$ref": "#/$defs/day"}` is read alone, so it takes the definitions along.
+            shared = {name: tool.parameters[name] for name in ("$defs", "definitions") if name in tool.parameters}
+            schema = {**shared, **schema}
         path, node = f"#/properties/{key}", self.resolved(inner)
         if node in _VALUES:
             return self.bound(node, schema, tool, path)
+        # Where the grammar reads `days=3` as text, 3 is written by its schema, since its text is the same.
         said = _as_text(node, schema)
         if said is None and _says_more(schema):
             self.report(tool, path, "schema", "the grammar writes the value as text")
@@ -247,7 +285,7 @@ def _entry(parts: tuple[Node, ...]) -> bool:
 
 def _as_text(node: Node, schema: JsonSchema) -> Node | None:
     """Return how a value of the schema is written where the grammar reads text; None when its text may be anything."""
-    if not isinstance(node, Until):
+    if not isinstance(node, nodes.Until):
         return None
     try:
         reading = read_schema(schema)
@@ -270,11 +308,179 @@ def _says_more(schema: JsonSchema) -> bool:
     return schema.get("type", "string") != "string" or not schema.keys() <= _NOTHING_MORE
 
 
-def _with_definitions(schema: JsonSchema, parameters: Mapping[str, Any]) -> JsonSchema:
-    if not isinstance(schema, Mapping):
-        return schema
-    return {**{name: parameters[name] for name in ("$defs", "definitions") if name in parameters}, **schema}
+# Counting calls.
 
 
-def _as_object(parameters: JsonSchema) -> JsonSchema:
-    return {"type": "object", **parameters} if isinstance(parameters, Mapping) else {"type": "object"}
+def counted(grammar: Grammar, count: CallCount) -> Grammar:
+    """Return the grammar of the answers with that many calls.
+
+    Raises `GrammarError` when there is no such answer, and for repetitions of calls that are too long to count.
+
+    >>> from unrender.nodes import Literal
+    >>> called = Tag(Role.CALL, Literal("<call>"))
+    >>> counted(Grammar(Repeat(called)), CallCount.SOME).root
+    Repeat(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='<call>')), minimum=1, maximum=None, separator=None)
+    >>> counted(Grammar(Choice((called, Literal("Hi")))), CallCount.NONE).root
+    Literal(text='Hi')
+    """
+    if count is CallCount.ANY:
+        return grammar
+    counter = _Counter(grammar.rules)
+    found = _without_impossible(Grammar(counter.node(grammar.root, count), counter.made.table))
+    if found is None:
+        raise GrammarError(f"tool_choice: the grammar has no answer with this number of calls: {count.value}")
+    return found
+
+
+class _Counter:
+    def __init__(self, rules: Mapping[str, Node]) -> None:
+        self.rules = rules
+        self.calling = nodes.smallest(rules, _may_call)
+        self.silent = nodes.smallest(rules, _is_silent)
+        self.made = Rules()
+        self.made.merge(rules)
+        self.copies: dict[tuple[str, CallCount], Ref] = {}
+
+    def node(self, node: Node, count: CallCount) -> Node:
+        if count is CallCount.ANY:
+            return node
+        if not _may_call(node, self.calling):
+            return node if count.allows_none else NEVER
+        match node:
+            case Tag():
+                return NEVER if count is CallCount.NONE else node
+            case Ref(rule):
+                return self.copy(rule, count)
+            case Sequence(parts):
+                return self.sequence(parts, count)
+            case Choice(options):
+                return Choice(tuple(self.node(option, count) for option in options))
+            case Optional(inner):
+                once = self.node(inner, count)
+                return Optional(once) if count.allows_none else once
+            case nodes.Atomic(inner):
+                return nodes.Atomic(self.node(inner, count))
+            case Repeat():
+                return self.repeat(node, count)
+        raise AssertionError(f"{type(node).__name__} holds no calls")
+
+    def copy(self, rule: str, count: CallCount) -> Ref:
+        key = (rule, count)
+        if key not in self.copies:
+            self.copies[key] = Ref(self.made.reserve(f"{rule}-{count.value}"))
+            self.made.define(self.copies[key].rule, self.node(self.rules[rule], count))
+        return self.copies[key]
+
+    def sequence(self, parts: tuple[Node, ...], count: CallCount) -> Node:
+        # "One call" in `call? "-" call?` is one in the first place and none in the second, or the other way round.
+        callers = [at for at, part in enumerate(parts) if _may_call(part, self.calling)]
+        first = callers[0]
+        before, part, rest = parts[:first], parts[first], parts[first + 1 :]
+        if len(callers) == 1:
+            return Sequence((*before, self.node(part, count), *rest))
+        options = [
+            Sequence((*before, self.node(part, own), self.node(Sequence(rest), others)))
+            for own, others in _SHARES[count]
+        ]
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    def repeat(self, node: Repeat, count: CallCount) -> Node:
+        low, high, inner = node.minimum, node.maximum, node.node
+        if node.separator is not None and _may_call(node.separator, self.calling):
+            raise GrammarError("tool_choice: calls in the separator of a repetition cannot be counted")
+        if not _is_silent(inner, self.silent):
+            return self.calls(node, count)
+        if count is CallCount.NONE:
+            return replace(node, node=self.node(inner, count))
+        # `(text / call){1,3}`: with bounds it matters which round has the call, so the rounds are written one by one.
+        if high is not None or low > 1:
+            return self.node(_unrolled(node), count)
+        between = () if node.separator is None else (node.separator,)
+        # `(text / call)*` with one call: rounds of text, a call, rounds of text.
+        own, others = _SHARES[count][0]
+        silent = Repeat(Sequence((self.node(inner, CallCount.NONE), *between)))
+        rounds = Sequence((silent, self.node(inner, own), Repeat(Sequence((*between, self.node(inner, others))))))
+        if count is not CallCount.AT_MOST_ONE:
+            return rounds
+        return Choice((rounds, replace(node, node=self.node(inner, CallCount.NONE))))
+
+    def calls(self, node: Repeat, count: CallCount) -> Node:
+        """Return a repetition each of whose rounds has a call."""
+        low, high = node.minimum, node.maximum
+        if count is CallCount.SOME:
+            return NEVER if high == 0 else replace(node, minimum=max(low, 1))
+        none = nodes.EMPTY if low == 0 else NEVER
+        one = NEVER if low > 1 or high == 0 else self.node(node.node, CallCount.ONE)
+        options = {CallCount.NONE: (none,), CallCount.ONE: (one,), CallCount.AT_MOST_ONE: (one, none)}[count]
+        return options[0] if len(options) == 1 else Choice(options)
+
+
+def _unrolled(node: Repeat) -> Node:
+    """Return the repetition with its rounds one by one, as far as they are bounded."""
+    low, high = node.minimum, node.maximum
+    rounds = low if high is None else high
+    if rounds > MOST_ROUNDS:
+        raise GrammarError(f"tool_choice: calls in more than {MOST_ROUNDS} rounds cannot be counted, found {rounds}")
+    between = () if node.separator is None else (node.separator,)
+    # `a{1,3}` is `a (a (a)?)?`, with separators; `a{2,}` is `a a a*`.
+    tail: Node = Repeat(Sequence((*between, node.node))) if high is None else nodes.EMPTY
+    for at in range(rounds, 0, -1):
+        this = Sequence((*(between if at > 1 else ()), node.node, tail))
+        tail = this if at <= low else Optional(this)
+    return tail
+
+
+def _may_call(node: Node, calling: frozenset[str]) -> bool:
+    """Return whether what `node` consumes may hold a call, where `calling` are the rules that may."""
+    match node:
+        case Tag(role=Role.CALL):
+            return True
+        case Ref(rule):
+            return rule in calling
+        case nodes.Peek() | nodes.Negate() | nodes.Tolerated():
+            return False
+    return any(_may_call(child, calling) for child in nodes.children(node))
+
+
+def _is_silent(node: Node, rules: frozenset[str]) -> bool:
+    return _is_possible(node, rules, calls=False)
+
+
+def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bool:
+    """Return whether `node` matches some text, with calls in it or not, where `rules` do."""
+    match node:
+        case Tag(role=Role.CALL) if not calls:
+            return False
+        case Tag(_, inner) | nodes.Atomic(inner):
+            return _is_possible(inner, rules, calls=calls)
+        case Ref(rule):
+            return rule in rules
+        case Sequence(parts):
+            return all(_is_possible(part, rules, calls=calls) for part in parts)
+        case Choice(options):
+            return any(_is_possible(option, rules, calls=calls) for option in options)
+        case Repeat(inner, low):
+            return low == 0 or _is_possible(inner, rules, calls=calls)
+    return True
+
+
+def _without_impossible(grammar: Grammar) -> Grammar | None:
+    """Return the grammar without options that match nothing; None when nothing is left."""
+    # "No call" leaves nothing of `a = call`, and so nothing of `b = a "x"`, which is taken out as well.
+    possible = nodes.smallest(grammar.rules, _is_possible)
+    if not _is_possible(grammar.root, possible):
+        return None
+
+    def kept(node: Node) -> Node:
+        match node:
+            case Choice(options):
+                able = tuple(option for option in options if _is_possible(option, possible))
+                return able[0] if len(able) == 1 else Choice(able)
+            case Optional(inner) | Repeat(inner, 0) if not _is_possible(inner, possible):
+                return nodes.EMPTY
+        return node
+
+    rules = {name: nodes.rewrite(grammar.rules[name], kept) for name in grammar.rules if name in possible}
+    root = nodes.rewrite(grammar.root, kept)
+    needed = nodes.reached(nodes.references(root), lambda name: nodes.references(rules[name]))
+    return Grammar(root, {name: node for name, node in rules.items() if name in needed})

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as List
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from unrender.limits import MAX_SPACE
 from unrender.messages.wire import JsonSchema
@@ -22,7 +22,7 @@ from unrender.nodes.texts import Alphabet, all_but, between, cannot_contain, enc
 from unrender.schema import shapes
 from unrender.schema.integers import numeric
 from unrender.schema.reader import Unsupported, read_schema
-from unrender.schema.shapes import Object, Shape, Text
+from unrender.schema.shapes import Object, Property, Shape, Text
 from unrender.values.notations import JSON_LEXICON, Lexicon, Quotes
 
 _SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_SPACE)
@@ -44,6 +44,7 @@ class Speller:
 
     def spell(self, shape: Shape, hint: str = "value") -> Node:
         """Return the node of all values of `shape`. Raises `ValueError` when there are none."""
+        # A shape that is shared is written once. The memo holds it, so that its id stays its own.
         known = self.memo.get(id(shape))
         if known is None:
             known = self.memo[id(shape)] = (shape, self.written(shape, hint))
@@ -56,7 +57,7 @@ class Speller:
             case shapes.Object():
                 return self.rules.add(hint, self.object(shape, hint))
             case shapes.Anything():
-                return self.anything()
+                return self.common("value", self.anything)
             case shapes.Null():
                 return Literal(self.lexicon.null)
             case shapes.Boolean():
@@ -102,40 +103,31 @@ class Speller:
     def comma(self) -> Node:
         return self.separator(self.lexicon.item_separator)
 
-    def colon(self) -> Node:
-        return self.separator(self.lexicon.key_separator)
-
     def anything(self) -> Node:
-        """Return the rule of any value at all."""
-        return self.common("value", self._anything)
-
-    def _anything(self) -> Node:
         anything = shapes.Anything()
-        options = [
-            self.common("object", lambda: self.object(Object(extra=((Text(), anything),)), "object")),
-            self.common("array", lambda: self.array(shapes.Array(items=anything), "array")),
-            self.string(Text()),
-            self.numeric(shapes.Number()),
-            self.spell(shapes.Boolean()),
-            Literal(self.lexicon.null),
-        ]
-        return Choice(tuple(options))
+        return Choice(
+            (
+                self.common("object", lambda: self.object(Object(extra=((Text(), anything),)), "object")),
+                self.common("array", lambda: self.array(shapes.Array(items=anything), "array")),
+                self.string(Text()),
+                self.numeric(shapes.Number()),
+                self.spell(shapes.Boolean()),
+                Literal(self.lexicon.null),
+            )
+        )
 
     def numeric(self, shape: shapes.Integer | shapes.Number) -> Node:
-        if shape == shapes.Number():
-            return self.common("number", lambda: numeric(shape).node)
-        if shape == shapes.Integer():
-            return self.common("integer", lambda: numeric(shape).node)
+        if shape in (shapes.Number(), shapes.Integer()):
+            return self.common(type(shape).__name__.lower(), lambda: numeric(shape).node)
         written = numeric(shape)
         self.rules.merge(written.rules)
         return written.node
 
     def string(self, shape: Text) -> Node:
-        if shape == Text():
-            return self.common(
-                "string", lambda: any_pattern([self.quoted(shape, quotes) for quotes in self.lexicon.quotes])
-            )
-        return self.rules.add("string", any_pattern([self.quoted(shape, quotes) for quotes in self.lexicon.quotes]))
+        def build() -> Node:
+            return any_pattern([self.quoted(shape, quotes) for quotes in self.lexicon.quotes])
+
+        return self.common("string", build) if shape == Text() else self.rules.add("string", build())
 
     def quoted(self, shape: Text, quotes: Quotes) -> Node:
         inside = self.unescaped(shape, quotes.close) if quotes.alphabet is None else self.text(shape, quotes.alphabet)
@@ -146,6 +138,7 @@ class Speller:
 
         Keywords of the schema that cannot be enforced in such a string are reported.
         """
+        # `<|a"b|>`: nothing is escaped, so a text may hold anything but the `|>` that ends it.
         if shape.pattern is not None and cannot_contain(shape.pattern, close):
             return shape.pattern
         if shape.pattern is None and len(close) == 1:
@@ -168,7 +161,10 @@ class Speller:
         """Return the node of one value, with white space as flexible as in other values."""
         match value:
             case dict():
-                entries = [Sequence((self.key(k), self.colon(), self.constant(v))) for k, v in value.items()]
+                entries = [
+                    Sequence((self.key(k), self.separator(self.lexicon.key_separator), self.constant(v)))
+                    for k, v in value.items()
+                ]
                 return self.bracketed("{", self.joined(entries), "}")
             case list():
                 return self.bracketed("[", self.joined([self.constant(item) for item in value]), "]")
@@ -187,6 +183,7 @@ class Speller:
     def key(self, name: str) -> Node:
         if self.lexicon.bare_keys:
             return Literal(name)
+        # `repr()` writes 'a', and "it's" where the text holds a single quote: one form for each key.
         quotes = self.lexicon.quotes
         if self.lexicon.keys_like_repr:
             quotes = tuple(quote for quote in quotes if repr(name).startswith(quote.open))
@@ -197,20 +194,14 @@ class Speller:
             return None
         return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
 
-    def bracketed(self, opening: str, body: Node | None, closing: str) -> Node:
-        if body is None:
-            return Sequence((Literal(opening), self.space(), Literal(closing)))
-        return Sequence((Literal(opening), self.space(), body, self.space(), Literal(closing)))
-
-    def optionally_bracketed(self, opening: str, body: Node, closing: str) -> Node:
-        return Sequence((Literal(opening), self.space(), Optional(Sequence((body, self.space()))), Literal(closing)))
+    def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
+        """Return a list or an object, whose body (None: nothing) may be left out if it is optional."""
+        parts = () if body is None else (body, self.space())
+        inside = (Optional(Sequence(parts)),) if optional and parts else parts
+        return Sequence((Literal(opening), self.space(), *inside, Literal(closing)))
 
     def array(self, shape: shapes.Array, hint: str) -> Node:
-        body = self.items(shape, hint)
-        if body is None:
-            return self.bracketed("[", None, "]")
-        wrap = self.bracketed if shape.minimum > 0 else self.optionally_bracketed
-        return wrap("[", body, "]")
+        return self.bracketed("[", self.items(shape, hint), "]", optional=shape.minimum == 0)
 
     def items(self, shape: shapes.Array, hint: str) -> Node | None:
         """Return the nodes of a list's items, at least one; None when there can be none."""
@@ -247,28 +238,28 @@ class Speller:
         return body if low else Choice((body, Repeat(others, 1, None, self.comma())))
 
     def object(self, shape: Object, hint: str) -> Node:
-        entries = [
-            ObjectEntry(
-                self.rules.add(
-                    f"{hint}-{item.name}",
-                    Sequence((self.key(item.name), self.colon(), self.spell(item.shape, f"{hint}-{item.name}"))),
-                ),
-                item.required,
-            )
-            for item in shape.properties
-        ]
+        entries = [(self.entry(item, hint), item.required) for item in shape.properties]
         more: Extra | None = None
         if shape.extra:
             pairs: list[Node] = [
-                Sequence((self.extra_key(keys), self.colon(), self.spell(value, f"{hint}-extra")))
+                Sequence(
+                    (
+                        self.extra_key(keys),
+                        self.separator(self.lexicon.key_separator),
+                        self.spell(value, f"{hint}-extra"),
+                    )
+                )
                 for keys, value in shape.extra
             ]
             more = Extra(self.rules.add(f"{hint}-extra", any_pattern(pairs)), shape.minimum, shape.maximum)
         body = chain(entries, more, self.comma(), self.rules, hint)
-        if body is None:
-            return self.bracketed("{", None, "}")
-        required = shape.minimum > 0 or any(entry.required for entry in entries)
-        return (self.bracketed if required else self.optionally_bracketed)("{", body, "}")
+        optional = shape.minimum == 0 and not any(required for _, required in entries)
+        return self.bracketed("{", body, "}", optional=optional)
+
+    def entry(self, item: Property, hint: str) -> Ref:
+        name = f"{hint}-{item.name}"
+        colon = self.separator(self.lexicon.key_separator)
+        return self.rules.add(name, Sequence((self.key(item.name), colon, self.spell(item.shape, name))))
 
     def extra_key(self, keys: Text) -> Node:
         if not self.lexicon.bare_keys:
@@ -281,16 +272,7 @@ _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 """White space and what may be beside a key: none of it is read as part of one without quotes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectEntry:
-    """One named entry of an object, and whether it must be there."""
-
-    node: Node
-    required: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
+class Extra(NamedTuple):
     """Entries with other names, and how many of them."""
 
     node: Node
@@ -298,10 +280,12 @@ class Extra:
     maximum: int | None = None
 
 
-def chain(entries: List[ObjectEntry], extra: Extra | None, separator: Node, rules: Rules, hint: str) -> Node | None:
+def chain(
+    entries: List[tuple[Node, bool]], extra: Extra | None, separator: Node, rules: Rules, hint: str
+) -> Node | None:
     """Return one or more entries in their order, each optional one present or not, then the extra ones.
 
-    None when there is nothing to write. The nodes are linear in the number of entries, since what may follow an entry
+    `entries` are named, each with whether it must be there. None when there is nothing to write. The nodes are linear in the number of entries, since what may follow an entry
     is a rule.
     """
     tail: Node = EMPTY
@@ -310,15 +294,15 @@ def chain(entries: List[ObjectEntry], extra: Extra | None, separator: Node, rule
     # No separator comes before the first entry that is written: any entry up to the first required one, or an extra
     # one where none is required. Of a? b! c?, a and b may be first ("heads"), c never.
     heads: list[Node] = []
-    last_head = next((at for at, entry in enumerate(entries) if entry.required), len(entries))
+    last_head = next((at for at, (_, required) in enumerate(entries) if required), len(entries))
     for at in range(len(entries) - 1, -1, -1):
-        entry = entries[at]
+        node, required = entries[at]
         if at <= last_head:
-            heads.append(_sequence(entry.node, tail))
+            heads.append(_sequence(node, tail))
         if at == 0:
             break
-        step: Node = Sequence((separator, entry.node))
-        tail = _sequence(step if entry.required else Optional(step), tail)
+        step: Node = Sequence((separator, node))
+        tail = _sequence(step if required else Optional(step), tail)
         if at <= last_head:
             tail = rules.add(f"{hint}-more", tail)
     heads.reverse()
@@ -334,8 +318,7 @@ def _sequence(first: Node, second: Node) -> Node:
     return Sequence((first, *rest))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaRules:
+class SchemaRules(NamedTuple):
     """A node, the rules it refers to, and the keywords that it does not enforce."""
 
     node: Node
@@ -357,4 +340,4 @@ def schema_grammar(schema: JsonSchema) -> SchemaRules:
     reading = read_schema(schema, longest=sys.maxsize)
     rules = Rules()
     node = Speller(JSON_LEXICON, rules, reading.definitions).spell(reading.shape)
-    return SchemaRules(node=node, rules=rules.table, unsupported=reading.unsupported)
+    return SchemaRules(node, rules.table, reading.unsupported)

@@ -39,6 +39,7 @@ class Start:
 
     def then(self, other: Start) -> Start:
         """Return the start of the two in sequence."""
+        # `"a"? "b"` starts with a or b, `"a" "b"` with a alone.
         if not self.empty:
             return self
         both = self.either(other)
@@ -77,6 +78,7 @@ def merged_ranges(ranges: Iterable[tuple[int, int]]) -> CodeRanges:
 
 def other_characters(ranges: CodeRanges) -> CodeRanges:
     """Return the code points outside `ranges`."""
+    # The ends of ranges, shifted by one, are the ends of the gaps: 5-9 leaves 0-4 and from 10 on.
     edges = [-1, *(edge for pair in ranges for edge in pair), LAST + 1]
     gaps = zip(edges[::2], edges[1::2], strict=True)
     return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
@@ -107,19 +109,10 @@ def starts_of(rules: Mapping[str, Node]) -> dict[str, Start]:
             if start != known[name]:
                 known[name], changed = start, True
     for name in rules:
-        _refuse_left_recursion(name, known)
+        # `a = "x"? b` with `b = a "y"`: to begin a, a has to have begun, and no character has been read.
+        if name in nodes.reached(known[name].rules, lambda rule: known[rule].rules):
+            raise GrammarError(f"rule {name!r} may enter itself before it consumes a character (left recursion)")
     return known
-
-
-def _refuse_left_recursion(name: str, known: Mapping[str, Start]) -> None:
-    entered = set(known[name].rules)
-    queue = list(entered)
-    for rule in queue:
-        fresh = known[rule].rules - entered
-        entered |= fresh
-        queue.extend(fresh)
-    if name in entered:
-        raise GrammarError(f"rule {name!r} may enter itself before it consumes a character (left recursion)")
 
 
 def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- a table, by kind of node
@@ -183,6 +176,7 @@ def _repeat(node: Repeat, known: Mapping[str, Start]) -> Start:
     if node.maximum == 0:
         return NOTHING
     once = start_of(node.node, known)
+    # `(a? by ",")`: where the first round is empty, the next character is the separator's.
     if node.separator is not None:
         once = once.then(start_of(node.separator, known).or_nothing())
     return once.or_nothing() if node.minimum == 0 else once

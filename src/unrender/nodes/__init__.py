@@ -1,21 +1,28 @@
 """Defines the grammar's nodes, PEG combinators as frozen data, and the table of rules that collects them.
 
-A grammar made of them by hand is both run and written out. Where the two differ on purpose, the node says so: `Tolerated` is
-read only, `Layout` is read as any white space. The answers of a Format have two halves instead (`grammar.assemble`).
-Each node's docstring begins with its PEG form, in which `.` is any character.
+In come patterns, texts and alphabets; out come nodes. Open this module first: it has all kinds of nodes, and the ways to
+walk and to rewrite them. `patterns` reads the regular expressions of JSON Schema, writes them and matches texts, and
+`texts` writes formats, forbidden words and escaped characters.
+
+A grammar made of nodes by hand is both run and written out. Where the two differ on purpose, the node says so:
+`Tolerated` is read only, `Layout` is read as any white space. The answers of a Format have two halves instead
+(`grammar.assemble`). Each node's docstring begins with its PEG form, in which `.` is any character. The rule never to
+break: a node is data, equal to any other with the same parts, and nothing changes it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from unrender.format import Arguments, CallSyntax, Skeleton, Slot
 from unrender.freezing import frozen
 from unrender.messages.wire import JsonSchema, Tool
+
+T = TypeVar("T")
 
 
 class Role(StrEnum):
@@ -208,7 +215,6 @@ class Call:
     function: Skeleton
     arguments: Arguments
     tools: tuple[Tool, ...] | None
-    index_start: int = 0
     id_length: int = 0
     followed_by: tuple[str, ...] = ()
     """The texts that may follow the call: those of its syntax, not what ends the turn."""
@@ -220,7 +226,6 @@ class Calls:
 
     syntax: CallSyntax
     tools: tuple[Tool, ...] | None
-    minimum: int = 1
     maximum: int | None = None
     lead: str = ""
     """Layout before the run, where content or reasoning precede it."""
@@ -239,24 +244,24 @@ class Calls:
             function=syntax.function,
             arguments=syntax.arguments,
             tools=self.tools,
-            index_start=syntax.index_start,
             id_length=syntax.id_length,
             followed_by=self._after_call,
         )
         call = Sequence((Literal(syntax.call_start), function))
-        call_end, section_end = Literal(syntax.call_end), Literal(syntax.section_end)
+        start, end = Literal(syntax.section_start), Literal(syntax.section_end)
+        call_end, separator = Literal(syntax.call_end), Literal(syntax.separator)
         if self.ends_turn and not syntax.section_end.strip():
+            # `<c>f</c>`: the engine strips the last `</c>`, the token that ends the turn, so the text may lack it.
             more = None if self.maximum is None else self.maximum - 1
-            again = Repeat(Sequence((call_end, Literal(syntax.separator), call)), max(self.minimum - 1, 0), more)
-            return Sequence((Literal(syntax.section_start), call, again, Optional(Sequence((call_end, section_end)))))
-        calls = Repeat(Sequence((call, call_end)), self.minimum, self.maximum, Literal(syntax.separator))
-        return Sequence(
-            (Literal(syntax.section_start), calls, Optional(section_end) if self.ends_turn else section_end)
-        )
+            again = Repeat(Sequence((call_end, separator, call)), 0, more)
+            return Sequence((start, call, again, Optional(Sequence((call_end, end)))))
+        calls = Repeat(Sequence((call, call_end)), 1, self.maximum, separator)
+        return Sequence((start, calls, Optional(end) if self.ends_turn else end))
 
     @property
     def _after_call(self) -> tuple[str, ...]:
         syntax = self.syntax
+        # A call that nothing ends, `f(a=1)`, is followed by the next one, or by the end of all.
         if syntax.call_end.strip():
             return (syntax.call_end,)
         head = syntax.function[0] if syntax.function else ""
@@ -303,6 +308,18 @@ class Grammar:
 
 EMPTY = Literal("")
 """The empty text."""
+
+
+def in_sequence(*parts: Node) -> Node:
+    """Return the parts one after the other, empty texts left out; a single one stays as it is.
+
+    >>> in_sequence(EMPTY, Ref("a"))
+    Ref(rule='a')
+    """
+    kept = tuple(part for part in parts if part != EMPTY)
+    return kept[0] if len(kept) == 1 else Sequence(kept)
+
+
 _HOLDERS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(item.name for item in fields(kind) if "Node" in str(item.type)) for kind in get_args(Node)
 }
@@ -321,6 +338,7 @@ def children(node: Node) -> Iterator[Node]:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield `node` and all below it, parents first. `Ref`s are not followed."""
+    # A stack: grammars of large schemas are deeper than Python's own.
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -334,6 +352,28 @@ def walk(node: Node) -> Iterator[Node]:
 def references(node: Node) -> list[str]:
     """Return the names of the rules that `node` refers to, in the order of the text."""
     return [node.rule] if isinstance(node, Ref) else [below.rule for below in walk(node) if isinstance(below, Ref)]
+
+
+def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> frozenset[str]:
+    """Return `names`, and all names that `following` leads to from them."""
+    found = set(names)
+    queue = list(found)
+    for name in queue:
+        fresh = set(following(name)) - found
+        found |= fresh
+        queue.extend(fresh)
+    return frozenset(found)
+
+
+def smallest(table: Mapping[str, T], holds: Callable[[T, frozenset[str]], bool]) -> frozenset[str]:
+    """Return the names for which `holds` is true, given the names for which it is known to be true already."""
+    # From below: first what holds by itself, then what holds because of that, until nothing is added.
+    found: frozenset[str] = frozenset()
+    while True:
+        more = frozenset(name for name, value in table.items() if holds(value, found))
+        if more == found:
+            return found
+        found = more
 
 
 def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
@@ -381,6 +421,7 @@ class Rules:
 
     def reserve(self, hint: str) -> str:
         """Return a free name like `hint`. The caller must define its rule."""
+        # Dialects agree on lower-case letters, digits and hyphens in names: "Get City!" becomes "get-city".
         base = _NOT_IN_NAMES.sub("-", hint.lower()).strip("-")[:40] or "rule"
         name = base
         while name in self._reserved or name in self.table:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from unrender.cache import kept
 from unrender.errors import GrammarError
 from unrender.limits import MAX_GROUPS, MAX_KNOWN_STATES, MAX_PATTERN, MAX_QUANTIFIER_DIGITS, MAX_REPETITIONS, MAX_WORK
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Repeat, Sequence
+from unrender.nodes import Chars, Choice, End, Literal, Mark, Node, Optional, Repeat, Sequence
 
 Ranges = tuple[tuple[str, str], ...]
 
@@ -23,15 +23,7 @@ ANY_TEXT = Repeat(Chars((), negated=True))
 _DOT = Chars((("\n", "\n"), ("\r", "\r"), ("\u2028", "\u2029")), negated=True)
 _DIGITS: Ranges = (("0", "9"),)
 _WORD: Ranges = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
-_SPACE: Ranges = (
-    ("\t", "\r"),
-    (" ", " "),
-    ("\u00a0", "\u00a0"),
-    ("\u2000", "\u200a"),
-    ("\u2028", "\u2029"),
-    ("\u3000", "\u3000"),
-    ("\ufeff", "\ufeff"),
-)
+_SPACE: Ranges = tuple(zip("\t \u00a0\u2000\u2028\u3000\ufeff", "\r \u00a0\u200a\u2029\u3000\ufeff", strict=True))
 _CLASSES = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -106,37 +98,27 @@ def _whole(character: str) -> str:
 
 def _without_halves(low: str, high: str) -> Ranges:
     """Return the range with no end in the middle of the surrogates."""
+    # `[\ud900-\ue010]` begins in the middle of the surrogates; of it, `[\ue000-\ue010]` is left.
     first = _SURROGATES[1] + 1 if _SURROGATES[0] <= ord(low) <= _SURROGATES[1] else ord(low)
     last = _SURROGATES[0] - 1 if _SURROGATES[0] <= ord(high) <= _SURROGATES[1] else ord(high)
     # The other half of the surrogates is left in the middle, where no text has a character.
     return ((chr(first), chr(last)),) if first <= last else ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchor:
-    at_start: bool
+_START, _STOP = Mark("^"), End()
+"""The two anchors, until their place in the pattern is known."""
 
 
-_Item = Node | _Anchor
-
-
-def _unanchored(branch: list[_Item]) -> Node:
-    """Wrap a top-level alternative in any text where it has no anchor.
-
-    A pattern is a search: `^ab` is `ab` and then any text, and `^a|b$` has one anchor in each alternative.
-    """
-    branch = _unwrap(branch)
-    starts = bool(branch) and branch[0] == _Anchor(at_start=True)
-    ends = bool(branch) and branch[-1] == _Anchor(at_start=False)
-    body = branch[1 if starts else 0 : len(branch) - 1 if ends else len(branch)]
-    if any(isinstance(item, _Anchor) for item in body):
+def _unanchored(branch: tuple[Node, ...]) -> Node:
+    """Wrap a top-level alternative in any text where it has no anchor."""
+    # A pattern is a search: `^ab` is `ab` and then any text, and `^a|b$` has one anchor in each alternative.
+    if len(branch) == 1 and isinstance(branch[0], Sequence):
+        branch = branch[0].parts
+    before, after = () if branch[:1] == (_START,) else (ANY_TEXT,), () if branch[-1:] == (_STOP,) else (ANY_TEXT,)
+    body = branch[1 - len(before) : len(branch) - 1 + len(after)]
+    if _START in body or _STOP in body:
         raise UnsupportedPattern("an anchor inside the pattern")
-    parts = [item for item in body if not isinstance(item, _Anchor)]
-    return Sequence((*(() if starts else (ANY_TEXT,)), *parts, *(() if ends else (ANY_TEXT,))))
-
-
-def _unwrap(branch: list[_Item]) -> list[_Item]:
-    return list(branch[0].parts) if len(branch) == 1 and isinstance(branch[0], Sequence) else branch
+    return Sequence((*before, *body, *after))
 
 
 class _Reader:
@@ -165,26 +147,25 @@ class _Reader:
         self.position += len(text) if found else 0
         return found
 
-    def branches(self) -> list[list[_Item]]:
+    def branches(self) -> list[tuple[Node, ...]]:
         branches = [self.branch()]
         while self.accept("|"):
             branches.append(self.branch())
         return branches
 
-    def branch(self) -> list[_Item]:
-        items: list[_Item] = []
+    def branch(self) -> tuple[Node, ...]:
+        items: list[Node] = []
         while self.peek() not in ("", "|", ")"):
             items.append(self.quantified(self.atom()))
-        return items
+        return tuple(items)
 
-    def quantified(self, item: _Item) -> _Item:
+    def quantified(self, item: Node) -> Node:
         bounds = self.quantifier()
         if bounds is None:
             return item
-        if isinstance(item, _Anchor):
-            raise self.broken("expected something to repeat")
+        # `a+?` is lazy, which says nothing of what is found; `^*` and `a**` repeat nothing.
         self.accept("?")
-        if self.quantifier() is not None:
+        if item in (_START, _STOP) or self.quantifier() is not None:
             raise self.broken("expected something to repeat")
         if max(bounds[0], bounds[1] or 0) > MAX_REPETITIONS:
             raise UnsupportedPattern(f"a repetition of more than {MAX_REPETITIONS}")
@@ -193,6 +174,7 @@ class _Reader:
     def quantifier(self) -> tuple[int, int | None] | None:
         if self.peek() in _QUANTIFIERS:
             return _QUANTIFIERS[self.take()]
+        # `a{2}` repeats, `a{x}` is four characters.
         start = self.position
         if not self.accept("{"):
             return None
@@ -210,14 +192,15 @@ class _Reader:
         start = self.position
         while self.peek() and self.peek() in "0123456789":
             self.position += 1
+        # Python refuses to read numbers of a few thousand digits; what is longer is too much anyway.
         digits = self.pattern[start : self.position].lstrip("0")[: MAX_QUANTIFIER_DIGITS + 1]
         return int(digits or "0") if self.position > start else None
 
-    def atom(self) -> _Item:
+    def atom(self) -> Node:
         character = self.take()
         match character:
             case "^" | "$":
-                return _Anchor(at_start=character == "^")
+                return _START if character == "^" else _STOP
             case "(":
                 return self.group()
             case "[":
@@ -240,9 +223,9 @@ class _Reader:
         self.depth -= 1
         if not self.accept(")"):
             raise self.broken("expected ')'")
-        if any(isinstance(item, _Anchor) for branch in branches for item in branch):
+        if any(anchor in branch for branch in branches for anchor in (_START, _STOP)):
             raise UnsupportedPattern("an anchor inside a group")
-        return any_pattern([Sequence(tuple(item for item in b if not isinstance(item, _Anchor))) for b in branches])
+        return any_pattern(list(map(Sequence, branches)))
 
     def named_group(self) -> None:
         look = ("=", "!", "<=", "<!")
@@ -293,6 +276,7 @@ class _Reader:
         low = self.class_character()
         if isinstance(low, tuple):
             return low
+        # `a-z` is a range, `a-` at the end of a class is an a and a hyphen.
         rest = self.pattern[self.position : self.position + 2]
         if len(rest) < 2 or rest[0] != "-" or rest[1] == "]":
             return ((low, low),)
@@ -357,6 +341,7 @@ def _class(node: Chars) -> str:
     return f"[{'^' if node.negated else ''}{inside}]"
 
 
+# Also what only some dialects take for an operator inside a class: `&&`, `~~`, `--`.
 _SPECIAL = frozenset("\\.+*?()|[]{}^$-/&~")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -412,6 +397,7 @@ class _Automaton:
             states = following[character]
             if not states:
                 return False
+        # The pattern is cached for good, what texts taught it is not.
         if len(self.known) > MAX_KNOWN_STATES:
             self.known.clear()
         return _ACCEPT in states

@@ -110,23 +110,14 @@ WORDS = Alphabet(forbidden=complement((("0", "9"), ("A", "Z"), ("_", "_"), ("a",
 _HEX = (("0", "9"), ("A", "F"), ("a", "f"))
 _BACKSLASH = Literal("\\")
 _JSON_ESCAPES = tuple(zip('"\\\b\f\n\r\t', ('\\"', "\\\\", "\\b", "\\f", "\\n", "\\r", "\\t"), strict=True))
+_D, _TWO = Chars((("D", "D"), ("d", "d"))), Chars(_HEX, minimum=2, maximum=2)
+_NOT_D = Chars((("0", "9"), ("A", "C"), ("E", "F"), ("a", "c"), ("e", "f")))
+_HIGH, _LOW = Chars((("8", "9"), ("A", "B"), ("a", "b"))), Chars((("C", "F"), ("c", "f")))
 _CODE_UNIT = Choice(
     (
-        Sequence(
-            (Chars((("0", "9"), ("A", "C"), ("E", "F"), ("a", "c"), ("e", "f"))), Chars(_HEX, minimum=3, maximum=3))
-        ),
-        Sequence((Chars((("D", "D"), ("d", "d"))), Chars((("0", "7"),)), Chars(_HEX, minimum=2, maximum=2))),
-        Sequence(
-            (
-                Chars((("D", "D"), ("d", "d"))),
-                Chars((("8", "9"), ("A", "B"), ("a", "b"))),
-                Chars(_HEX, minimum=2, maximum=2),
-                Literal("\\u"),
-                Chars((("D", "D"), ("d", "d"))),
-                Chars((("C", "F"), ("c", "f"))),
-                Chars(_HEX, minimum=2, maximum=2),
-            )
-        ),
+        Sequence((_NOT_D, Chars(_HEX, minimum=3, maximum=3))),
+        Sequence((_D, Chars((("0", "7"),)), _TWO)),
+        Sequence((_D, _HIGH, _TWO, Literal("\\u"), _D, _LOW, _TWO)),
     )
 )
 """What follows `\\u`: one character; never half of a surrogate pair."""
@@ -190,6 +181,7 @@ def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
 
 
 def _written_class(node: Chars, alphabet: Alphabet) -> Node:
+    # `["-a]` in JSON: `\"` for the quote, and the letters from # to a as they are, except the backslash.
     ranges = complement(node.ranges) if node.negated else node.ranges
     escapes = [form for character, form in alphabet.escapes if holds(ranges, character)]
     special = (*((character, character) for character, _ in alphabet.escapes), *alphabet.forbidden)
@@ -241,6 +233,7 @@ def branches(words: Iterable[str]) -> int:
     >>> branches(["paris", "park"])
     6
     """
+    # Of "paris" and "park", the three letters that they share are told apart once.
     listed = _told_apart(words)
     shared = sum(len(commonprefix(pair)) for pair in pairwise(listed))
     return sum(map(len, listed)) - shared
@@ -266,13 +259,10 @@ def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:
 
 def cannot_contain(pattern: Node, stop: str) -> bool:
     """Return whether `stop` has a character that is in no text of `pattern`."""
-    return any(not _generates(pattern, character) for character in stop)
-
-
-def _generates(pattern: Node, character: str) -> bool:
-    for node in walk(pattern):
-        if isinstance(node, Literal) and character in node.text:
-            return True
-        if isinstance(node, Chars) and holds(node.ranges, character) != node.negated:
-            return True
-    return False
+    found = list(walk(pattern))
+    letters = {letter for node in found if isinstance(node, Literal) for letter in node.text}
+    classes = [node for node in found if isinstance(node, Chars)]
+    return any(
+        character not in letters and not any(holds(node.ranges, character) != node.negated for node in classes)
+        for character in stop
+    )

@@ -7,7 +7,7 @@ admitted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain, repeat
@@ -17,6 +17,7 @@ from typing import Any
 from unrender.cache import kept
 from unrender.limits import MAX_COMPARISONS, MAX_JUDGED, MAX_VALUE_DEPTH
 from unrender.messages.wire import json_type
+from unrender.nodes import smallest
 from unrender.nodes.patterns import matches
 from unrender.schema import shapes
 from unrender.schema.shapes import Array, Nothing, Object, Property, Reference, Shape, Text, alternatives, union
@@ -75,15 +76,15 @@ class _Judge:
             case shapes.Object() | shapes.Array():
                 # `anyOf` in `anyOf` asks the same again and again; ids are safe while the value is held.
                 key = id(shape), id(value)
-                if key not in self.known:
-                    self.known[key] = self.container(shape, value, depth + 1)
-                return self.known[key]
+                if key in self.known:
+                    return self.known[key]
+                if isinstance(shape, Object):
+                    found = isinstance(value, Mapping) and self.object(shape, value, depth + 1)
+                else:
+                    found = isinstance(value, list) and self.array(shape, value, depth + 1)
+                self.known[key] = found
+                return found
         return _admits_scalar(shape, value)
-
-    def container(self, shape: Object | shapes.Array, value: Any, depth: int) -> bool:
-        if isinstance(shape, Object):
-            return isinstance(value, Mapping) and self.object(shape, value, depth)
-        return isinstance(value, list) and self.array(shape, value, depth)
 
     def array(self, shape: shapes.Array, value: list[Any], depth: int) -> bool:
         if not _counts(shape.minimum, shape.maximum, len(value)):
@@ -99,6 +100,7 @@ class _Judge:
         named = {item.name: item for item in shape.properties}
         if any(item.required and item.name not in value for item in shape.properties):
             return False
+        # Sizes count only the extra keys; the reader has taken the declared ones off.
         extra = [key for key in value if key not in named]
         if not _counts(shape.minimum, shape.maximum, len(extra)):
             return False
@@ -137,28 +139,29 @@ def admits_text(shape: Text, value: str) -> bool:
     return shape.pattern is None or matches(shape.pattern, value)
 
 
-def _counts(low: int, high: int | None, count: int) -> bool:
-    return low <= count and (high is None or count <= high)
+def _counts(low: int | None, high: int | None, count: float) -> bool:
+    return (low is None or low <= count) and (high is None or count <= high)
 
 
 def _admits_number(shape: shapes.Integer | shapes.Number, value: float) -> bool:
     if isinstance(shape, shapes.Integer):
-        return value % 1 == 0 and value % shape.multiple == 0 and _within(shape.minimum, shape.maximum, value)
-    low, high = shape.minimum, shape.maximum
+        return value % 1 == 0 and value % shape.multiple == 0 and _counts(shape.minimum, shape.maximum, value)
     # As it is written: 0.1 as a float is a little more than 0.1.
     exact = value if isinstance(value, int) else Decimal(repr(value))
-    above = low is None or (exact > low if shape.exclusive_minimum else exact >= low)
-    below = high is None or (exact < high if shape.exclusive_maximum else exact <= high)
-    whole = shape.fractional and value % 1 == 0
-    return above and below and not whole and (shape.places is None or _places(exact) <= shape.places)
+    if not within_bounds(shape, exact) or (shape.fractional and value % 1 == 0):
+        return False
+    return shape.places is None or _places(exact) <= shape.places
 
 
-def _within(low: int | None, high: int | None, value: float) -> bool:
-    return (low is None or value >= low) and (high is None or value <= high)
+def within_bounds(shape: shapes.Number, value: int | Decimal) -> bool:
+    """Return whether a number lies between the bounds of `shape`."""
+    low, high = shape.minimum, shape.maximum
+    above = low is None or (value > low if shape.exclusive_minimum else value >= low)
+    return above and (high is None or (value < high if shape.exclusive_maximum else value <= high))
 
 
 def _places(number: int | Decimal) -> int:
-    """Return how many digits are after the point."""
+    """Return how many digits are after the point: 2 for 0.25, none for 100 and 1E+30."""
     exponent = number.normalize().as_tuple().exponent if isinstance(number, Decimal) else 0
     return max(-exponent, 0) if isinstance(exponent, int) else 0
 
@@ -181,20 +184,20 @@ def disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
 
     False may also mean that finding out would cost too much.
     """
-    lefts, rights = (list(alternatives(_resolved(shape, definitions))) for shape in (left, right))
+    lefts, rights = (
+        list(alternatives(definitions.get(shape.name, shapes.Anything()) if isinstance(shape, Reference) else shape))
+        for shape in (left, right)
+    )
     if len(lefts) * len(rights) > MAX_COMPARISONS:
         return False
     return all(_disjoint(a, b, definitions) for a in lefts for b in rights)
-
-
-def _resolved(shape: Shape, definitions: Definitions) -> Shape:
-    return definitions.get(shape.name, shapes.Anything()) if isinstance(shape, Reference) else shape
 
 
 def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, shapes.Constant):
             return not admits(other, one.value, definitions)
+    # A list and an object share no value, nor do a text and null.
     # `Integer` and `Number` may share a value, 2 for example: both count as numbers.
     kinds = {_KINDS.get(type(shape), "").replace("integer", "number") for shape in (left, right)}
     if "" in kinds:
@@ -206,14 +209,15 @@ def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
 
 def _told_apart(left: Object, right: Object, definitions: Definitions) -> bool:
     """Return True when a property that both require has different values."""
+    # `{"kind": "cat", ...}` and `{"kind": "dog", ...}`.
     theirs = {item.name: item.shape for item in right.properties if item.required}
-    pairs = ((item.shape, theirs[item.name]) for item in left.properties if item.required and item.name in theirs)
-    return any(_constants_differ(one, other, definitions) for one, other in pairs)
-
-
-def _constants_differ(left: Shape, right: Shape, definitions: Definitions) -> bool:
-    constants = (isinstance(shape, shapes.Constant) for side in (left, right) for shape in alternatives(side))
-    return all(constants) and disjoint(left, right, definitions)
+    for own, other in [(item.shape, theirs.get(item.name)) for item in left.properties if item.required]:
+        constants = (
+            isinstance(shape, shapes.Constant) for side in (own, other) if side for shape in alternatives(side)
+        )
+        if other and all(constants) and disjoint(own, other, definitions):
+            return True
+    return False
 
 
 TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
@@ -279,41 +283,28 @@ def shapes_inside(shape: Shape, key: str | None, definitions: Definitions) -> Sh
     return union([part for option in options_of(shape, definitions) for part in _parts(option, key)])
 
 
-def _parts(shape: Shape, key: str | None) -> Iterator[Shape]:
+def _parts(shape: Shape, key: str | None) -> Iterable[Shape]:
     match shape:
         case shapes.Anything():
-            yield shape
+            return [shape]
         case shapes.Array() if key is None:
-            yield from (*shape.prefix, shape.items)
+            return (*shape.prefix, shape.items)
         case shapes.Object() if key is not None:
-            yield from _property(shape, key)
-
-
-def _property(shape: shapes.Object, key: str) -> Iterator[Shape]:
-    declared = next((item.shape for item in shape.properties if item.name == key), None)
-    if declared is not None:
-        yield declared
-        return
-    extra = [value for keys, value in shape.extra if admits_text(keys, key)]
-    yield from extra or [shape.others]
+            declared = [item.shape for item in shape.properties if item.name == key]
+            return declared or [value for keys, value in shape.extra if admits_text(keys, key)] or [shape.others]
+    return []
 
 
 def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
     """Return only the definitions that a finite value can have."""
-    # From below: first what ends without references, then what refers only to that, until nothing is added. A list
-    # that must hold a list like itself never ends.
-    ending: set[str] = set()
-    grown = True
-    while grown:
-        found = {name for name, shape in definitions.items() if _ends(shape, ending)}
-        grown = found != ending
-        ending = found
+    # A list that must hold a list like itself never ends, nor does what must hold such a list.
+    ending = smallest(definitions, _ends)
     if len(ending) == len(definitions):
         return dict(definitions)
     return {name: without_endless(definitions[name], ending) for name in definitions if name in ending}
 
 
-def without_endless(shape: Shape, ending: Mapping[str, Shape] | set[str]) -> Shape:
+def without_endless(shape: Shape, ending: Collection[str]) -> Shape:
     """Return `shape` where every reference to a definition outside `ending` is impossible."""
     match shape:
         case Reference(name) if name not in ending:
@@ -327,7 +318,7 @@ def without_endless(shape: Shape, ending: Mapping[str, Shape] | set[str]) -> Sha
     return shape
 
 
-def _ends(shape: Shape, ending: set[str]) -> bool:
+def _ends(shape: Shape, ending: frozenset[str]) -> bool:
     """Return whether a finite value has this shape, given the definitions of which that is known."""
     match shape:
         case Nothing():
@@ -346,9 +337,10 @@ def _ends(shape: Shape, ending: set[str]) -> bool:
     return True
 
 
-def _array(shape: Array, ending: Mapping[str, Shape] | set[str]) -> Shape:
+def _array(shape: Array, ending: Collection[str]) -> Shape:
     prefix = [without_endless(item, ending) for item in shape.prefix]
     items = without_endless(shape.items, ending)
+    # `[text, never, ...]` ends before its second item: no list of two has this shape.
     cut = next((at for at, item in enumerate(prefix) if isinstance(item, Nothing)), None)
     if cut is not None:
         prefix, items = prefix[:cut], Nothing()
@@ -360,7 +352,7 @@ def _array(shape: Array, ending: Mapping[str, Shape] | set[str]) -> Shape:
     return replace(shape, prefix=tuple(prefix), items=items)
 
 
-def _object(shape: Object, ending: Mapping[str, Shape] | set[str]) -> Shape:
+def _object(shape: Object, ending: Collection[str]) -> Shape:
     properties = [Property(item.name, without_endless(item.shape, ending), item.required) for item in shape.properties]
     if any(item.required and isinstance(item.shape, Nothing) for item in properties):
         return Nothing()

@@ -15,9 +15,11 @@ from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.limits import MAX_BREAKS, MAX_COMPLEMENT_DEPTH
+from unrender.messages.wire import JsonSchema
 from unrender.schema.places import Place, References, pointer, value_in_words
 
 ReportLoss = Callable[[str, str, str], None]
+"""Takes a path, a keyword, and the reason why it is not enforced."""
 
 
 def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[list[Place], Place]:
@@ -28,10 +30,9 @@ def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[
     """
     if _REWRITERS.keys().isdisjoint(place.mapping):
         return [], place
-    present = [keyword for keyword in _REWRITERS if keyword in place.mapping]
     added: list[Place] = []
     done: list[str] = []
-    for keyword in present:
+    for keyword in [keyword for keyword in _REWRITERS if keyword in place.mapping]:
         found = _REWRITERS[keyword](place, keyword, references, report)
         if found is not None:
             added += found
@@ -48,17 +49,12 @@ def _reference(place: Place, keyword: str, references: References, report: Repor
     if target is None:
         reason = f"only references within the schema are followed, found {value_in_words(reference)}"
         report(place.path, keyword, reason)
-        return []
-    return [target]
+    return [target] if target else []
 
 
 def _unfollowed(place: Place, keyword: str, _references: References, report: ReportLoss) -> list[Place]:
     report(place.path, keyword, "where it leads depends on how it is reached")
     return []
-
-
-def _all(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place]:
-    return place.each(keyword)
 
 
 def _condition(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
@@ -80,27 +76,26 @@ _CONSEQUENCES = frozenset(("then", "else", "unevaluatedItems", "unevaluatedPrope
 
 
 def _dependencies(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place]:
-    found = place.get(keyword)
+    found, at = place.get(keyword), f"{pointer(place.path)}/{keyword}"
     if not isinstance(found, Mapping):
-        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {value_in_words(found)}")
-    return [_dependency(place, keyword, name, needed) for name, needed in found.items()]
-
-
-def _dependency(place: Place, keyword: str, name: Any, needed: Any) -> Place:
-    at = f"{pointer(place.path)}/{keyword}"
-    if not isinstance(name, str):
-        raise GrammarError(f"{at}: expected names that are strings, found {value_in_words(name)}")
-    if isinstance(needed, list | tuple):
-        present: dict[str, Any] = {"required": [name, *needed]}
-    elif isinstance(needed, Mapping | bool):
-        present = {"required": [name], "allOf": [needed]}
-    else:
-        raise GrammarError(f"{at}/{name}: expected a list or a JSON Schema, found {value_in_words(needed)}")
-    return place.made(f"{keyword} {name}", {"anyOf": [{ABSENT: [name]}, present]})
+        raise GrammarError(f"{at}: expected an object, found {value_in_words(found)}")
+    places: list[Place] = []
+    for name, needed in found.items():
+        if not isinstance(name, str):
+            raise GrammarError(f"{at}: expected names that are strings, found {value_in_words(name)}")
+        if not isinstance(needed, list | tuple | Mapping | bool):
+            raise GrammarError(f"{at}/{name}: expected a list or a JSON Schema, found {value_in_words(needed)}")
+        # `{"a": ["b"]}`: either a is absent, or a and b are there.
+        present: JsonSchema = {"required": [name], "allOf": [needed]}
+        if isinstance(needed, list | tuple):
+            present = {"required": [name, *needed]}
+        places.append(place.made(f"{keyword} {name}", {"anyOf": [{ABSENT: [name]}, present]}))
+    return places
 
 
 def _negated(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
     """Undo `not` where what it forbids can be said without it; None where that is left to the types."""
+    # `not {"type": "null"}` stays as it is: the types of a place are cut by it as a whole.
     forbidden = place.at(keyword)
     if forbidden.mapping and is_listing(forbidden.mapping):
         return None
@@ -114,7 +109,7 @@ _REWRITERS: Mapping[str, Callable[[Place, str, References, ReportLoss], list[Pla
     "$ref": _reference,
     "$dynamicRef": _reference,
     "$recursiveRef": _unfollowed,
-    "allOf": _all,
+    "allOf": lambda place, keyword, _references, _report: place.each(keyword),
     "if": _condition,
     "dependentRequired": _dependencies,
     "dependentSchemas": _dependencies,
@@ -139,7 +134,11 @@ ANNOTATIONS = frozenset(
 """Keywords that forbid nothing."""
 
 
-def excluded_schemas(schema: Any, depth: int = 0) -> list[Any] | None:
+class _Unbroken(Exception):
+    """What breaks a schema cannot be said."""
+
+
+def excluded_schemas(schema: Any) -> list[Any] | None:
     """Return schemas such that a value obeys one of them exactly when it does not obey `schema`.
 
     None when that cannot be expressed. An empty list means that every value obeys `schema`.
@@ -147,20 +146,23 @@ def excluded_schemas(schema: Any, depth: int = 0) -> list[Any] | None:
     >>> excluded_schemas({"minimum": 3})
     [{'type': 'number', 'exclusiveMaximum': 3}]
     """
+    try:
+        return _broken(schema, 0)
+    except _Unbroken:
+        return None
+
+
+def _broken(schema: Any, depth: int) -> list[Any]:
     if isinstance(schema, bool):
         return [] if schema else [True]
     if not isinstance(schema, Mapping) or depth > MAX_COMPLEMENT_DEPTH:
-        return None
+        raise _Unbroken
     if is_listing(schema):
         return [{"not": schema}]  # Types and values are excluded later, from the shape itself.
-    words = {word: value for word, value in schema.items() if word not in ANNOTATIONS}
-    broken: list[Any] = []
-    for word, value in words.items():
-        found = _BREAKERS[word](value, depth) if word in _BREAKERS else None
-        if found is None:
-            return None
-        broken += found
-    return broken
+    words = [word for word in schema if word not in ANNOTATIONS]
+    if not _BREAKERS.keys() >= set(words):
+        raise _Unbroken
+    return [part for word in words for part in _BREAKERS[word](schema[word], depth)]
 
 
 def is_listing(schema: Mapping[str, Any]) -> bool:
@@ -169,71 +171,65 @@ def is_listing(schema: Mapping[str, Any]) -> bool:
     return bool(words) and words <= {"type", "enum", "const"}
 
 
-def _moved(kind: str, word: str, by: int) -> Callable[[Any, int], list[Any] | None]:
+def _moved(kind: str, word: str, by: int) -> Callable[[Any, int], list[Any]]:
     """Return how a size is broken: one more, or one less."""
 
-    def breaker(value: Any, _depth: int) -> list[Any] | None:
+    def breaker(value: Any, _depth: int) -> list[Any]:
         if not isinstance(value, int) or isinstance(value, bool):
-            return None
+            raise _Unbroken
         # `minLength: 0` cannot be broken: no string has a length of -1.
         return [{"type": kind, word: value + by}] if value + by >= 0 else []
 
     return breaker
 
 
-def _renamed(word: str) -> Callable[[Any, int], list[Any] | None]:
+def _renamed(word: str) -> Callable[[Any, int], list[Any]]:
     """Return how a bound is broken: by the bound on the other side."""
-    return lambda value, _depth: None if isinstance(value, bool) else [{"type": "number", word: value}]
+
+    def breaker(value: Any, _depth: int) -> list[Any]:
+        if isinstance(value, bool):
+            raise _Unbroken
+        return [{"type": "number", word: value}]
+
+    return breaker
 
 
-def _required(value: Any, _depth: int) -> list[Any] | None:
+def _required(value: Any, _depth: int) -> list[Any]:
+    # `required: [a, b]` is broken without a, or without b.
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        return None
+        raise _Unbroken
     return [{"type": "object", ABSENT: [name]} for name in value]
 
 
-def _complements(schemas: Any, depth: int) -> list[list[Any]] | None:
-    """Return the complement of each schema in a list; None when one of them cannot be expressed."""
+def _complements(schemas: Any, depth: int) -> list[list[Any]]:
+    """Return the complement of each schema in a list."""
     if not isinstance(schemas, list | tuple):
-        return None
-    found = [excluded_schemas(schema, depth + 1) for schema in schemas]
-    expressed = [parts for parts in found if parts is not None]
-    return expressed if len(expressed) == len(found) else None
+        raise _Unbroken
+    return [_broken(schema, depth + 1) for schema in schemas]
 
 
-def _properties(value: Any, depth: int) -> list[Any] | None:
-    broken = _complements(list(value.values()), depth) if isinstance(value, Mapping) else None
-    if broken is None:
-        return None
+def _properties(value: Any, depth: int) -> list[Any]:
+    broken = _complements(list(value.values()) if isinstance(value, Mapping) else None, depth)
     # A value breaks `{"a": {"minimum": 3}}` only by an `a` that is there and too small: without `a` it obeys.
     pairs = zip(value, broken, strict=True)
     return [{"type": "object", MEMBERS: {name: part}} for name, parts in pairs for part in parts]
 
 
-def _items(value: Any, depth: int) -> list[Any] | None:
-    broken = _complements(value, depth)
-    if broken is None:
-        return None
+def _items(value: Any, depth: int) -> list[Any]:
     # The third item breaks its schema only in a list of three or more; the items before it may be anything.
     return [
         {"type": "array", "minItems": at + 1, ITEMS: [*([True] * at), part]}
-        for at, parts in enumerate(broken)
+        for at, parts in enumerate(_complements(value, depth))
         for part in parts
     ]
 
 
-def _all_of(value: Any, depth: int) -> list[Any] | None:
-    broken = _complements(value, depth)
-    return None if broken is None else [part for parts in broken for part in parts]
-
-
-def _any(value: Any, depth: int) -> list[Any] | None:
-    broken = _complements(value, depth)
+def _any(value: Any, depth: int) -> list[Any]:
     # To break all branches is to break each of them; a branch without a complement cannot be broken.
-    return None if broken is None else [{"allOf": [{"anyOf": parts} if parts else False for parts in broken]}]
+    return [{"allOf": [{"anyOf": parts} if parts else False for parts in _complements(value, depth)]}]
 
 
-_BREAKERS: Mapping[str, Callable[[Any, int], list[Any] | None]] = {
+_BREAKERS: Mapping[str, Callable[[Any, int], list[Any]]] = {
     "type": lambda value, _depth: [{"not": {"type": value}}],
     "enum": lambda value, _depth: [{"not": {"enum": value}}],
     "const": lambda value, _depth: [{"not": {"const": value}}],
@@ -249,6 +245,6 @@ _BREAKERS: Mapping[str, Callable[[Any, int], list[Any] | None]] = {
     "required": _required,
     "properties": _properties,
     "prefixItems": _items,
-    "allOf": _all_of,
+    "allOf": lambda value, depth: [part for parts in _complements(value, depth) for part in parts],
     "anyOf": _any,
 }

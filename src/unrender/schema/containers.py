@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from unrender.errors import GrammarError
@@ -32,10 +33,8 @@ def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> 
     lists += [_unevaluated_items(place, places, context) for place in places if "unevaluatedItems" in place.mapping]
     lists += [(place.each(ITEMS), replace(place, schema=True)) for place in places if ITEMS in place.mapping]
     longest = max((len(prefix) for prefix, _ in lists), default=0)
-    prefix = [
-        context.child(tuple(_item(parts, at) for parts in lists if _item(parts, at).schema is not True))
-        for at in range(longest)
-    ]
+    items = [[first[at] if at < len(first) else rest for first, rest in lists] for at in range(longest)]
+    prefix = [context.child(tuple(place for place in found if place.schema is not True)) for found in items]
     rest = tuple(rest for _, rest in lists if rest.schema is not True)
     shape = _sized(prefix, context.child(rest), size_of(places, "minItems", "maxItems", context))
     for place in places:
@@ -73,6 +72,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
         return shape
     if wanted.schema is False or (high is not None and low > high):
         return Nothing() if low else shape
+    # Of `contains: {"const": 1}`, an item is 1 or it is something else.
     # Items are told apart one by one: each is wanted, or obeys the complement. So wanted ones can be counted.
     broken = excluded_schemas(wanted.schema)
     least = max(shape.minimum, low)
@@ -82,7 +82,11 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
         return replace(shape, minimum=least) if shape.maximum is None or least <= shape.maximum else Nothing()
     found = context.child((*rest, wanted))
     others = context.child((*rest, wanted.made("broken", {"anyOf": [*broken, *_of_other_types(wanted, found)]})))
-    return _with_wanted(shape, Contained(found, others, low, high))
+    if isinstance(found, Nothing) or high == 0:
+        return Nothing() if low else replace(shape, items=others)
+    if isinstance(others, Nothing):
+        return replace(shape, minimum=low, maximum=high)
+    return replace(shape, minimum=low, contained=Contained(found, others, low, high))
 
 
 def _of_other_types(wanted: Place, shape: Shape) -> list[JsonSchema]:
@@ -93,23 +97,14 @@ def _of_other_types(wanted: Place, shape: Shape) -> list[JsonSchema]:
     return [{"not": {"type": sorted(kinds)}}] if kinds else []
 
 
-def _with_wanted(shape: Array, contained: Contained) -> Shape:
-    """Return the lists of `shape` with wanted items and others; simpler where there is only one of both."""
-    low, high = contained.minimum, contained.maximum
-    if isinstance(contained.wanted, Nothing) or high == 0:
-        return Nothing() if low else replace(shape, items=contained.others)
-    if isinstance(contained.others, Nothing):
-        return replace(shape, minimum=low, maximum=high)
-    return replace(shape, minimum=low, contained=contained)
-
-
 def _unique(shape: Array, place: Place, context: KeywordContext) -> Shape:
     """Return the lists of `shape` without doubles, one by one; `shape` itself where they are too many."""
     if shape.maximum is not None and shape.maximum <= 1:
         return shape
+    # Two flags without doubles are `[]`, `[true]`, `[false]`, `[true, false]` and `[false, true]`.
     lists = None if shape.contained else _arranged(shape)
     if lists is not None:
-        return union([_listed(items) for items in lists])
+        return union(list(map(_listed, lists)))
     context.report(place.path, "uniqueItems", "earlier items are not remembered")
     return shape if shape.contained else _unique_prefix(shape)
 
@@ -173,13 +168,9 @@ def _values(shape: Shape) -> list[str] | None:
     return list(found.values())
 
 
-def _item(parts: tuple[list[Place], Place], at: int) -> Place:
-    prefix, rest = parts
-    return prefix[at] if at < len(prefix) else rest
-
-
 def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Place]:
     """Return the places of the first items and of all others; `items` as a list is the old `prefixItems`."""
+    # `{"items": [a, b], "additionalItems": c}` was written until 2019; now it is `prefixItems` and `items`.
     anything = Place(True, place.path)
     first = "prefixItems" if "prefixItems" in place.mapping else "items"
     other = "items" if first == "prefixItems" else "additionalItems"
@@ -237,6 +228,7 @@ class _Scope:
 def read_object(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the objects that are allowed."""
     scopes = [_scope(place, places, context) for place in places]
+    # A name that is required and declared nowhere may have any value; one that is absent may not come as an extra.
     members = [name for place in places for name in _mapping(place, MEMBERS)]
     required = dict.fromkeys([*(name for place in places for name in _required(place)), *members])
     absent = {name for place in places for name in _strings(place.get(ABSENT))}
@@ -252,7 +244,8 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
             properties.append(Property(name, shape, name in required))
     extra, others = _extra(places, scopes, frozenset((*names, *absent)), context)
     # Without `additionalProperties`, other keys are read, whatever their values, but never generated.
-    if _is_closed(places, scopes):
+    declares = any(place.get(word) is not None for place in places for word in ("properties", "required"))
+    if declares and not any(scope.rest or scope.patterns for scope in scopes):
         extra, others = (), Anything()
     if any("maxProperties" in place.mapping for place in places):
         others = Nothing()
@@ -260,14 +253,7 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
     return _with_size(shape, places, context)
 
 
-def _is_closed(places: Places, scopes: list[_Scope]) -> bool:
-    """Return whether an object declares its properties and does not say that there may be others."""
-    words = ("properties", "required")
-    declares = any(place.mapping.get(word) is not None for place in places for word in words)
-    return declares and not any(scope.rest or scope.patterns for scope in scopes)
-
-
-def _mapping(place: Place, keyword: str) -> Mapping[str, Any]:
+def _mapping(place: Place, keyword: str) -> Mapping[Any, Any]:
     value = place.mapping.get(keyword, {})
     if not isinstance(value, Mapping):
         raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {value_in_words(value)}")
@@ -296,14 +282,9 @@ def _scope(place: Place, places: Places, context: KeywordContext) -> _Scope:
     if "unevaluatedProperties" not in place.mapping:
         return _Scope(place, frozenset(names), patterns, None)
     owned = [other for other in places if other is not place and context.owns(place, other)]
-    rest = _unevaluated(place, owned, context)
-    also = [(_named(other, "properties"), _named(other, "patternProperties")) for other in owned]
-    return _Scope(
-        place,
-        frozenset(names).union(*(found for found, _ in also)),
-        (*patterns, *(pattern for _, found in also for pattern in found)),
-        rest,
-    )
+    for other in owned:
+        names, patterns = (*names, *_named(other, "properties")), (*patterns, *_named(other, "patternProperties"))
+    return _Scope(place, frozenset(names), patterns, _unevaluated(place, owned, context))
 
 
 def _unevaluated(place: Place, owned: list[Place], context: KeywordContext) -> Place | None:
@@ -318,16 +299,15 @@ def _unevaluated(place: Place, owned: list[Place], context: KeywordContext) -> P
 
 def _named(place: Place, keyword: str) -> tuple[str, ...]:
     found = _mapping(place, keyword)
-    for name in found:
-        if not isinstance(name, str):
-            raise GrammarError(
-                f"{pointer(place.path)}/{keyword}: expected names that are strings, found {value_in_words(name)}"
-            )
+    if wrong := [name for name in found if not isinstance(name, str)]:
+        at = f"{pointer(place.path)}/{keyword}"
+        raise GrammarError(f"{at}: expected names that are strings, found {value_in_words(wrong[0])}")
     return tuple(found)
 
 
 def _property_places(scopes: list[_Scope], name: str) -> Iterator[Place]:
     """Yield the conjuncts of one property: declared, by pattern, or else as an additional one."""
+    # `{"properties": {"a_b": x}, "patternProperties": {"^a_": y}}`: the value of a_b obeys both x and y.
     for scope in scopes:
         if name in _mapping(scope.place, "properties"):
             yield scope.place.at("properties", name)
@@ -402,6 +382,7 @@ def _with_keys_apart(pairs: _Extra, place: Place, context: KeywordContext) -> _E
 
 def _start(pattern: Node | None) -> str:
     """Return what every text of a pattern begins with, as far as it is written out."""
+    # `^ab[0-9]` begins with "ab"; `b$` begins with any text, so nothing is known.
     text = ""
     for part in pattern.parts if isinstance(pattern, Sequence) else ():
         if not isinstance(part, Literal):
@@ -430,6 +411,7 @@ def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Tex
         if shape.pattern is not None:
             return shape
         return replace(shape, excluded=shape.excluded | names)
+    # `propertyNames: {"enum": ["a", "b"]}` with a declared: the only extra key is b.
     words = [option.value for option in alternatives(shape) if isinstance(option, shapes.Constant)]
     if words and len(words) == len(list(alternatives(shape))):
         return Text(pattern=Choice(tuple(Literal(word) for word in words if word not in names)))
@@ -443,8 +425,7 @@ def _with_size(shape: shapes.Object, places: Places, context: KeywordContext) ->
     required = sum(item.required for item in shape.properties)
     # Optional properties may be absent: only where there are none is the number of extra ones known.
     optional = len(shape.properties) - required
-    fits = (most is None or (not shape.extra and most >= required + optional)) and least <= required
-    if fits:
+    if least <= required and (most is None or (not shape.extra and most >= required + optional)):
         return shape
     for place in places if least > required + 1 else ():
         if place.get("minProperties") is not None:
@@ -454,8 +435,7 @@ def _with_size(shape: shapes.Object, places: Places, context: KeywordContext) ->
         if rest is not None and rest < low:
             return Nothing()
         return replace(shape, extra=() if rest == 0 else shape.extra, minimum=low, maximum=rest)
-    for place in places:
-        for keyword in ("minProperties", "maxProperties"):
-            if place.get(keyword) is not None:
-                context.report(place.path, keyword, "optional properties are not counted")
+    for place, keyword in product(places, ("minProperties", "maxProperties")):
+        if place.get(keyword) is not None:
+            context.report(place.path, keyword, "optional properties are not counted")
     return shape

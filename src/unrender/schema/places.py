@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from math import isfinite
 from typing import Any
 from urllib.parse import unquote, urljoin
@@ -84,6 +85,11 @@ class Place:
     base: str = ""
     scope: tuple[str, ...] = ()
     """The base URIs of the resources that were entered on the way here, outermost first: what `$dynamicRef` asks."""
+    mapping: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+    """The keywords; a field, since a small schema asks for it three hundred times."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mapping", {} if isinstance(self.schema, bool) else self.schema)
 
     @classmethod
     def checked(cls, schema: Any, path: str, base: str = "") -> Place:
@@ -91,10 +97,6 @@ class Place:
         if not isinstance(schema, _SCHEMAS):
             raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {value_in_words(schema)}")
         return cls(schema, path, base)
-
-    @property
-    def mapping(self) -> Mapping[str, Any]:
-        return {} if isinstance(self.schema, bool) else self.schema
 
     def get(self, keyword: str) -> Any:
         return self.mapping.get(keyword)
@@ -173,14 +175,22 @@ class Excluded:
 
 def _check_json(value: Any, path: str) -> None:
     """Raise `GrammarError` unless `value` is JSON data; what is nested too deep is not looked at."""
+    for item in chain.from_iterable(islice(_levels(value), MAX_SCHEMA_DEPTH + 1)):
+        if not _is_json(item):
+            raise GrammarError(f"{path}: expected JSON, found {value_in_words(item)}")
+
+
+def is_deep(value: Any) -> bool:
+    """Return whether `value` is nested deeper than `MAX_SCHEMA_DEPTH`."""
+    return any(islice(_levels(value), MAX_SCHEMA_DEPTH, None))
+
+
+def _levels(value: Any) -> Iterator[list[Any]]:
+    """Yield the values at each depth; without end for a value that holds itself."""
     level = [value]
-    for _ in range(MAX_SCHEMA_DEPTH + 1):
-        for item in level:
-            if not _is_json(item):
-                raise GrammarError(f"{path}: expected JSON, found {value_in_words(item)}")
+    while level:
+        yield level
         level = [part for item in level for part in _parts(item)]
-        if not level:
-            return
 
 
 def _is_json(value: Any) -> bool:
@@ -201,49 +211,28 @@ def _parts(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def is_deep(value: Any) -> bool:
-    """Return whether `value` is nested deeper than `MAX_SCHEMA_DEPTH`."""
-    level = [value]
-    for _ in range(MAX_SCHEMA_DEPTH):
-        level = [part for item in level for part in _parts(item)]
-        if not level:
-            return False
-    return True
-
-
-def bounds_of(places: Places, keyword: str) -> list[tuple[Place, float]]:
+def bounds_of(places: Places, keyword: str, *, whole: bool = False) -> list[tuple[Place, float]]:
     """Return the values of a numeric keyword, with the places that have it."""
-    found = [(place, place.get(keyword)) for place in places if place.get(keyword) is not None]
+    found = [(place, value) for place in places if (value := place.get(keyword)) is not None]
     for place, value in found:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not _is_json(value):
-            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected a number, found {value_in_words(value)}")
+        right = isinstance(value, int | float) and not isinstance(value, bool) and _is_json(value)
+        if not right or (whole and value % 1):
+            kind = "a whole number" if whole else "a number"
+            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected {kind}, found {value_in_words(value)}")
     return found
 
 
 def size_of(places: Places, low: str, high: str, context: KeywordContext) -> tuple[int, int | None]:
     """Return the tightest lower and upper bound of a size; a bound too large to count is reported and ignored."""
-    leasts = [_counted_to(place, low, value, context) or 0 for place, value in _sizes(places, low)]
-    mosts = [_counted_to(place, high, value, context) for place, value in _sizes(places, high)]
-    return max((0, *leasts)), min((most for most in mosts if most is not None), default=None)
-
-
-def _sizes(places: Places, keyword: str) -> list[tuple[Place, int]]:
-    found = [(place, place.get(keyword)) for place in places if place.get(keyword) is not None]
-    for place, value in found:
-        if not _is_json(value) or isinstance(value, bool) or not isinstance(value, int | float) or value % 1:
-            raise GrammarError(
-                f"{pointer(place.path)}/{keyword}: expected a whole number, found {value_in_words(value)}"
-            )
-    return [(place, int(value)) for place, value in found]
-
-
-def _counted_to(place: Place, keyword: str, value: int, context: KeywordContext) -> int | None:
-    """Return a size, or None when it is too large to be counted."""
     longest = MAX_COUNT if context.longest is None else context.longest
-    if value <= longest:
-        return value
-    context.report(place.path, keyword, f"no more than {longest} repetitions are counted")
-    return None
+    counted: dict[str, list[int]] = {low: [], high: []}
+    for keyword, sizes in counted.items():
+        for place, value in bounds_of(places, keyword, whole=True):
+            if value <= longest:
+                sizes.append(int(value))
+            else:
+                context.report(place.path, keyword, f"no more than {longest} repetitions are counted")
+    return max((0, *counted[low])), min(counted[high], default=None)
 
 
 _DATA = frozenset(("enum", "const", "default", "examples", "example"))
@@ -282,6 +271,7 @@ class References:
         A reference without a dynamic target is followed as by `follow`.
         """
         self.index()
+        # Where the target is a `$dynamicAnchor`, another resource may have put its own in that place.
         target = self.target(reference, place)
         name = target and target.get("$dynamicAnchor")
         if target is None or name != reference.partition("#")[2]:
@@ -302,6 +292,7 @@ class References:
 
     def decisive(self, scope: tuple[str, ...]) -> tuple[str, ...]:
         """Return the resources of `scope` that decide where a dynamic anchor leads."""
+        # Of all the ways to a part only those differ that lead to other anchors; else each way would be read anew.
         first = (next((base for base in scope if base in places), "") for places in self.dynamic.values())
         deciding = set(first)
         return tuple(base for base in scope if base in deciding)
@@ -311,6 +302,7 @@ class References:
         uri, _, fragment = joined(place.base, reference).partition("#")
         if uri or not fragment.startswith("/"):
             self.index()
+        # "#/$defs/a" needs no index, "#a" and "http://h/b" do.
         resource = self.resources.get(uri) if uri else self.start()
         if resource is None:
             return None
@@ -371,6 +363,7 @@ def _pointed(resource: Place, fragment: str, reference: str, place: Place) -> Pl
     base, path = resource.base, resource.path
     for step in fragment.split("/")[1:]:
         name = unquote(step).replace("~1", "/").replace("~0", "~")
+        # `#/` means the whole to some writers; a key that is empty is taken where there is one.
         if not name and not (isinstance(target, Mapping) and name in target):
             continue
         target = _stepped(target, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, lcm
@@ -13,53 +13,41 @@ from unrender.limits import MAX_EXCLUDED_WORD, MAX_FORBIDDEN, MAX_SCHEMA_DIGITS,
 from unrender.nodes import Chars, Node, Repeat, Sequence
 from unrender.nodes.patterns import UnsupportedPattern, matches, read_pattern
 from unrender.nodes.texts import ANNOTATING_FORMATS, format_node
-from unrender.schema import shapes
+from unrender.schema.admission import within_bounds
 from unrender.schema.integers import multiples
 from unrender.schema.places import Excluded, KeywordContext, Place, Places, bounds_of, pointer, size_of, value_in_words
-from unrender.schema.shapes import Nothing, Shape, Text, union
+from unrender.schema.shapes import Boolean, Constant, Integer, Nothing, Null, Number, Shape, Text, union
 
 
 def read_null(_places: Places, excluded: Excluded, _context: KeywordContext) -> Shape:
     """Return the shape of null; `Nothing` if null is excluded."""
-    return Nothing() if "null" in excluded.values else shapes.Null()
+    return Nothing() if "null" in excluded.values else Null()
 
 
 def read_boolean(_places: Places, excluded: Excluded, _context: KeywordContext) -> Shape:
     """Return the shape of the booleans that are allowed."""
-    kept = [shapes.Constant(word) for word in ("true", "false") if word not in excluded.values]
-    return shapes.Boolean() if len(kept) == 2 else union(list[Shape](kept))
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    low: Decimal | None
-    high: Decimal | None
-    open_low: bool
-    open_high: bool
-
-    def holds(self, value: Decimal) -> bool:
-        """Return whether a number lies between the bounds."""
-        above = self.low is None or value > self.low or (value == self.low and not self.open_low)
-        below = self.high is None or value < self.high or (value == self.high and not self.open_high)
-        return above and below
-
-    @property
-    def empty(self) -> bool:
-        """No number lies between the bounds."""
-        if self.low is None or self.high is None:
-            return False
-        return self.low > self.high or (self.low == self.high and (self.open_low or self.open_high))
+    kept = [Constant(word) for word in ("true", "false") if word not in excluded.values]
+    return Boolean() if len(kept) == 2 else union(list[Shape](kept))
 
 
 _HUGE = 10**MAX_SCHEMA_DIGITS
 
 
-def _bounds(places: Places, context: KeywordContext) -> _Bounds:
-    """Return the tightest numeric bounds; the old boolean `exclusiveMinimum` is understood."""
+def _bounds(places: Places, context: KeywordContext) -> Number:
+    """Return the numbers within the tightest bounds; the old boolean `exclusiveMinimum` is understood."""
+    # Of "3 or more" and "more than 3" the second is tighter. True sorts after False, so the upper end is turned round.
     low, open_low = max(_edges(places, "minimum", -1, context), default=(None, False))
     highs = [(edge, not is_open) for edge, is_open in _edges(places, "maximum", 1, context)]
     high, closed_high = min(highs, default=(None, True))
-    return _Bounds(low, high, open_low, not closed_high)
+    return Number(minimum=low, maximum=high, exclusive_minimum=open_low, exclusive_maximum=not closed_high)
+
+
+def _is_empty(shape: Number) -> bool:
+    """Return whether no number lies between the bounds."""
+    if shape.minimum is None or shape.maximum is None:
+        return False
+    is_open = shape.exclusive_minimum or shape.exclusive_maximum
+    return shape.minimum > shape.maximum or (shape.minimum == shape.maximum and is_open)
 
 
 def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext) -> Iterable[tuple[Decimal, bool]]:
@@ -68,6 +56,7 @@ def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext
     numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
     for keyword, found in ((inclusive, bounds_of(places, inclusive)), (exclusive, bounds_of(numeric, exclusive))):
         for place, value in found:
+            # Draft 4 wrote `{"minimum": 3, "exclusiveMinimum": true}`.
             if abs(value) < _HUGE:
                 yield Decimal(str(value)), keyword == exclusive or place.get(exclusive) is True
             elif (value > 0) == (outward > 0):
@@ -82,10 +71,9 @@ def read_integer(places: Places, excluded: Excluded, context: KeywordContext) ->
     """Return the shape of the whole numbers that are allowed."""
     bounds = _bounds(places, context)
     # Whole numbers above 2.5 begin at 3; only an open bound that is whole itself moves, from 3 to 4.
-    bottom = bounds.low
-    low = None if bottom is None else ceil(bottom) + (bounds.open_low and ceil(bottom) == bottom)
-    top = bounds.high
-    high = None if top is None else floor(top) - (bounds.open_high and floor(top) == top)
+    bottom, top = bounds.minimum, bounds.maximum
+    low = None if bottom is None else ceil(bottom) + (bounds.exclusive_minimum and ceil(bottom) == bottom)
+    high = None if top is None else floor(top) - (bounds.exclusive_maximum and floor(top) == top)
     step = 1
     for place, value in _steps(places):
         # A whole number is a multiple of p/q, in lowest terms, when it is one of p.
@@ -97,17 +85,17 @@ def read_integer(places: Places, excluded: Excluded, context: KeywordContext) ->
     if low is not None and high is not None and -(-low // step) * step > high:
         return Nothing()
     values = [int(value) for value in _forbidden(places, excluded, context) if value == int(value)]
-    pieces = _around(shapes.Integer(minimum=low, maximum=high, multiple=step), values)
+    pieces = _around(Integer(minimum=low, maximum=high, multiple=step), values)
     uncounted = context.longest is not None and step > 1 and any(multiples(piece) is None for piece in pieces)
     for place, _ in _steps(places) if uncounted else ():
         context.report(place.path, "multipleOf", "large steps, and steps between distant bounds, are not counted")
     return union(list[Shape](pieces))
 
 
-def _around(shape: shapes.Integer, values: list[int]) -> list[shapes.Integer]:
+def _around(shape: Integer, values: list[int]) -> list[Integer]:
     """Return the whole numbers of `shape` without `values`: those between each two of them."""
     # 1 to 9 without 4 is 1 to 3 and 5 to 9.
-    pieces: list[shapes.Integer] = []
+    pieces: list[Integer] = []
     low, step = shape.minimum, shape.multiple
     most = shape.maximum
     inside = [value for value in values if (low is None or value >= low) and (most is None or value <= most)]
@@ -132,6 +120,7 @@ def _steps(places: Places) -> list[tuple[Place, Fraction]]:
 def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the numbers that are allowed."""
     steps = _steps(places)
+    # A number that is a multiple of 2 is a whole number.
     if any(step.denominator == 1 for _, step in steps):
         return read_integer(places, excluded, context)
     limits: list[int] = []
@@ -141,31 +130,30 @@ def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> 
             limits.append(digits)
         else:
             context.report(place.path, "multipleOf", "only whole steps, and steps of 0.1, 0.01 … can be counted")
-    bounds = _bounds(places, context)
-    if limits:
-        bounds = _at_places(bounds, min(limits))
-    if bounds.empty:
+    shape = replace(_bounds(places, context), places=min(limits, default=None))
+    if shape.places is not None:
+        shape = _at_places(shape, shape.places)
+    if _is_empty(shape):
         return Nothing()
-    shape = shapes.Number(
-        minimum=bounds.low,
-        maximum=bounds.high,
-        exclusive_minimum=bounds.open_low,
-        exclusive_maximum=bounds.open_high,
-        places=min(limits, default=None),
-    )
     if "integer" in excluded.types:
-        if (bounds.low, bounds.high) == (None, None) and not excluded.values:
+        if shape.minimum is shape.maximum is None and not excluded.values:
             return replace(shape, fractional=True)
         context.report(places[0].path, "not", "whole numbers are not told apart from others between bounds")
     return union(list[Shape](_beside(shape, _forbidden(places, excluded, context))))
 
 
-def _at_places(bounds: _Bounds, places: int) -> _Bounds:
-    """Return the bounds at numbers of so many places: one with more moves inwards, to a number that is allowed."""
+def _at_places(shape: Number, places: int) -> Number:
+    """Return the numbers of so many places: a bound with more moves inwards, to a number that is allowed."""
     # With two places, numbers above 0.125 begin at 0.13: that is allowed itself, so the bound is no longer open.
-    low = None if bounds.low is None else _rounded(bounds.low, ceil, places)
-    high = None if bounds.high is None else _rounded(bounds.high, floor, places)
-    return _Bounds(low, high, bounds.open_low and low == bounds.low, bounds.open_high and high == bounds.high)
+    low = None if shape.minimum is None else _rounded(shape.minimum, ceil, places)
+    high = None if shape.maximum is None else _rounded(shape.maximum, floor, places)
+    return replace(
+        shape,
+        minimum=low,
+        maximum=high,
+        exclusive_minimum=shape.exclusive_minimum and low == shape.minimum,
+        exclusive_maximum=shape.exclusive_maximum and high == shape.maximum,
+    )
 
 
 def _rounded(bound: Decimal, inwards: Callable[[Fraction], int], places: int) -> Decimal:
@@ -173,19 +161,15 @@ def _rounded(bound: Decimal, inwards: Callable[[Fraction], int], places: int) ->
     return bound if found == bound else found
 
 
-def _beside(shape: shapes.Number, values: list[Decimal]) -> list[shapes.Number]:
+def _beside(shape: Number, values: list[Decimal]) -> list[Number]:
     """Return the numbers of `shape` without `values`: those between each two of them."""
-    pieces: list[shapes.Number] = []
-    rest = shape
+    # 0 to 1 without 0.5 is 0 to below 0.5, and above 0.5 to 1.
+    pieces: list[Number] = []
     for value in values:
-        if _bounds_of(rest).holds(value):
-            pieces.append(replace(rest, maximum=value, exclusive_maximum=True))
-            rest = replace(rest, minimum=value, exclusive_minimum=True)
-    return [piece for piece in (*pieces, rest) if not _bounds_of(piece).empty]
-
-
-def _bounds_of(shape: shapes.Number) -> _Bounds:
-    return _Bounds(shape.minimum, shape.maximum, shape.exclusive_minimum, shape.exclusive_maximum)
+        if within_bounds(shape, value):
+            pieces.append(replace(shape, maximum=value, exclusive_maximum=True))
+            shape = replace(shape, minimum=value, exclusive_minimum=True)
+    return [piece for piece in (*pieces, shape) if not _is_empty(piece)]
 
 
 def _forbidden(places: Places, excluded: Excluded, context: KeywordContext) -> list[Decimal]:
@@ -232,6 +216,7 @@ def _text_nodes(place: Place, context: KeywordContext) -> Iterable[tuple[str, No
 
 def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordContext) -> Text:
     """Return the shape with a pattern; lengths are merged into it where it is one repeated class."""
+    # Two automata at once, a pattern and a length, have no small grammar.
     excluded = shape.excluded
     if excluded:
         context.report(places[0].path, "not", "single values cannot be excluded from a pattern")

@@ -15,15 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from unrender.limits import (
-    GRAMMAR_CHARACTERS,
-    GRAMMAR_PARTS,
-    GRAMMAR_STEPS,
-    MOST_RANGES,
-    TOOL_CHARACTERS,
-    TOOL_DEPTH,
-    TOOL_PARTS,
-)
+from unrender import limits
 from unrender.nodes import Literal, Node, walk
 from unrender.nodes.texts import branches
 from unrender.schema import shapes
@@ -46,17 +38,17 @@ class Budget:
     Exceeding one gives a `GrammarError`, or a wider tool and a `SchemaWarning`.
     """
 
-    tool_parts: int = TOOL_PARTS
+    tool_parts: int = limits.TOOL_PARTS
     """Shapes, values and places in patterns that one tool's schema may unfold into; a response schema may as well."""
-    tool_characters: int = TOOL_CHARACTERS
+    tool_characters: int = limits.TOOL_CHARACTERS
     """Characters of the names, values and patterns in one tool's schema."""
-    depth: int = TOOL_DEPTH
+    depth: int = limits.TOOL_DEPTH
     """How deep a tool's lists and objects may be nested; of a schema less is read."""
-    parts: int = GRAMMAR_PARTS
+    parts: int = limits.GRAMMAR_PARTS
     """The parts of all tools of a request together."""
-    characters: int = GRAMMAR_CHARACTERS
+    characters: int = limits.GRAMMAR_CHARACTERS
     """The characters of all tools of a request together."""
-    steps: int = GRAMMAR_STEPS
+    steps: int = limits.GRAMMAR_STEPS
     """Steps to join free text with what may follow it."""
 
 
@@ -77,12 +69,12 @@ class Weight:
 
     def too_much(self, budget: Budget) -> str:
         """Return a sentence about the first limit for one tool that is exceeded; "" when none is."""
-        limits = (
+        bounds = (
             (self.depth, budget.depth, "levels"),
             (self.parts, budget.tool_parts, "parts"),
             (self.characters, budget.tool_characters, "characters"),
         )
-        return next((f"it has {found} {name}, more than {most}" for found, most, name in limits if found > most), "")
+        return next((f"it has {found} {name}, more than {most}" for found, most, name in bounds if found > most), "")
 
 
 @dataclass(slots=True)
@@ -128,7 +120,8 @@ class Scale:
 
         To write it is the only way to know; when that has shown enough to be too much, the others are not written.
         """
-        if shape in (Integer(), Number()) or self.ranges > MOST_RANGES:
+        # Numbers without bounds share one rule.
+        if shape in (Integer(), Number()) or self.ranges > limits.MOST_RANGES:
             return Weight()
         written = numeric(shape)
         weight = _pattern(written.node)
@@ -151,6 +144,7 @@ def within(reading: Reading, budget: Budget, report: Callable[[str, str], None])
 
     `report` is called with the path of each wider part and the reason.
     """
+    # First the arguments that are too much alone become any value; they may have been all that was too much.
     weight = reading.weight
     if not weight.too_much(budget):
         return reading, weight
@@ -209,6 +203,7 @@ def _pattern(pattern: Node) -> Weight:
 
 def _nesting(text: str) -> int:
     """Return how deep the lists and objects of a JSON text are nested."""
+    # `{"a": ["["]}` is two deep: a bracket inside quotes is text.
     depth = most = 0
     for sign in _QUOTED.sub("", text):
         depth += (sign in "[{") - (sign in "]}")

@@ -126,6 +126,7 @@ def _object(shape: Object) -> dict[str, Any]:
 def _impossible(shape: Object) -> dict[str, Any]:
     """Return the properties that no other key may be, and that are not declared either."""
     declared = {item.name for item in shape.properties}
+    # "any key but a and b" is `{"a": false, "b": false}` beside `additionalProperties`.
     names = (name for keys, _ in shape.extra if keys.pattern is None for name in sorted(keys.excluded))
     return {name: False for name in names if name not in declared}
 
@@ -136,10 +137,12 @@ def _extra(shape: Object) -> Mapping[str, Any]:
         if keys.pattern is not None:
             schema.setdefault("patternProperties", {})[_text(keys)["pattern"]] = shape_schema(value)
         elif keys.minimum or keys.maximum is not None:
+            # Engines know no `propertyNames`: keys of two to four characters match `^[\s\S]{2,4}$`.
             pattern = f"^[\\s\\S]{{{keys.minimum},{'' if keys.maximum is None else keys.maximum}}}$"
             schema.setdefault("patternProperties", {})[pattern] = shape_schema(value)
         else:
             schema["additionalProperties"] = shape_schema(value)
+    # A shape counts its extra keys, `minProperties` counts all.
     required = sum(item.required for item in shape.properties)
     if shape.minimum:
         schema["minProperties"] = required + shape.minimum

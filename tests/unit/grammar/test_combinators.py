@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from unrender import grammar as c
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.grammar import combinators as c
 from unrender.nodes import Chars, Literal, Node, Repeat, Role, Tag, Until
 
 A, B = Literal("a"), Literal("b")

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lines import grammar_lines
+from recipes import ANALYSIS, rows_of
 
+from unrender import grammar as c
 from unrender.dialects.remainder import Remainder
+from unrender.dialects.sample import draw
 from unrender.errors import GrammarError
 from unrender.format import Format, TurnTexts
-from unrender.grammar import combinators as c
-from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of, stopped_at, written_for
+from unrender.grammar.handmade import (
+    CallCount,
+    Identity,
+    check_request,
+    counted,
+    ends_of,
+    literals_of,
+    stopped_at,
+    written_for,
+)
 from unrender.machine.events import Malformed
 from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
-from unrender.nodes import Grammar, Role
+from unrender.nodes import Grammar
 from unrender.parser.message import MessageFold
 from unrender.verify.engines import lark_reader
 
@@ -95,13 +106,6 @@ def test_without_tools_no_call_is_written():
     assert not lark_reader(answer.lark())("<call>get_weather:{}</call>")
 
 
-@pytest.mark.parametrize("request_", [Request(response_schema={"type": "object"}), Request(reasoning_format="none")])
-def test_what_only_a_format_can_say_is_refused(request_):
-    """An answer in JSON, and reasoning in the content, are named in the error."""
-    with pytest.raises(GrammarError, match="made by hand"):
-        Remainder(format=Format(), request=request_, handmade=WHOLE).gbnf()
-
-
 def test_one_name_is_read_for_each_tool():
     """A grammar of a single call is written once for every tool."""
     gbnf = Remainder(format=Format(), request=REQUEST, handmade=PYTHON).gbnf()
@@ -110,32 +114,22 @@ def test_one_name_is_read_for_each_tool():
     assert read(PYTHON, "get_time{'utc': True}")[0].tool_calls[0].arguments == '{"utc": true}'
 
 
-GET = Tool(name="get", parameters={"properties": {"a": {"type": "integer"}}, "required": ["a"]})
-PING = Tool(name="ping", parameters={})
-TEXTS = {
-    "word": {"enum": ["x", "y,"]},
-    "free": {"enum": ["x", "y"]},
-    "empty": {"enum": ["", "y"]},
-    "mixed": {"enum": ["x", 1]},
-    "count": {"type": "integer"},
-    "flag": {"type": ["boolean", "null"]},
-    "name": {"type": "string", "title": "t"},
-    "short": {"type": "string", "maxLength": 3},
-    "any": {},
-    "yes": True,
-    "list": {"type": "array"},
-    "bad": {"type": "text"},
-}
-TEXT_TOOL = Tool(name="t", parameters={"properties": TEXTS})
-BAD = Tool(name="bad", parameters={"properties": {"a": {"pattern": "("}}})
-LIMITS = {"required": ["a"], "minProperties": 1, "maxProperties": None, "dependentRequired": {}}
-SHARED = Tool(
-    name="s",
-    parameters={"$defs": {"d": {"type": "null"}}, "properties": {"a": {"$ref": "#/$defs/d"}, "b": True}, **LIMITS},
-)
-CALL = c.tool_call(c.sequence("<", c.ref("in"), ">"))
+CALL = c.tool_call("c")
 INSIDE = {"in": c.sequence(NAME, ":", c.arguments(c.ref("value"))), "value": c.json_value()}
-RUN = Grammar(c.sequence(c.content(c.until("<")), c.zero_or_more(c.ref("call"))), {"call": CALL, **INSIDE})
+RUN = Grammar(
+    c.sequence(c.content(c.until("<")), c.zero_or_more(c.ref("call"))),
+    {"call": c.tool_call(c.sequence("<", c.ref("in"), ">")), **INSIDE},
+)
+RULES = {
+    "calls": c.one_or_more(CALL, ","),
+    "either": c.choice("x", c.ref("calls"), c.sequence("(", c.ref("either"), ")")),
+    "never": c.sequence("a", c.ref("never")),
+    "quiet": c.literal("q"),
+    "ends": c.sequence("b", c.end()),
+    "loop": c.sequence("x", c.optional(c.ref("loop"))),
+}
+COUNTS = (CallCount.NONE, CallCount.ONE, CallCount.AT_MOST_ONE, CallCount.SOME)
+ROWS = rows_of(ANALYSIS.with_name("handmade.jsonl"))
 
 
 def one(inner, **rules):
@@ -151,297 +145,95 @@ def value_entry(value, **rules):
     return one(c.sequence(NAME, c.zero_or_more(c.argument("k", ":", value), ",")), **rules)
 
 
-def written(grammar, **request):
-    """Return a grammar as it is written for a request, and what entries cannot say."""
-    found, losses = written_for(grammar, Request(**{"tools": (GET, PING), **request}))
-    return grammar_lines(found), list(map(str, losses))
+def grammar_of(row):
+    """Return the grammar that a row writes with combinators; a node may refer to `RULES`."""
+    made = eval(row["grammar"], {**vars(c), **globals()})
+    return made if isinstance(made, Grammar) else Grammar(made, RULES)
 
 
-WRITTEN: list[Any] = [
-    (
-        RUN,
-        {},
-        {
-            "": "content:(text[<]) ($call){0,}",
-            "call": "call:('<' $in-get '>') | call:('<' $in-ping '>')",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-            "in-get": 'name:(\'get\') \':\' argument:(json<{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}>)',
-            "in-ping": "name:('ping') ':' argument:(json<{\"type\": \"object\"}>)",
-        },
-        [],
-    ),
-    (
-        RUN,
-        {"tools": (GET,)},
-        {
-            "": "content:(text[<]) ($call){0,}",
-            "call": "call:('<' $in-get '>')",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-            "in-get": 'name:(\'get\') \':\' argument:(json<{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}>)',
-        },
-        [],
-    ),
-    (
-        RUN,
-        {"tools": None},
-        {
-            "": "content:(text[<]) ($call){0,}",
-            "call": "call:('<' $in '>')",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-        },
-        [],
-    ),
-    (RUN, {"tools": ()}, {"": "content:(text[<]) ''"}, []),
-    (RUN, {"tool_choice": ToolChoice.NONE}, {"": "content:(text[<]) ''"}, []),
-    (
-        RUN,
-        {"tool_choice": ToolChoice.REQUIRED},
-        {
-            "": "content:(text[<]) ($call){1,}",
-            "call": "call:('<' $in-get '>') | call:('<' $in-ping '>')",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-            "in-get": 'name:(\'get\') \':\' argument:(json<{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}>)',
-            "in-ping": "name:('ping') ':' argument:(json<{\"type\": \"object\"}>)",
-        },
-        [],
-    ),
-    (
-        RUN,
-        {"tool_choice": ToolChoice.REQUIRED, "tools": None},
-        {
-            "": "content:(text[<]) ($call){1,}",
-            "call": "call:('<' $in '>')",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-        },
-        [],
-    ),
-    (
-        RUN,
-        {"tool_choice": ToolChoice.NAMED, "named_tool": "ping"},
-        {
-            "": "content:(text[<]) $call-one",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-            "call-one": "call:('<' $in-ping '>')",
-            "in-ping": "name:('ping') ':' argument:(json<{\"type\": \"object\"}>)",
-        },
-        [],
-    ),
-    (
-        RUN,
-        {"parallel_tool_calls": False},
-        {
-            "": "content:(text[<]) ($call-one | '')",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-            "call-one": "call:('<' $in-get '>') | call:('<' $in-ping '>')",
-            "in-get": 'name:(\'get\') \':\' argument:(json<{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}>)',
-            "in-ping": "name:('ping') ':' argument:(json<{\"type\": \"object\"}>)",
-        },
-        [],
-    ),
-    (
-        RUN,
-        {"parallel_tool_calls": False, "tool_choice": ToolChoice.REQUIRED},
-        {
-            "": "content:(text[<]) $call-one",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-            "call-one": "call:('<' $in-get '>') | call:('<' $in-ping '>')",
-            "in-get": 'name:(\'get\') \':\' argument:(json<{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}>)',
-            "in-ping": "name:('ping') ':' argument:(json<{\"type\": \"object\"}>)",
-        },
-        [],
-    ),
-    (
-        RUN,
-        {"tools": (BAD,)},
-        {
-            "": "content:(text[<]) ($call){0,}",
-            "call": "call:('<' $in-bad '>')",
-            "in": "name:([a-z_]+) ':' argument:($value)",
-            "value": "json<null>",
-            "in-bad": "name:('bad') ':' argument:(json<{\"type\": \"object\"}>)",
-        },
-        ["tool 'bad': #: parameters is not enforced: #/properties/a/pattern: pattern '(': expected ')' at character 1"],
-    ),
-    (
-        one(c.sequence(NAME, c.arguments(c.python_value()))),
-        {},
-        {
-            "": 'call:(name:(\'get\') argument:(python<{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}>)) | call:(name:(\'ping\') argument:(python<{"type": "object"}>))'
-        },
-        [],
-    ),
-    (
-        one(c.sequence(NAME, c.arguments(c.until("!")))),
-        {"tools": (GET,)},
-        {"": "call:(name:('get') argument:(text[!]))"},
-        ["tool 'get': #: parameters is not enforced: the grammar does not write the arguments as a value"],
-    ),
-    (
-        one(c.sequence(NAME, c.arguments(c.ref("loop"))), loop=c.ref("loop")),
-        {"tools": (GET,)},
-        {"": "call:(name:('get') argument:($loop))", "loop": "$loop"},
-        ["tool 'get': #: parameters is not enforced: the grammar does not write the arguments as a value"],
-    ),
-    (
-        one(
-            c.sequence(
-                NAME,
-                c.sequence("(", c.tag(Role.KEY, "k"), ")", c.tag(Role.VALUE, "v")),
-                c.optional(c.atomic(c.choice(NAME, "x"))),
-            )
-        ),
-        {"tools": (GET,)},
-        {
-            "": "call:(name:('get') ('(' key:('a') ')' value:('v')) [Atomic(node=Choice(options=(Tag(role=<Role.NAME: 'name'>, node=Literal(text='get')), Literal(text='x'))))])"
-        },
-        [
-            "tool 'get': #: required is not enforced: each entry is written for itself",
-            "tool 'get': #/properties/a: schema is not enforced: the grammar writes the value as text",
-        ],
-    ),
-    (
-        one(c.sequence(NAME, c.sequence(c.sequence(c.tag(Role.KEY, "k"), "="), c.tag(Role.VALUE, "v")))),
-        {"tools": (GET,)},
-        {"": "call:(name:('get') key:('k') '=' value:('v'))"},
-        ["tool 'get': #: properties is not enforced: the grammar writes names of arguments apart from their values"],
-    ),
-    (
-        text_entry(","),
-        {"tools": (TEXT_TOOL,)},
-        {
-            "": "call:(name:('t') (key:('word') '=' value:(text[,]) | key:('free') '=' value:('x' | 'y') | key:('empty') '=' value:(text[,]) | key:('mixed') '=' value:(text[,]) | key:('count') '=' value:(json<{\"type\": \"integer\"}>) | key:('flag') '=' value:(json<{\"type\": [\"boolean\", \"null\"]}>) | key:('name') '=' value:(text[,]) | key:('short') '=' value:(text[,]) | key:('any') '=' value:(text[,]) | key:('yes') '=' value:(text[,]) | key:('list') '=' value:(text[,]) | key:('bad') '=' value:(text[,])))"
-        },
-        [
-            "tool 't': #/properties/word: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/empty: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/mixed: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/short: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/list: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/bad: schema is not enforced: the grammar writes the value as text",
-        ],
-    ),
-    (
-        text_entry("e"),
-        {"tools": (TEXT_TOOL,)},
-        {
-            "": "call:(name:('t') (key:('word') '=' value:('x' | 'y,') | key:('free') '=' value:('x' | 'y') | key:('empty') '=' value:(text[e]) | key:('mixed') '=' value:(text[e]) | key:('count') '=' value:(text[e]) | key:('flag') '=' value:(text[e]) | key:('name') '=' value:(text[e]) | key:('short') '=' value:(text[e]) | key:('any') '=' value:(text[e]) | key:('yes') '=' value:(text[e]) | key:('list') '=' value:(text[e]) | key:('bad') '=' value:(text[e])))"
-        },
-        [
-            "tool 't': #/properties/empty: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/mixed: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/count: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/flag: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/short: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/list: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/bad: schema is not enforced: the grammar writes the value as text",
-        ],
-    ),
-    (text_entry("<e>"), {"tools": (PING,)}, {"": "call:(name:('ping') key:([a-z]+) '=' value:(text[<e>]))"}, []),
-    (
-        value_entry(c.json_value()),
-        {"tools": (SHARED,)},
-        {
-            "": "call:(name:('s') (key:('a') ':' value:(json<{\"$defs\": {\"d\": {\"type\": \"null\"}}, \"$ref\": \"#/$defs/d\"}>) | key:('b') ':' value:(json<true>)){0, by ','})"
-        },
-        [
-            "tool 's': #: minProperties is not enforced: each entry is written for itself",
-            "tool 's': #: required is not enforced: each entry is written for itself",
-        ],
-    ),
-    (
-        value_entry(c.python_value()),
-        {"tools": (SHARED, GET)},
-        {
-            "": "call:(name:('s') (key:('a') ':' value:(python<{\"$defs\": {\"d\": {\"type\": \"null\"}}, \"$ref\": \"#/$defs/d\"}>) | key:('b') ':' value:(python<true>)){0, by ','}) | call:(name:('get') (key:('a') ':' value:(python<{\"type\": \"integer\"}>)){0, by ','})"
-        },
-        [
-            "tool 's': #: minProperties is not enforced: each entry is written for itself",
-            "tool 's': #: required is not enforced: each entry is written for itself",
-            "tool 'get': #: required is not enforced: each entry is written for itself",
-        ],
-    ),
-    (
-        value_entry(c.ref("v"), v=c.json_value()),
-        {"tools": (BAD, GET)},
-        {
-            "": "call:(name:('bad') (key:('a') ':' value:(json<true>)){0, by ','}) | call:(name:('get') (key:('a') ':' value:(json<{\"type\": \"integer\"}>)){0, by ','})",
-            "v": "json<null>",
-        },
-        [
-            "tool 'bad': #/properties/a: parameters is not enforced: #/pattern: pattern '(': expected ')' at character 1",
-            "tool 'get': #: required is not enforced: each entry is written for itself",
-        ],
-    ),
-    (
-        value_entry(c.quoted()),
-        {"tools": (TEXT_TOOL,)},
-        {
-            "": "call:(name:('t') (key:('word') ':' value:(Quoted(quote='\"')) | key:('free') ':' value:(Quoted(quote='\"')) | key:('empty') ':' value:(Quoted(quote='\"')) | key:('mixed') ':' value:(Quoted(quote='\"')) | key:('count') ':' value:(Quoted(quote='\"')) | key:('flag') ':' value:(Quoted(quote='\"')) | key:('name') ':' value:(Quoted(quote='\"')) | key:('short') ':' value:(Quoted(quote='\"')) | key:('any') ':' value:(Quoted(quote='\"')) | key:('yes') ':' value:(Quoted(quote='\"')) | key:('list') ':' value:(Quoted(quote='\"')) | key:('bad') ':' value:(Quoted(quote='\"'))){0, by ','})"
-        },
-        [
-            "tool 't': #/properties/word: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/free: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/empty: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/mixed: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/count: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/flag: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/short: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/list: schema is not enforced: the grammar writes the value as text",
-            "tool 't': #/properties/bad: schema is not enforced: the grammar writes the value as text",
-        ],
-    ),
-    (
-        value_entry(c.json_value()),
-        {"tools": (Tool(name="x", parameters=True), Tool(name="y", parameters={"properties": {}}))},
-        {
-            "": "call:(name:('x') (key:('k') ':' value:(json<null>)){0, by ','}) | call:(name:('y') (key:('k') ':' value:(json<null>)){0, by ','})"
-        },
-        [],
-    ),
-]
-"""A grammar, a request, the lines of what may be generated, and what entries cannot say."""
+def requested(row):
+    """Return the request of a row."""
+    tools = None if row["tools"] is None else tuple(Tool(**tool) for tool in row["tools"])
+    more = {key: row[key] for key in ("named_tool", "parallel_tool_calls") if key in row}
+    return Request(tools=tools, tool_choice=ToolChoice(row.get("tool_choice", "auto")), **more)
 
 
-@pytest.mark.parametrize(("grammar", "request_", "lines", "losses"), WRITTEN)
-def test_calls_are_written_out_for_each_tool(grammar, request_, lines, losses):
+@pytest.mark.parametrize("row", [row for row in ROWS if "tools" in row], ids=lambda row: row["grammar"])
+def test_calls_are_written_out_for_each_tool(row):
     """The name is the tool's, arguments obey its schema, and what reads calls is copied for each tool."""
-    assert written(grammar, **request_) == (lines, losses)
-
-
-@pytest.mark.parametrize(
-    ("root", "message"),
-    [
-        (c.sequence(c.end(), "a"), "text may follow it"),
-        (c.sequence("a", c.end(), c.cut(), c.end()), ""),
-        (c.sequence("a", c.optional(c.end())), ""),
-        (c.sequence(c.optional(c.end()), "a"), "text may follow it"),
-        (c.sequence(c.end(), c.cut()), ""),
-        (c.repeat(c.sequence("a", c.end()), 0, 1), ""),
-        (c.repeat(c.sequence("a", c.end()), 0, 2), "text may follow it"),
-        (c.zero_or_more("a", c.end()), "text may follow it"),
-        (c.ref("ends"), ""),
-        (c.sequence(c.ref("ends"), "a"), "text may follow it"),
-        (c.sequence(c.choice("a", c.ref("loop")), c.ref("ends")), ""),
-        (c.sequence(c.ref("loop"), "a", c.ref("ends")), ""),
-        (c.choice(c.ref("ends"), c.sequence(c.content(c.ref("ends")), "a")), "text may follow it"),
-    ],
-)
-def test_the_end_of_the_output_is_last(root, message):
-    """A part that takes text may not follow an end, by whatever way the end is reached."""
-    grammar = Grammar(root, {"ends": c.sequence("b", c.end()), "loop": c.sequence("x", c.optional(c.ref("loop")))})
-    if not message:
-        assert written(grammar)[1] == []
+    if row.get("error"):
+        with pytest.raises(GrammarError, match=row["error"]):
+            written_for(grammar_of(row), requested(row))
         return
-    with pytest.raises(GrammarError, match=message):
-        written(grammar)
+    found, losses = written_for(grammar_of(row), requested(row))
+    assert grammar_lines(found) == row.get("written", grammar_lines(found))
+    assert list(map(str, losses)) == row.get("lost", [])
+
+
+def counted_lines(node, count):
+    try:
+        lines = grammar_lines(counted(Grammar(node, RULES), count))
+    except GrammarError as error:
+        return None if "no answer with this number" in str(error) else str(error)
+    return lines if len(lines) > 1 else lines[""]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "counted" in row], ids=lambda row: row["grammar"])
+def test_each_node_is_written_for_each_count(row):
+    """What cannot match any more is taken out; any number of calls changes nothing."""
+    grammar = grammar_of(row)
+
+    assert [counted_lines(grammar.root, count) for count in COUNTS] == row["counted"]
+    assert counted(grammar, CallCount.ANY) is grammar
+
+
+def test_as_many_rounds_as_are_written_out():
+    """32 rounds are counted one by one; the error says how many were asked for, and what is in the way."""
+    maybe = c.optional(CALL)
+    reason = "tool_choice: calls in more than 32 rounds cannot be counted, found 33"
+
+    assert counted_lines(c.repeat(maybe, 0, 32), CallCount.ONE).count("call:") == 32
+    assert counted_lines(c.repeat(maybe, 0, 33), CallCount.ONE) == reason
+    assert counted_lines(c.repeat(maybe, 33, None), CallCount.SOME) == reason
+    assert "calls in the separator" in counted_lines(c.repeat("a", 0, None, CALL), CallCount.NONE)
+
+
+MEANT = {CallCount.NONE: (0, 0), CallCount.ONE: (1, 1), CallCount.AT_MOST_ONE: (0, 1), CallCount.SOME: (1, 1 << 20)}
+
+
+def counted_nodes():
+    """Yield nodes with calls in any of their parts."""
+
+    def composed(below):
+        few = st.lists(below, min_size=1, max_size=3)
+        bounds = st.sampled_from([(0, None), (1, None), (2, None), (0, 2), (1, 3), (2, 2)])
+        repeated = st.builds(
+            lambda node, of, by: c.repeat(node, of[0], of[1], by), below, bounds, st.sampled_from([None, ","])
+        )
+        several = [few.map(lambda parts: c.sequence(*parts)), few.map(lambda parts: c.choice(*parts))]
+        return st.one_of(*several, below.map(c.optional), below.map(c.atomic), repeated)
+
+    leaves = st.sampled_from([CALL, c.literal("x"), c.ref("calls"), c.ref("either")])
+    return st.recursive(leaves, composed, max_leaves=5)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(counted_nodes(), st.sampled_from(COUNTS), st.integers(0, 1 << 20))
+def test_every_answer_has_the_number_of_calls(node, count, seed):
+    """What a counted grammar generates has so many calls; none is refused whose grammar shows such an answer."""
+    least, most = MEANT[count]
+    grammar = Grammar(node, {name: RULES[name] for name in ("calls", "either")})
+
+    def fits(found, at):
+        return least <= draw(found, seed + at).text.count("c") <= most
+
+    try:
+        found = counted(grammar, count)
+    except GrammarError:
+        assert not any(fits(grammar, at) for at in range(5))
+    else:
+        assert all(fits(found, at) for at in range(5))
 
 
 @pytest.mark.parametrize(
@@ -502,12 +294,3 @@ def test_a_request_asks_for_no_more_than_the_grammar_says(request_, message):
         check_request(request_)
 
     assert str(caught.value) == message
-
-
-def test_words_of_every_kind_are_written_as_values():
-    """Numbers, booleans and null are the same as text and as values."""
-    kinds = {"anyOf": [{"type": kind} for kind in ("integer", "number", "boolean", "null")]}
-    lines, losses = written(text_entry("!"), tools=(Tool(name="w", parameters={"properties": {"k": kinds}}),))
-
-    assert "value:(json<" in lines[""]
-    assert losses == []

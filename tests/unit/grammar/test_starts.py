@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from recipes import ANALYSIS, rows_of
 
+from unrender import grammar as c
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import Arguments
-from unrender.grammar import combinators as c
 from unrender.grammar.starts import (
     ANY_START,
     LAST,
@@ -25,53 +26,7 @@ KNOWN = {
     "word": Start(ranges=((97, 99),)),
     "maybe": Start(ranges=((120, 120),), empty=True, rules=frozenset({"word"})),
 }
-STARTS = [
-    (c.literal("ab"), "[a]"),
-    (c.literal(""), "[] or nothing"),
-    (c.space(), "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028-\u2029\u202f\u205f\u3000] or nothing"),
-    (nodes.Layout("ab", True), "[a] or nothing"),
-    (nodes.Layout("", True), "[] or nothing"),
-    (c.chars("a-c"), "[a-c]"),
-    (c.chars("^a-c"), "[\x00-`d-\U0010ffff]"),
-    (c.chars("a", 0, None), "[a] or nothing"),
-    (c.chars("a", 0, 0), "[] or nothing"),
-    (c.chars("a-cx", 2, 5), "[a-cx]"),
-    (c.until("x"), "[any] or nothing"),
-    (c.sequence(), "[] or nothing"),
-    (c.sequence("a", "b"), "[a]"),
-    (c.sequence(c.optional("a"), "b"), "[a-b]"),
-    (c.sequence(c.optional("a"), c.optional("b")), "[a-b] or nothing"),
-    (c.sequence(c.ref("word"), c.ref("maybe")), "[a-c] by word"),
-    (c.sequence(c.ref("maybe"), c.ref("word")), "[a-cx] by maybe word"),
-    (c.choice("b", "a"), "[a-b]"),
-    (c.choice("a", ""), "[a] or nothing"),
-    (c.choice(), "[]"),
-    (c.choice(c.ref("word"), c.ref("maybe")), "[a-cx] or nothing by maybe word"),
-    (c.optional("a"), "[a] or nothing"),
-    (c.zero_or_more("a"), "[a] or nothing"),
-    (c.one_or_more("a"), "[a]"),
-    (c.repeat("a", 0, 0), "[] or nothing"),
-    (c.repeat(c.optional("a"), 1, None, ","), "[,a] or nothing"),
-    (c.repeat("a", 1, None, ","), "[a]"),
-    (c.repeat("a", 0, 2, ","), "[a] or nothing"),
-    (c.repeat(c.optional("a"), 2, 2, c.optional(",")), "[,a] or nothing"),
-    (c.ref("word"), "[a-c] by word"),
-    (c.ref("maybe"), "[x] or nothing by maybe word"),
-    (c.peek("a"), "[] or nothing"),
-    (c.negate(c.ref("word")), "[] or nothing by word"),
-    (c.sequence(c.peek("a"), "b"), "[b]"),
-    (c.content("a"), "[a]"),
-    (c.atomic(c.ref("maybe")), "[x] or nothing by maybe word"),
-    (nodes.Tolerated(nodes.Literal("a")), "[a]"),
-    (c.cut(), "[any] or nothing"),
-    (c.end(), "[] or nothing"),
-    (nodes.Mark("\ufdd0"), "[] or nothing"),
-    (c.json_value(), '[\t-\n\r "-0-9[fnt{]'),
-    (c.python_value(), "[any]"),
-    (c.quoted(), '["]'),
-    (c.quoted("'"), "[']"),
-]
-"""A node and how it may start: characters, `or nothing`, and the rules that it enters."""
+ROWS = [row for row in rows_of(ANALYSIS.with_name("handmade.jsonl")) if "starts" in row]
 
 
 def line(start: Start) -> str:
@@ -82,10 +37,12 @@ def line(start: Start) -> str:
     return f"[{inside}]{' or nothing' if start.empty else ''}{rules}"
 
 
-@pytest.mark.parametrize(("node", "expected"), STARTS)
-def test_each_node_starts_in_its_way(node: nodes.Node, expected: str) -> None:
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["grammar"])
+def test_each_node_starts_in_its_way(row: dict[str, str]) -> None:
     """A part counts as long as all before it may be empty; rules are entered where nothing was taken before."""
-    assert line(start_of(node, KNOWN)) == expected
+    node = eval(row["grammar"], {**vars(c), "nodes": nodes})
+
+    assert line(start_of(node, KNOWN)) == row["starts"]
 
 
 @pytest.mark.parametrize(
@@ -154,39 +111,15 @@ def test_the_next_character_is_matched_where_that_decides(start: Start, pattern:
     assert (found and found.pattern) == pattern
 
 
-@pytest.mark.parametrize(
-    ("ranges", "expected"),
-    [
-        ([], ()),
-        ([(5, 9), (1, 4), (20, 30)], ((1, 9), (20, 30))),
-        ([(1, 9), (3, 4)], ((1, 9),)),
-        ([(1, 3), (5, 6)], ((1, 3), (5, 6))),
-        ([(1, 5), (3, 9)], ((1, 9),)),
-    ],
-)
-def test_ranges_are_merged(ranges: list[tuple[int, int]], expected: tuple[tuple[int, int], ...]) -> None:
-    """Those that touch or overlap become one."""
-    assert merged_ranges(ranges) == expected
-
-
-@pytest.mark.parametrize(
-    ("ranges", "expected"),
-    [
-        ((), ((0, LAST),)),
-        (((0, LAST),), ()),
-        (((5, 9),), ((0, 4), (10, LAST))),
-        (((0, 3), (5, 5)), ((4, 4), (6, LAST))),
-        (((1, 1), (2, LAST)), ((0, 0),)),
-    ],
-)
-def test_a_complement_is_what_is_left(ranges: tuple[tuple[int, int], ...], expected: object) -> None:
-    """Up to the last code point, 0x10FFFF."""
-    assert other_characters(ranges) == expected
-    assert LAST == 1114111
-
-
-def test_ranges_of_a_class() -> None:
-    """Merged, and turned round where the class is negated; written as `re` writes them."""
+def test_ranges_are_merged_and_turned_round() -> None:
+    """Those that touch or overlap become one; a class is written as `re` writes it."""
+    assert merged_ranges([]) == ()
+    assert merged_ranges([(5, 9), (1, 4), (20, 30)]) == ((1, 9), (20, 30))
+    assert merged_ranges([(1, 9), (3, 4)]) == ((1, 9),)
+    assert merged_ranges([(1, 3), (5, 6)]) == ((1, 3), (5, 6))
+    assert other_characters(()) == ((0, LAST),) == ((0, 0x10FFFF),)
+    assert other_characters(((0, LAST),)) == ()
+    assert other_characters(((0, 3), (5, 5))) == ((4, 4), (6, LAST))
     assert ranges_of(nodes.Chars((("c", "e"), ("a", "b")))) == ((97, 101),)
     assert ranges_of(nodes.Chars((("a", "a"),), negated=True)) == ((0, 96), (98, LAST))
     assert class_of(((97, 98),)) == "[\\U00000061-\\U00000062]"

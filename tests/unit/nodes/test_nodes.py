@@ -12,7 +12,6 @@ from unrender.nodes import (
     Atomic,
     Call,
     Calls,
-    Chars,
     Choice,
     Cut,
     End,
@@ -94,7 +93,7 @@ def test_marks_are_noncharacters() -> None:
     assert (len(MARKS), MARKS[0], MARKS[-1]) == (32, "\ufdd0", "\ufdef")
 
 
-def run(ends_turn: bool = False, minimum: int = 1, maximum: int | None = None, **syntax: Any) -> tuple[str, Call]:
+def run(ends_turn: bool = False, maximum: int | None = None, **syntax: Any) -> tuple[str, Call]:
     """Return a run of calls in words, and its call."""
     texts = {
         "call_start": "<c>",
@@ -105,7 +104,7 @@ def run(ends_turn: bool = False, minimum: int = 1, maximum: int | None = None, *
         **syntax,
     }
     found = CallSyntax(mode=ToolMode.TAG_WITH_JSON, **texts)
-    node = Calls(syntax=found, tools=(), minimum=minimum, maximum=maximum, ends_turn=ends_turn).generated
+    node = Calls(syntax=found, tools=(), maximum=maximum, ends_turn=ends_turn).generated
     return line(node), next(part for part in walk(node) if isinstance(part, Call))
 
 
@@ -128,12 +127,12 @@ def line(node: Node) -> str:
     ("arguments", "expected"),
     [
         ({}, "[(<c>call</c>){1,None by ,}]"),
-        ({"minimum": 2, "maximum": 3}, "[(<c>call</c>){2,3 by ,}]"),
+        ({"maximum": 3}, "[(<c>call</c>){1,3 by ,}]"),
         ({"ends_turn": True}, "[(<c>call</c>){1,None by ,}(])?"),
         ({"ends_turn": True, "section_end": ""}, "[<c>call(</c>,<c>call){0,None}(</c>)?"),
-        ({"ends_turn": True, "section_end": "\n", "minimum": 3}, "[<c>call(</c>,<c>call){2,None}(</c>\n)?"),
-        ({"ends_turn": True, "section_end": "", "minimum": 1, "maximum": 1}, "[<c>call(</c>,<c>call){0,0}(</c>)?"),
-        ({"ends_turn": True, "section_end": "", "minimum": 0, "maximum": 4}, "[<c>call(</c>,<c>call){0,3}(</c>)?"),
+        ({"ends_turn": True, "section_end": "\n"}, "[<c>call(</c>,<c>call){0,None}(</c>\n)?"),
+        ({"ends_turn": True, "section_end": "", "maximum": 1}, "[<c>call(</c>,<c>call){0,0}(</c>)?"),
+        ({"ends_turn": True, "section_end": "", "maximum": 4}, "[<c>call(</c>,<c>call){0,3}(</c>)?"),
     ],
 )
 def test_a_run_of_calls_is_generated(arguments: dict[str, Any], expected: str) -> None:
@@ -160,16 +159,8 @@ def test_what_may_follow_a_call(syntax: dict[str, Any], followed_by: tuple[str, 
 
 
 def test_a_call_is_that_of_its_syntax() -> None:
-    """With its skeleton, its arguments and the number that it counts from."""
+    """With its skeleton and its arguments."""
     arguments = Arguments(start="(")
-    call = run(function=(Slot.INDEX,), arguments=arguments, index_start=7)[1]
+    call = run(function=(Slot.INDEX,), arguments=arguments)[1]
 
-    assert (call.function, call.arguments, call.index_start, call.tools) == ((Slot.INDEX,), arguments, 7, ())
-
-
-def test_a_class_is_of_one_character() -> None:
-    """Unless it says otherwise; a repetition is of any number."""
-    assert (Chars(()).minimum, Chars(()).maximum, Chars(()).negated) == (1, 1, False)
-    assert (Repeat(A).minimum, Repeat(A).maximum) == (0, None)
-    defaults = Calls(syntax=CallSyntax(mode=ToolMode.TAG_WITH_JSON), tools=None)
-    assert (defaults.minimum, defaults.maximum, defaults.ends_turn, defaults.on_lines) == (1, None, False, False)
+    assert (call.function, call.arguments, call.tools) == ((Slot.INDEX,), arguments, ())

@@ -11,9 +11,9 @@ import pytest
 from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
 from splitting import fed, merged
 
+from unrender import grammar as c
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
-from unrender.grammar import combinators as c
 from unrender.machine.events import ContentText, Event, MessageFinished, ReasoningText, ToolCallStarted
 from unrender.machine.ids import numbered_id
 from unrender.machine.policy import CallRelease, Policy, UnknownTools

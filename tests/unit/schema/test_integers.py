@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lines import node_line
 from texts import generates
 
-from unrender.nodes import Chars, Literal, Ref, Sequence
+from unrender.nodes import Literal, Ref, Sequence
 from unrender.nodes.patterns import write_pattern
 from unrender.schema.integers import integer_node, multiples, number_node
 from unrender.schema.shapes import Integer, Number
@@ -29,16 +29,6 @@ def test_whole_numbers_are_exactly_those_within_the_bounds(low, high, value):
     assert generates(integer_node(low, high), str(value)) == (
         (low is None or value >= low) and (high is None or value <= high)
     )
-
-
-@given(low=BOUND, high=BOUND)
-def test_edges_are_generated(low, high):
-    """Both bounds themselves are generated."""
-    assume(low is None or high is None or low <= high)
-
-    edges = [str(edge) for edge in (low, high) if edge is not None]
-
-    assert [edge for edge in edges if not generates(integer_node(low, high), edge)] == []
 
 
 @pytest.mark.parametrize("text", ["-0", "007", "+1", "", "-", "1.0"])
@@ -75,14 +65,6 @@ def test_numbers_without_bounds_are_those_of_json(text):
     assert generates(number_node(Number()), text)
 
 
-def test_few_multiples_are_written_out():
-    """The multiples within a small range are a choice of literals."""
-    found = multiples(Integer(minimum=-7, maximum=12, multiple=5))
-
-    assert found is not None
-    assert [text for text in map(str, range(-20, 20)) if generates(found.node, text)] == ["-5", "0", "5", "10"]
-
-
 def test_many_multiples_are_counted_by_remainders():
     """Without bounds, an automaton over the remainders generates the multiples and nothing else."""
     found = multiples(Integer(multiple=7))
@@ -108,45 +90,15 @@ def _follows(options, rules, text):
     return False
 
 
-def test_multiples_that_cannot_be_counted_have_no_rule():
-    """A large step over a large range is left to whoever reports it."""
-    assert multiples(Integer(minimum=0, maximum=10**9, multiple=12_345)) is None
-
-
-def test_one_digit_is_a_class():
-    """A small range is as small as it can be."""
-    assert integer_node(1, 3) == Chars((("1", "3"),))
-
-
 @pytest.mark.parametrize(
     ("low", "high", "pattern"),
     [
         (None, None, r"0|[1-9][0-9]{0,17}|\-(?:[1-9]|[1-9][0-9]{1,17})"),
-        (0, None, r"0|[1-9][0-9]{0,17}"),
-        (1, None, r"[1-9]|[1-9][0-9]{1,17}"),
-        (7, None, r"[7-9]|[1-9][0-9]{1,17}"),
         (10, None, r"[1-9][0-9]|[1-9][0-9]{2,17}"),
-        (85, None, r"8[5-9]|[9][0-9]|[1-9][0-9]{2,17}"),
-        (1000000000000000000, None, r"[1-9][0-9]{18}|[1-9][0-9]{19}"),
-        (None, 0, r"0|\-(?:[1-9]|[1-9][0-9]{1,17})"),
-        (None, -1, r"\-(?:[1-9]|[1-9][0-9]{1,17})"),
-        (None, -12, r"\-(?:1[2-9]|[2-9][0-9]|[1-9][0-9]{2,17})"),
-        (None, 5, r"[0-5]|\-(?:[1-9]|[1-9][0-9]{1,17})"),
-        (0, 0, r"0"),
-        (3, 3, r"3"),
-        (-3, -3, r"\-3"),
-        (0, 9, r"[0-9]"),
-        (0, 10, r"[0-9]|10"),
-        (5, 12, r"[5-9]|1[0-2]"),
-        (100, 999, r"[1-9][0-9]{2}"),
+        (10**18, None, r"[1-9][0-9]{18}|[1-9][0-9]{19}"),
         (7, 1234, r"[7-9]|[1-9][0-9]|[1-9][0-9]{2}|1(?:[0-1][0-9]{2}|2(?:[0-2][0-9]|3[0-4]))"),
-        (120, 129, r"12[0-9]"),
         (125, 193, r"1(?:2[5-9]|[3-8][0-9]|9[0-3])"),
-        (109, 190, r"1(?:09|[1-8][0-9]|90)"),
-        (-5, 5, r"[0-5]|\-[1-5]"),
         (-12, -7, r"\-(?:[7-9]|1[0-2])"),
-        (-1, 1, r"[0-1]|\-1"),
-        (190, 209, r"19[0-9]|20[0-9]"),
     ],
 )
 def test_a_range_is_cut_into_few_blocks(low, high, pattern):
@@ -155,52 +107,34 @@ def test_a_range_is_cut_into_few_blocks(low, high, pattern):
 
 
 BETWEEN = [
-    ("1.25", None, "", 3, r"1\.(?:[3-9][0-9]{0,2}|2[6-9][0-9]?|25[0-9]?)|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,3})?"),
-    ("0", None, "(", 1, r"0\.[1-9]|(?:[1-9]|[1-9][0-9]{1,17})(?:\.[0-9])?"),
-    ("1.25", None, "", 2, r"1\.(?:[3-9][0-9]?|2[6-9]|25)|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?"),
-    ("1.25", None, "(", 2, r"1\.(?:[3-9][0-9]?|2[6-9])|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?"),
-    ("1.25", None, "(", 3, r"1\.(?:[3-9][0-9]{0,2}|2[6-9][0-9]?|25[1-9])|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,3})?"),
-    ("1.9", None, "(", 2, r"1\.9[1-9]|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?"),
-    (
-        "-1.5",
-        None,
-        "",
-        1,
-        r"0(?:|\.[0-9])|(?:[1-9]|[1-9][0-9]{1,17})(?:\.[0-9])?|\-0\.[1-9]|\-1(?:|\.(?:[0-4]|5))",
-    ),
-    (
-        None,
-        "2.5",
-        "",
-        2,
-        r"0(?:|\.[0-9]{1,2})|1(?:\.[0-9]{1,2})?|2(?:|\.(?:[0-4][0-9]?|5[0]?))|\-0\.(?:[1-9][0-9]?|0[1-9])|\-(?:[1-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?",
-    ),
-    (
-        None,
-        "2.5",
-        ")",
-        2,
-        r"0(?:|\.[0-9]{1,2})|1(?:\.[0-9]{1,2})?|2(?:|\.[0-4][0-9]?)|\-0\.(?:[1-9][0-9]?|0[1-9])|\-(?:[1-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?",
-    ),
-    (None, "-2.5", ")", 2, r"\-2\.(?:[6-9][0-9]?|5[1-9])|\-(?:[3-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?"),
-    ("0.1", "0.45", "", 2, r"0\.(?:[1-4]|1[1-9]|[2-3][0-9]|4[0-4]|10|45)"),
-    ("0.1", "0.45", "()", 2, r"0\.(?:[2-4]|1[1-9]|[2-3][0-9]|4[0-4])"),
-    ("0.125", "0.5", "(", 3, r"0\.(?:[2-5]|1[3-9]|[2-4][0-9]|50|1(?:2[6-9]|[3-9][0-9])|[2-4][0-9]{2}|500)"),
-    ("1.2", "3.4", "", 1, r"1\.(?:[3-9]|2)|2(?:\.[0-9])?|3(?:|\.(?:[0-3]|4))"),
-    ("1.2", "3.4", "()", 1, r"1\.[3-9]|2(?:\.[0-9])?|3(?:|\.[0-3])"),
-    ("-1", "1", "", 1, r"0(?:|\.[0-9])|1(?:|\.[0])|\-0\.[1-9]|\-1(?:|\.[0])"),
-    ("-1", "1", "()", 1, r"0(?:|\.[0-9])|\-0\.[1-9]"),
-    ("2", "2", "", 1, r"2(?:|\.0)"),
-    ("0", "5", "", None, r"0(?:|\.[0-9]{1,18})|[1-4](?:\.[0-9]{1,18})?|5(?:|\.[0]{1,18})"),
-    ("2", "4", ")", 1, r"2(?:|\.[0-9])|3(?:\.[0-9])?"),
-    ("9.5", "12", "", 1, r"9\.(?:[6-9]|5)|1[0-1](?:\.[0-9])?|12(?:|\.[0])"),
-    ("-0.3", "0.2", "", 1, r"0(?:|\.(?:1|0|2))|\-0\.(?:[1-2]|3)"),
-    ("3", "3.5", "(", 2, r"3\.(?:[1-4][0-9]?|0[1-9]|5)"),
-    ("0.09", "0.11", "", 2, r"0\.(?:1|10|09|11)"),
-    ("1.05", "1.05", "", 2, r"1\.05"),
-    ("0.5", "0.75", "(", 2, r"0\.(?:[6-7]|5[1-9]|[6][0-9]|7[0-4]|75)"),
+    ("1.25", None, "", 3),
+    ("0", None, "(", 1),
+    ("1.25", None, "", 2),
+    ("1.25", None, "(", 2),
+    ("1.25", None, "(", 3),
+    ("1.9", None, "(", 2),
+    ("-1.5", None, "", 1),
+    (None, "2.5", "", 2),
+    (None, "2.5", ")", 2),
+    (None, "-2.5", ")", 2),
+    ("0.1", "0.45", "", 2),
+    ("0.1", "0.45", "()", 2),
+    ("0.125", "0.5", "(", 3),
+    ("1.2", "3.4", "", 1),
+    ("1.2", "3.4", "()", 1),
+    ("-1", "1", "", 1),
+    ("-1", "1", "()", 1),
+    ("2", "2", "", 1),
+    ("0", "5", "", None),
+    ("2", "4", ")", 1),
+    ("9.5", "12", "", 1),
+    ("-0.3", "0.2", "", 1),
+    ("3", "3.5", "(", 2),
+    ("0.09", "0.11", "", 2),
+    ("1.05", "1.05", "", 2),
+    ("0.5", "0.75", "(", 2),
 ]
-"""Two bounds, which of them are open, the most digits after the point, and what is written."""
+"""Two bounds, which of them are open, and the most digits after the point."""
 
 
 THOUSANDTHS = [
@@ -220,16 +154,11 @@ def number(low, high, open_, places):
     )
 
 
-@pytest.mark.parametrize(("low", "high", "open_", "places", "pattern"), BETWEEN)
-def test_numbers_between_bounds_are_cut_at_their_edges(low, high, open_, places, pattern):
-    """What has the whole part of an edge is cut digit by digit; numbers between the edges have free digits."""
-    assert write_pattern(number_node(number(low, high, open_, places))) == pattern
-
-
-@pytest.mark.parametrize(("low", "high", "open_", "places", "pattern"), BETWEEN)
-def test_every_number_between_two_bounds_has_a_spelling_and_no_other_number_has(low, high, open_, places, pattern):
+@pytest.mark.parametrize(("low", "high", "open_", "places"), BETWEEN)
+def test_every_number_between_two_bounds_has_a_spelling_and_no_other_number_has(low, high, open_, places):
     """Compared with arithmetic: all numbers of up to three places around the bounds; zeros at the end are free."""
-    written, least, most = re.compile(pattern), low and Decimal(low), high and Decimal(high)
+    written = re.compile(write_pattern(number_node(number(low, high, open_, places))))
+    least, most = low and Decimal(low), high and Decimal(high)
     for value, text, digits in THOUSANDTHS:
         above = least is None or value > least or (value == least and "(" not in open_)
         below = most is None or value < most or (value == most and ")" not in open_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from lines import shape_line
+from recipes import ANALYSIS, rows_of
 
 from unrender.errors import GrammarError
 from unrender.grammar import bundled
@@ -124,38 +125,13 @@ def test_a_document_that_is_false_lets_nothing_pass():
         bundled({"$ref": "a"}, {"a": 7})  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize(
-    ("schema", "documents", "expected"),
-    [
-        ({"$ref": "a"}, {"a": True}, {"a": {"$id": "a", "allOf": [True]}}),
-        ({"$ref": "a"}, {"a": {"type": "null"}}, {"a": {"$id": "a", "type": "null"}}),
-        ({"$ref": "a"}, {"a": {"$id": 5}}, {"a": {"$id": "a"} | {"$id": 5}}),
-        ({"$ref": "a"}, {"a": {"$id": "a", "title": "t"}}, {"a": {"$id": "a", "title": "t"}}),
-        ({"$ref": "a"}, {"a": {"$id": "b"}}, {"a": {"$id": "a", "allOf": [{"$id": "b"}]}}),
-        ({"$ref": "a#x"}, {"a": {}, "a#x": {}}, {"a": {"$id": "a"}}),
-        ({"$dynamicRef": "a"}, {"a": {}}, {"a": {"$id": "a"}}),
-        ({"$ref": 5, "items": [{"$ref": "a"}]}, {"a": {}}, {"a": {"$id": "a"}}),
-        ({"enum": [{"$ref": "a"}], "default": {"$ref": "a"}}, {"a": {}}, None),
-        ({"$ref": "b"}, {"a": {}}, None),
-        ({"$ref": "a", "$defs": {"a": {}}}, {"a": {}}, None),
-        ({"$ref": "a", "$defs": {"b": {}}}, {"a": {}}, {"b": {}, "a": {"$id": "a"}}),
-        ({"$id": "http://h/d/r", "$ref": "a"}, {"http://h/d/a": {}}, {"http://h/d/a": {"$id": "http://h/d/a"}}),
-        (
-            {"$ref": "http://h/a"},
-            {"http://h/a": {"properties": {"k": {"$id": "sub/", "$ref": "b"}}}, "http://h/sub/b": {}},
-            {
-                "http://h/a": {"$id": "http://h/a", "properties": {"k": {"$id": "sub/", "$ref": "b"}}},
-                "http://h/sub/b": {"$id": "http://h/sub/b"},
-            },
-        ),
-    ],
-)
-def test_what_is_referred_to_is_put_into_definitions(schema, documents, expected):
+@pytest.mark.parametrize("row", rows_of(ANALYSIS.with_name("documents.jsonl")))
+def test_what_is_referred_to_is_put_into_definitions(row):
     """Under its URI, each once; data are not looked at, and what nobody needs is left out."""
-    found = bundled(schema, documents)
+    found = bundled(row["schema"], row["documents"])
 
-    assert found.get("$defs") == (schema.get("$defs") if expected is None else expected)
-    assert (found is schema) == (expected is None)
+    assert found.get("$defs") == (row["defs"] or row["schema"].get("$defs"))
+    assert (found is row["schema"]) == (row["defs"] is None)
 
 
 DYNAMIC = {

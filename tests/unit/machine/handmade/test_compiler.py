@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from unrender import grammar as c
 from unrender.errors import GrammarError, MalformedOutput
 from unrender.format import CallSyntax
-from unrender.grammar import combinators as c
 from unrender.limits import FREE_GIVEN_BACK, MAX_GIVEN_BACK
 from unrender.machine.events import (
     ArgumentsText,

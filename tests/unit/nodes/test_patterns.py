@@ -1,0 +1,192 @@
+"""Regular expressions of JSON Schema: read into nodes, written again, matched. The rows are in `tests/corpus/patterns.jsonl`.
+
+In a row's `node`, `…` is any text; `unsupported` is what a grammar cannot say, `broken` what is not a pattern.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lines import node_line
+from recipes import ANALYSIS, rows_of
+from texts import generates
+
+from unrender.errors import GrammarError
+from unrender.nodes import Chars, Choice, Literal, Optional, Ref, Repeat, Sequence
+from unrender.nodes import patterns as module
+from unrender.nodes.patterns import UnsupportedPattern, complement, matches, read_pattern, write_pattern
+
+PATTERNS = [row for row in rows_of(ANALYSIS.with_name("patterns.jsonl")) if "pattern" in row]
+TEXTS = [
+    "",
+    "abcdefgkl",
+    "[]{}()+*?",
+    '"',
+    "A",
+    "xB",
+    "DD",
+    "(12)555-1234",
+    "7",
+    "foobaz",
+    "123x",
+    "a-b",
+    "1a a-",
+    "AB\n",
+    "a",
+    "b",
+    "aa",
+]
+PIECES = ["a", "b", "[ab]", "[^a]", ".", "(a|bc)", "(?:ab)*", "a?", "b+", "c{2}", "a{1,3}", "(a+)+", "(|b)", r"\d"]
+A = Literal("a")
+
+
+def found(pattern):
+    """Return what is read of a pattern, as a row has it."""
+    try:
+        return {"node": node_line(read_pattern(pattern)).replace("([\\s\\S]){0,}", "…")}
+    except UnsupportedPattern as reason:
+        return {"unsupported": str(reason)}
+    except GrammarError as error:
+        return {"broken": str(error).removeprefix(f"pattern {pattern!r}: ")}
+
+
+def test_each_construct_is_read_as_its_row_says():
+    """Text on both sides is free where no anchor is; each construct that is not regular is named, each error has its place."""
+    rows = [row for row in PATTERNS if {"node", "unsupported", "broken"} & set(row)]
+
+    assert [{"pattern": row["pattern"], **found(row["pattern"])} for row in rows] == rows
+
+
+def test_a_pattern_is_written_in_the_syntax_that_all_share():
+    """Bounds are short where they can be, and what means something in a pattern is escaped."""
+    rows = [row for row in PATTERNS if "written" in row]
+
+    assert [write_pattern(read_pattern(row["pattern"])) for row in rows] == [row["written"] for row in rows]
+
+
+@pytest.mark.parametrize("pattern", [row["pattern"] for row in PATTERNS if "…" not in row.get("node", "…")])
+def test_a_pattern_generates_what_re_finds(pattern):
+    """The node generates a text if and only if Python's own engine finds the pattern in it; both ways to ask agree."""
+    if re.search(r"\\u\{|\\v|\{,|\[\^\]|\\b|\\x7f|-\\d|\\d-", pattern):  # Python writes these otherwise.
+        return
+    expected = re.compile(re.sub(r"\(\?<(?=\w)", "(?P<", pattern.replace("$", r"\Z")), re.ASCII)
+    node = read_pattern(pattern)
+
+    for text in TEXTS:
+        assert generates(node, text) == matches(node, text) == bool(expected.search(text)), text
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=6), st.text("abc1", max_size=8), st.booleans(), st.booleans())
+def test_a_pattern_matches_what_re_matches(pieces, text, starts, ends):
+    """The verdict is that of Python's own regular expressions."""
+    pattern = ("^" if starts else "") + "".join(pieces) + ("$" if ends else "")
+
+    assert matches(read_pattern(pattern), text) == (re.search(pattern.replace("$", r"\Z"), text) is not None)
+
+
+def test_nested_repetitions_take_linear_time():
+    """What makes a backtracking engine hang is a few thousand steps."""
+    assert not matches(read_pattern("^(a+)+$"), "a" * 20_000 + "b")
+    assert matches(read_pattern("(a|a)*b"), "a" * 20_000 + "b")
+
+
+def test_what_costs_too_much_counts_as_matched(monkeypatch):
+    """Beyond the budget nothing is refused: each new character costs as many steps as there are states."""
+    node = Sequence((Literal("abc"), Literal("d")))
+    monkeypatch.setattr(module, "MAX_WORK", 4)
+    assert not matches(node, "abcx")
+    monkeypatch.setattr(module, "MAX_WORK", 3)
+    assert matches(Sequence((Literal("abc"), Literal("e"))), "abcx")
+
+
+def test_the_cache_is_bounded(monkeypatch):
+    """Many different texts leave no more sets of states after than the bound."""
+    monkeypatch.setattr(module, "MAX_KNOWN_STATES", 3)
+    pattern = read_pattern("^.{0,20}x$")
+
+    assert [matches(pattern, letter * 9 + "x") for letter in string.ascii_letters] == [True] * 52
+
+
+@pytest.mark.parametrize(
+    ("node", "matched", "refused"),
+    [
+        (Chars((("a", "a"),), minimum=2, maximum=3), ["aa", "aaa"], ["a", "aaaa", "ab"]),
+        (Chars((("a", "a"),), minimum=0, maximum=1), ["", "a"], ["aa"]),
+        (Optional(A), ["", "a"], ["aa"]),
+        (Repeat(A, 2, 3), ["aa", "aaa"], ["a", "aaaa"]),
+        (Repeat(A, 2, None), ["aa", "aaaa"], ["", "a"]),
+        (Repeat(A, 0, 0), [""], ["a"]),
+        (Repeat(Choice((A, Literal("bc"))), 2, 2), ["aa", "abc", "bcbc"], ["a", "bc", "aaa"]),
+        (Repeat(Chars((("a", "a"),), minimum=2, maximum=2), 1, 2), ["aa", "aaaa"], ["a", "aaa"]),
+    ],
+)
+def test_every_regular_node_is_matched(node, matched, refused):
+    """The whole text, neither more nor less."""
+    assert [text for text in (*matched, *refused) if matches(node, text)] == matched
+    assert [text for text in (*matched, *refused) if generates(node, text)] == matched
+
+
+@pytest.mark.parametrize("node", [Ref("x"), Repeat(A, 0, None, Literal(",")), Sequence((A, Ref("x")))])
+def test_what_is_not_regular_is_named(node):
+    """Also inside of others, by what matches and by what writes."""
+    with pytest.raises(GrammarError, match="is not part of a regular expression"):
+        matches(node, "a")
+    with pytest.raises(GrammarError, match="has no regular expression"):
+        write_pattern(node)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("^" + "a" * 9_998 + "$", ""),
+        ("^" + "a" * 9_999 + "$", "a pattern of more than 10000 characters"),
+        ("a" * 10_001, "a pattern of more than 10000 characters"),
+        ("(" * 32 + "a" + ")" * 32, ""),
+        ("(" * 33 + "a" + ")" * 33, "a group inside 32 others"),
+        ("(a)" * 40, ""),
+        ("^((ab){0,50}){0,100}$", ""),
+        ("^((ab){0,50}){0,100}c$", "a pattern that repeats more than 10000 characters"),
+        ("^((ab){50,}){100,}$", ""),
+        ("^((ab){50,}){100,}c$", "a pattern that repeats more than 10000 characters"),
+        ("^((a|b){0,50}){0,100}$", ""),
+        ("^((a|b){0,50}){0,100}[a-z]$", "a pattern that repeats more than 10000 characters"),
+        ("^((ab)*){1000}a{0}$", ""),
+    ],
+)
+def test_patterns_are_bounded(pattern, reason):
+    """Characters, depth and repetitions, as they are when they are written out."""
+    assert found(pattern).get("unsupported", "") == reason
+
+
+def test_a_long_pattern_is_quoted_in_part():
+    """An error quotes no more than 80 characters."""
+    with pytest.raises(GrammarError) as caught:
+        read_pattern("a" * 90 + "(")
+
+    assert str(caught.value) == f"pattern '{'a' * 79}: expected ')' at character 91"
+
+
+@given(st.characters(exclude_categories=["Cs"]), st.characters(exclude_categories=["Cs"]))
+def test_what_is_written_finds_itself(member, other):
+    """A literal finds its text, and a class of one character that character alone."""
+    assert generates(Literal(member + other), member + other)
+    assert generates(Chars(((member, member),)), other) == (member == other)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ((), (("\0", "\ud7ff"), ("\ue000", "\U0010ffff"))),
+        ((("\0", "\U0010ffff"),), ()),
+        ((("c", "f"), ("a", "d")), (("\0", "`"), ("g", "\ud7ff"), ("\ue000", "\U0010ffff"))),
+        ((("a", "z"), ("c", "d")), (("\0", "`"), ("{", "\ud7ff"), ("\ue000", "\U0010ffff"))),
+        ((("\0", "a"), ("b", "\ud7fe")), (("\ud7ff", "\ud7ff"), ("\ue000", "\U0010ffff"))),
+    ],
+)
+def test_a_complement_is_all_other_characters(ranges, expected):
+    """Ranges may overlap, touch and come in any order; half of a surrogate pair is not a character."""
+    assert complement(ranges) == expected
