@@ -25,6 +25,7 @@ from explanation_rows import EXPLANATIONS, SAID, said
 from recipes import ANALYSIS, DERIVED, derived, rows_of
 from rendering_rows import RENDERING, facts, rendered, shaped
 from rows import ANSWERS, FORMATS, READ, Row, rows
+from value_rows import VALUES, given, value_rows
 
 from unrender.analysis import analyze
 from unrender.errors import FormatError
@@ -68,6 +69,8 @@ def main() -> None:
     ]
     lines = [_line({**row, **schema_rows.read(row)}, ("why", "schema", "longest", *schema_rows.READ)) for row in kept]
     schema_rows.SCHEMAS.write_text("".join(lines), encoding="utf-8")
+    values = [{**row, "gives": given(row)} for row in value_rows()]
+    VALUES.write_text("".join(_line(row, ("why",)) for row in values), encoding="utf-8")
     anew(CHECKS, problem_of, ("problem",))
     for name, reading in (("expressions", rendered), ("facts", facts), ("shapes", shaped)):
         anew(RENDERING / f"{name}.jsonl", reading, ("text", "error", "exhausted", "needs", "shaped"))

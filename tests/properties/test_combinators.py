@@ -142,7 +142,7 @@ class Unfolded(Machine):
 
 def read(program: Program, chunks: list[str]) -> list[Any]:
     request = Request(tools=None)
-    machine = Unfolded(program, request, strict=False, ids=CallIds(numbered_id), roles={})
+    machine = Unfolded(program=program, request=request, strict=False, ids=CallIds(numbered_id), roles={})
     found = [item for chunk in chunks for item in machine.feed(chunk)]
     found += machine.finish()
     total = len("".join(chunks))

@@ -244,7 +244,7 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 _ENTRY_SLOTS = (Slot.KEY, Slot.VALUE, Slot.TYPE)
 _JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
-"""Characters at which the parser ends a word, see `machine.slots`."""
+"""Characters at which the parser ends a word, see `machine.arguments`."""
 
 
 def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:

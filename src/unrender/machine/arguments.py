@@ -1,39 +1,223 @@
-"""Instructions for the inside of a call: its arguments, in any codec.
+"""Instructions for the inside of a call: its name, its id, its arguments' names, and their values in any codec.
 
-Rules: a scanner lives in `machine.scanner` from its first step until it is done, so that a suspended value resumes.
+Rules: as in `instructions`. A scanner lives in `machine.scanner` from its first step until it is done, so that a suspended
+value resumes.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import assert_never
 
-from unrender.format import Codec, Strings, Typing
+from unrender.format import Codec, Slot, Strings, Typing
+from unrender.limits import MAX_NAME, MAX_STOPS, MAX_WORDS
 from unrender.machine.frames import CallState
-from unrender.machine.instructions import SPACE
-from unrender.machine.interpreter import Machine
+from unrender.machine.instructions import SPACE, take_literal, undecided
+from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
 from unrender.values.atoms import escape, may_be_in_word
 from unrender.values.coercion import ANY, STRING, Kinds
 from unrender.values.finder import Finder, end_of
-from unrender.values.json_strings import QuotedScanner
 from unrender.values.notations import notation_of
-from unrender.values.raw import CodeValueScanner, RawScanner
-from unrender.values.scanner import DONE, FAILED, MORE, WORD, LiteralScanner, LiteralStyle, Status
+from unrender.values.raw import CodeValueScanner, RawScanner, TagStyle, XmlScanner
+from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
+from unrender.values.scanner import WORD, LiteralScanner, LiteralStyle, QuotedScanner
 from unrender.values.unmarked_ends import Follow
-from unrender.values.xml import TagStyle, XmlScanner
 
+_NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _CDATA = Finder((CDATA_END,))
 _QUOTES = ("'", '"')
 """What begins a string where a model writes Python though the format has raw text."""
 
 
+@dataclass(frozen=True, slots=True)
+class BeginCall:
+    """A call may begin here."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.begin_call()
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class MarkId:
+    """The text of the id begins here."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.current.mark = machine.base + machine.at
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class EndId:
+    """The text of the id ends here."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.current.id = machine.since(machine.current.mark)
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadName:
+    """The tool's name, up to one of `stops` or white space. It fails when no such tool is offered."""
+
+    stops: Finder
+
+    def step(self, machine: Machine) -> bool:
+        ends = _word_ends(machine, self.stops)
+        if ends is None:
+            return True
+        for end in ends:
+            if machine.named(machine.buffer[machine.at : end]):
+                machine.take(Role.NAME, end)
+                return machine.go_on()
+        return machine.fail("the name of a tool" if machine.request.tools is None else "the name of one of the tools")
+
+
+def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
+    """Return where the word that is here may end, nearest first; None when that needs more text."""
+    buffer, start = machine.buffer, machine.at
+    horizon = start + MAX_NAME
+    limit = _NAME_END.search(buffer, start, horizon)
+    edge = limit.start() if limit else min(len(buffer), horizon)
+    # "now(" ends at the bracket, unless "(" is also how a stop begins, as in "now(args".
+    if limit and not machine.final and stops.undecided_from(buffer, start) < edge:
+        return None
+    ends: list[int] = []
+    reach = min(edge + stops.longest, horizon)
+    at, literal = stops.find(buffer, start, reach)
+    while literal and at <= edge and len(ends) < MAX_STOPS:
+        ends.append(at)
+        at, literal = stops.find(buffer, at + 1, reach)
+    if limit or (machine.final and edge < horizon):
+        return [*ends, edge] if edge not in ends else ends
+    if edge == horizon:
+        return ends
+    # With ":" as a stop, "ns:now:" may be the tool "ns", or "ns:now": each end is tried, the nearest first.
+    known = [end for end in ends if machine.request.tool(buffer[start:end])]
+    # A stop that begins before these may still come.
+    return known if known and stops.undecided_from(buffer, start) >= known[0] else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWord:
+    """A counter, an id, or the word for a value's type, up to one of `stops` or white space."""
+
+    slot: Slot
+    stops: Finder
+    types: tuple[str, ...] = ()
+    """The words for types that the format has."""
+
+    def step(self, machine: Machine) -> bool:
+        ends = _word_ends(machine, self.stops)
+        call = machine.current
+        if ends is None:
+            return True
+        if not ends or ends[0] == machine.at:
+            return machine.fail(f"the call's {self.slot.value}")
+        word = machine.buffer[machine.at : ends[0]]
+        if self.slot is Slot.ID:
+            call.id = word
+        elif self.slot is Slot.TYPE:
+            call.kind = word
+            if self.types and word not in self.types:
+                machine.malformed(word, OR.join(map(repr, self.types)))
+        machine.take(Role.ID if self.slot is not Slot.TYPE else Role.MARKER, ends[0])
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class SkipWords:
+    """Words without meaning, up to one of `stops`, on one line."""
+
+    stops: Finder
+
+    def step(self, machine: Machine) -> bool:
+        buffer, start = machine.buffer, machine.at
+        limit = start + MAX_WORDS + self.stops.longest
+        end, literal = self.stops.find(buffer, start, limit)
+        if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
+            return True
+        # What may be the beginning of a stop is not one of the words yet.
+        # `assistant to=f`: of a stop ` to=`, the text may hold ` to` so far.
+        words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
+        if len(words) > MAX_WORDS or "\n" in words or (not literal and machine.final):
+            return machine.fail(OR.join(map(repr, self.stops.literals)))
+        if not literal:
+            return True
+        machine.take(Role.MARKER, end)
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """From here on it is a call, and nothing before is taken back. When the id is also known, the call starts."""
+
+    recover: int
+    waits: bool
+    """The id comes later; arguments wait for it."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.current.recover = self.recover
+        machine.commit()
+        if not self.waits:
+            machine.start_call()
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKey:
+    """An argument's name, up to one of `stops`."""
+
+    stops: Finder
+    bare: bool
+    """The key ends at white space and brackets as well."""
+
+    def step(self, machine: Machine) -> bool:
+        buffer, start, call = machine.buffer, machine.at, machine.current
+        # `<parameter=city>` ends at the `>`; a name that is longer than any is none.
+        end, literal = self.stops.find(buffer, start, start + MAX_NAME)
+        if not literal and not machine.final and len(buffer) - start < MAX_NAME:
+            return True
+        key = key_of(buffer[start:end]) if literal else ""
+        if not key or (self.bare and _NAME_END.search(key)):
+            return machine.fail("the name of an argument")
+        call.key = key
+        machine.take(Role.NAME, end)
+        return machine.go_on()
+
+
+def key_of(text: str) -> str:
+    """Return the argument's name in `text`, without space and quotation marks around it; "" where it cannot be one."""
+    key = text.strip().strip("\"'")
+    return "" if "\n" in key else key
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatName:
+    """The tool's name once more."""
+
+    def step(self, machine: Machine) -> bool:
+        return take_literal(machine, machine.current.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatKey:
+    """The argument's name once more, as in `</city>`."""
+
+    def step(self, machine: Machine) -> bool:
+        return take_literal(machine, machine.current.key)
+
+
+# Values.
+
+
 def run_scanner(machine: Machine) -> Status:
     """Let the current scanner take as much as it can, and emit its text; then fail or suspend as its status says."""
-    scanner, call = machine.scanner, machine.call
+    scanner = machine.scanner
     assert scanner is not None
-    assert call is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
@@ -43,7 +227,7 @@ def run_scanner(machine: Machine) -> Status:
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else "a JSON value")
         return FAILED
-    if call.name and (duplicate := scanner.duplicate):
+    if machine.current.name and (duplicate := scanner.duplicate):
         machine.malformed(duplicate, "another argument")
     machine.scanner = None
     return DONE
@@ -61,15 +245,13 @@ class JsonArguments:
                 return True
             head = machine.buffer[machine.at : machine.at + 1]
             if head not in ("{", '"'):
-                machine.fail("a JSON object")
-                return False
+                return machine.fail("a JSON object")
             machine.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
         status = run_scanner(machine)
-        if status is DONE:
-            assert machine.call is not None
-            machine.call.closed = True
-            machine.pc += 1
-        return status is MORE
+        if status is not DONE:
+            return status is MORE
+        machine.current.closed = True
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +266,24 @@ class Value:
     tags: TagStyle | None = None
 
     def step(self, machine: Machine) -> bool:
-        call = machine.call
-        assert call is not None
+        call = machine.current
         if machine.scanner is None and not self._open(machine, call):
             return True
         status = run_scanner(machine)
-        if status is DONE:
-            if call.kind == CDATA_START:
-                machine.take(Role.MARKER, machine.at + len(CDATA_END))
-            call.kind = ""
-            machine.pc += 1
-        return status is MORE
+        if status is not DONE:
+            return status is MORE
+        if call.kind == CDATA_START:
+            machine.take(Role.MARKER, machine.at + len(CDATA_END))
+        call.kind = ""
+        return machine.go_on()
 
     def _open(self, machine: Machine, call: CallState) -> bool:
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
+        # Whether a value begins with a quotation mark decides how it is read.
         if isinstance(self.suffix, Follow) and machine.at == len(machine.buffer) and not machine.final:
             return False
+        # `<city>Rome</city><city>Oslo</city>`
         if call.key in call.keys:
             # What the first one says is out: JSON keeps both, and most readers the last.
             machine.malformed(call.key, "another argument")
@@ -118,9 +301,11 @@ class Value:
             return True
         return machine.final or not CDATA_START.startswith(rest)
 
-    def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner | CodeValueScanner:
+    def scanner(self, call: CallState, *, quoted: bool) -> Scanner:
         """Return a new scanner for the current value of `call`; `quoted` means that it begins with a quotation mark."""
+        # `f(city=Rome, or Oslo, days=3)`: with the tool's names known, only `days` begins an argument.
         suffix = self.suffix if isinstance(self.suffix, Finder) else self.suffix.among(call.types.names)
+        # In code a model may quote a raw string, `f(city="Rome")`: the text after the quotation decides.
         if quoted and isinstance(suffix, Follow) and suffix.in_code:
             return CodeValueScanner(RawScanner(suffix, self._types(call)))
         if call.kind == CDATA_START:
@@ -153,6 +338,7 @@ def _agreed(named: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
     the schema wants a string, the text is one, whatever it is named. Without a schema the name decides.
     """
     known = isinstance(allowed, Kinds) and bool(allowed)
+    # `type="string"` on `3` where the schema wants a number: the schema is right. On `3` where it wants a string: both are.
     if "string" in named:
         return STRING | allowed if known and "string" not in allowed else STRING
     return STRING if known and allowed == STRING else named or ANY
@@ -168,6 +354,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
     notation = notation_of(codec)
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
+    # `3</v>` ends at the `<`; but before `e>` the first letter might be in a number, so more of the marker is needed.
     cores = sorted({core for literal in literals if (core := literal.strip())})
     return LiteralStyle(
         stops=tuple(dict.fromkeys(head for core in cores if not may_be_in_word(head := _head_of(core)))),
@@ -192,18 +379,13 @@ class CloseValue:
     instead: tuple[str, ...]
 
     def step(self, machine: Machine) -> bool:
-        rest = machine.buffer[machine.at : machine.at + max(map(len, (self.text, *self.instead)))]
-        if rest.startswith(self.text):
+        if machine.buffer.startswith(self.text, machine.at):
             machine.take(Role.MARKER, machine.at + len(self.text))
-        elif any(rest.startswith(text) for text in self.instead):
+        elif machine.buffer.startswith(self.instead, machine.at):
             machine.malformed("", repr(self.text))
-        elif not machine.final and any(text.startswith(rest) for text in (self.text, *self.instead)):
-            return True
         else:
-            machine.fail(repr(self.text))
-            return False
-        machine.pc += 1
-        return False
+            return any(map(machine.may_begin, (self.text, *self.instead))) or machine.fail(repr(self.text))
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +396,10 @@ class CloseArguments:
     """A bracket or a marker follows that ends them."""
 
     def step(self, machine: Machine) -> bool:
-        assert machine.call is not None
-        machine.arguments("}" if machine.call.count else "{}")
-        machine.call.closed = True
-        machine.call.ended = self.bracketed
-        machine.pc += 1
-        return False
+        machine.arguments("}" if machine.current.count else "{}")
+        machine.current.closed = True
+        machine.current.ended = self.bracketed
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +413,7 @@ class DropEmpty:
         machine.malformed("", "a call")
         machine.commit()
         machine.closed = self.closers
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,22 +427,20 @@ class NoArguments:
     """Where to go on after the arguments."""
 
     def step(self, machine: Machine) -> bool:
-        buffer, at, call = machine.buffer, machine.at, machine.call
-        assert call is not None
-        rest = buffer[at : at + len(self.text)]
-        begun = not self.text and not self.begins.at(buffer, at)
-        if not machine.final and (rest != self.text and self.text.startswith(rest)):
+        buffer, at = machine.buffer, machine.at
+        # With no text, as in "f()", what shows that there are no arguments is that none begins here.
+        absent = not self.text and not self.begins.at(buffer, at)
+        written = bool(self.text) and buffer.startswith(self.text, at)
+        if (not written and self.text and machine.may_begin(self.text)) or (
+            absent and undecided(machine, self.begins, at)
+        ):
             return True
-        if not machine.final and begun and (at >= len(buffer) or self.begins.may_grow(buffer, at)):
-            return True
-        if begun or (self.text and rest == self.text):
-            machine.take(Role.ARGUMENT, at + len(self.text))
-            machine.arguments("{}")
-            call.closed = True
-            machine.pc = self.after
-        else:
-            machine.pc += 1
-        return False
+        if not absent and not written:
+            return machine.go_on()
+        machine.take(Role.ARGUMENT, at + len(self.text))
+        machine.arguments("{}")
+        machine.current.closed = True
+        return machine.go_to(self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,34 +460,29 @@ class Entries:
     """Says whether another follows, where neither a marker nor a separator does."""
 
     def step(self, machine: Machine) -> bool:
-        buffer, call = machine.buffer, machine.call
-        assert call is not None
+        buffer, call = machine.buffer, machine.current
         if self.further is not None:
             return self._after_white_space(machine, self.further, first=call.count == 0)
         at = end_of(SPACE, buffer, machine.at)
         separable = bool(self.separator) and call.separated < call.count
+        # "a=1, , b=2": one separator after each argument. Of " and ", a chunk may bring "a" alone.
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
+        # A second separator in a row is not taken: what follows it is no argument.
         if begun and buffer.startswith(self.separator, at):
             call.separated = call.count
             machine.take(Role.LAYOUT, at)
             machine.take(Role.MARKER, at + len(self.separator))
             at, begun = end_of(SPACE, buffer, machine.at), False
         machine.take(Role.LAYOUT, at)
-        if begun and not machine.final:
-            return True
-        if not machine.final and (at >= len(buffer) or self.marks.may_grow(buffer, at)):
+        if (begun and not machine.final) or undecided(machine, self.marks, at):
             return True
         mark = self.marks.at(buffer, at)
         if mark == self.opener and at < len(buffer):
-            machine.pc = self.entry
-        elif mark or not self.closed:
-            machine.pc = self.done
-        else:
-            machine.fail(f"{self.opener!r} or the end of the arguments")
-        return False
+            return machine.go_to(self.entry)
+        if mark or not self.closed:
+            return machine.go_to(self.done)
+        return machine.fail(f"{self.opener!r} or the end of the arguments")
 
     def _after_white_space(self, machine: Machine, further: Follow, *, first: bool) -> bool:
         found = further.goes_on(machine.buffer, machine.at, first=first, final=machine.final)
-        if found is not None:
-            machine.pc = self.entry if found else self.done
-        return found is None
+        return True if found is None else machine.go_to(self.entry if found else self.done)

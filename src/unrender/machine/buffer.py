@@ -1,38 +1,31 @@
-"""The machine's text: a buffer that is read once, what is kept of it for ways back, spans, and events that are final.
+"""The text that a machine reads: a buffer that is read once, the role of each character, and events that are final.
 
 Rules:
 - An instruction moves `at` and `pc`, and returns True only to suspend. It never suspends once `final` is set.
 - `buffer[:at]` is needed no more. What a way back would read again waits in `past`, in pieces, so that nothing is copied
   with each chunk; going back puts the pieces before the buffer again.
 - While a way back is open, what was found since waits with it; when it closes, that is final, and never taken back.
+- White space between calls is carried: it is content if more content follows, and layout if none does; so it is not final
+  before.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
-from dataclasses import dataclass
-from functools import cache
-from itertools import repeat
-from operator import attrgetter
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
-from unrender.machine.events import Event
+from unrender.limits import MAX_NAME
+from unrender.machine.events import BrokenText, ContentText, Event, ReasoningText
 from unrender.machine.frames import Frame
-from unrender.machine.handmade.tagged import Notice
-from unrender.machine.leftovers import BrokenText
+from unrender.machine.handmade.tagged import IN_CALLS, Note, Notice
 from unrender.nodes import Role
-from unrender.values.finder import Scanner, Taker
-
-
-@cache
-def _slots(kind: type) -> tuple[tuple[str, ...], attrgetter[tuple[Any, ...]]]:
-    """Return the names of all that an object of this class holds, and what gets all of it."""
-    names = tuple(name for part in kind.__mro__ for name in getattr(part, "__slots__", ()))
-    return names, attrgetter(*names)
-
+from unrender.values.resumable import Resumable, Scanner, Taker
 
 CONTEXT = 40
 """Characters of context on each side that an error shows."""
+_VALUES = frozenset((Role.ARGUMENT, Role.VALUE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,82 +37,63 @@ class Span:
     end: int
 
 
-class Buffer:
-    """How far one output has been read.
+@dataclass(slots=True, eq=False, kw_only=True)
+class Buffer(Resumable):
+    """How far one output has been read, and what its text is.
 
     Positions count characters from the beginning of the output; text that the prompt has begun is before 0.
     """
 
-    lists: ClassVar[tuple[str, ...]] = ("past", "frames", "events", "span_roles", "span_ends")
-    """What grows while it is read: a copy gets its own."""
-    __slots__ = (
-        "at",
-        "base",
-        "buffer",
-        "events",
-        "final",
-        "flow",
-        "frames",
-        "given",
-        "halted",
-        "past",
-        "past_needed",
-        "past_start",
-        "pc",
-        "program",
-        "released",
-        "rest",
-        "scanner",
-        "span_ends",
-        "span_roles",
-        "steps",
-        "strict",
-    )
-
-    def __init__(self, program: tuple[Any, ...]) -> None:
-        self.program: tuple[Any, ...] = program
-        self.pc: int = 0
-        self.buffer: str = ""
-        self.at: int = 0
-        """Where in `buffer` the reading is."""
-        self.base: int = 0
-        """The position of `buffer[0]`."""
-        self.past: deque[str] = deque()
-        """Text before `buffer` that is still needed, in pieces."""
-        self.past_start: int = 0
-        """The position of the first piece."""
-        self.past_needed: int = 0
-        """From which position on it was needed when it was looked at last."""
-        self.given: bool = False
-        """Text left of position 0 was written by a generation prompt: it is never content."""
-        self.rest: int = 0
-        """Where text is read that a grammar made by hand does not allow; 0 for a format."""
-        self.strict: bool = False
-        self.final: bool = False
-        self.halted: bool = False
-        self.frames: list[Frame] = []
-        """The ways back that are open, the latest last."""
-        self.events: list[Event | BrokenText | Notice] = []
-        """What was found and has not been released."""
-        self.released: int = 0
-        """How much was found and is out, since a way back was opened and others were not."""
-        self.span_roles: list[Role] = []
-        self.span_ends: list[int] = []
-        self.scanner: Scanner | None = None
-        self.flow: Taker | None = None
-        """What takes more of what was read last; None when only an instruction can tell."""
-        self.steps: int = 0
-        """Instructions executed so far."""
+    program: tuple[Any, ...]
+    pc: int = 0
+    buffer: str = ""
+    at: int = 0
+    """Where in `buffer` the reading is."""
+    base: int = 0
+    """The position of `buffer[0]`."""
+    past: deque[str] = field(default_factory=deque)
+    """Text before `buffer` that is still needed, in pieces."""
+    past_start: int = 0
+    """The position of the first piece."""
+    past_needed: int = 0
+    """From which position on it was needed when it was looked at last."""
+    given: bool = False
+    """Text left of position 0 was written by a generation prompt: it is never content."""
+    rest: int = 0
+    """Where text is read that a grammar made by hand does not allow; 0 for a format."""
+    strict: bool = False
+    final: bool = False
+    halted: bool = False
+    frames: list[Frame] = field(default_factory=list)
+    """The ways back that are open, the latest last."""
+    events: list[Event | BrokenText | Notice] = field(default_factory=list)
+    """What was found and has not been released."""
+    released: int = 0
+    """How much was found and is out, since a way back was opened and others were not."""
+    span_roles: list[Role] = field(default_factory=list)
+    span_ends: list[int] = field(default_factory=list)
+    scanner: Scanner | None = None
+    flow: Taker | None = None
+    """What takes more of what was read last; None when only an instruction can tell."""
+    steps: int = 0
+    """Instructions executed so far."""
+    roles: dict[Role, Role]
+    """Roles that are read as others: reasoning as content, where the caller wants it so."""
+    carried: list[str] = field(default_factory=list)
+    """White space between calls: content when more content follows them."""
+    carried_spans: list[int] = field(default_factory=list)
+    answered: bool = False
+    """Content has begun; until then white space between parts is layout."""
+    tag: Role | None = None
+    """The tag that is open, in a grammar made by hand: what is consumed in it has its role."""
+    name: str = ""
+    """The name of the tagged call, as far as it was read."""
 
     def copy(self) -> Self:
-        """Return an independent reading in the same state; the ways back are shared."""
-        other = type(self).__new__(type(self))
-        own: Any = type(self)
-        names, values = _slots(own)
-        deque(map(setattr, repeat(other), names, values(self)), maxlen=0)  # A loop of Python's costs twice as much.
-        for name in own.lists:
-            setattr(other, name, getattr(self, name).copy())
-        other.scanner = self.scanner.copy() if self.scanner else None
+        """Return an independent reading in the same state."""
+        # `slots` makes a second class, of which a bare `super()` knows nothing.
+        other = super(Buffer, self).copy()
+        other.frames = [frame.copy() for frame in self.frames]
         return other
 
     def feed(self, text: str) -> list[Event | BrokenText]:
@@ -150,6 +124,7 @@ class Buffer:
         if not self.frames:
             released, self.events, self.released = self.events, [], 0
         else:
+            # `frame.events` counts all that was ever found, and `self.events` lacks what is out already.
             count = self.frames[0].events - self.released
             if not count:
                 return []  # The waiting events may be many: the list is not copied.
@@ -165,6 +140,10 @@ class Buffer:
     def position(self) -> int:
         """The present position in the output."""
         return self.base + self.at
+
+    def may_begin(self, text: str) -> bool:
+        """Return whether what is left of the buffer is all a beginning of `text`, and more may come."""
+        return not self.final and text.startswith(self.buffer[self.at : self.at + len(text)])
 
     # Text.
 
@@ -194,6 +173,7 @@ class Buffer:
         past, self.past_needed = self.past, first
         if first >= self.base:
             past.clear()
+        # A piece in which `first` lies stays whole: to cut it would copy it again with each chunk.
         while past and self.past_start + len(past[0]) <= first:
             self.past_start += len(past.popleft())
 
@@ -234,21 +214,103 @@ class Buffer:
         del self.events[frame.events - self.released :]
         del self.span_roles[frame.spans :]
         del self.span_ends[frame.spans :]
+        # `a <b` is one span of content: what was read after the way back may have made the last span longer.
         if self.span_ends:
             self.span_ends[-1] = frame.span_end
         self.recall(frame.at)
         self.at = frame.at - self.base
         self.scanner = None
 
+    # What is consumed: each character gets its role, and text becomes an event.
+
+    def take(self, role: Role, end: int) -> None:
+        """Consume the text up to `end` as `role`, without an event."""
+        if end <= self.at:
+            return
+        if self.tag is not None:
+            self._take_tagged(self.tag, end, None)
+            return
+        self.at = end
+        roles = self.span_roles
+        # As `add_span`, written out: most instructions end here.
+        if self.carried_spans or not roles:
+            self.add_span(role, self.base + end)
+        elif roles[-1] is role:
+            self.span_ends[-1] = self.base + end
+        else:
+            roles.append(role)
+            self.span_ends.append(self.base + end)
+
+    def take_value(self, end: int, value: str) -> None:
+        """Consume a piece of a value that a grammar made by hand reads; `value` is its JSON."""
+        if self.tag is None:
+            self.take(Role.MARKER, end)
+        else:
+            self._take_tagged(self.tag, end, value)
+
+    def _take_tagged(self, tag: Role, end: int, value: str | None) -> None:
+        """Consume the text of the tag that is open; `value` is its JSON, where it is read as a value."""
+        if tag not in IN_CALLS:
+            self.text(tag, end)
+            return
+        text = self.buffer[self.at : end]
+        if tag is Role.NAME and len(self.name) <= MAX_NAME:
+            self.name += text
+        if value is not None and tag in _VALUES:
+            if text or value:
+                self.events.append(Note(value, value=True))
+        elif text and tag is not Role.CALL:
+            self.events.append(Note(text))
+        self.at = end
+        if text:
+            self.add_span(IN_CALLS[tag], self.base + end)
+
+    def text(self, role: Role, end: int) -> None:
+        """Consume the text up to `end` and emit it."""
+        start = self.at
+        if end <= start:
+            return
+        if self.roles:
+            role = self.roles.get(role, role)
+        if self.carried and role is Role.CONTENT:
+            self.bring()
+        if self.given and role is Role.CONTENT and start < -self.base:
+            start = -self.base
+        if text := self.buffer[start:end]:
+            self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
+        self.add_span(role, self.base + end)
+        self.at = end
+
+    def carry(self, end: int) -> None:
+        """Consume white space between calls. It is layout, unless there is content on both sides of the calls."""
+        # `A<call>\n<call>B`: the line break is content, which only the B shows.
+        if end == self.at or not self.answered or self.frames:
+            self.take(Role.LAYOUT, end)
+            return
+        self.carried.append(self.buffer[self.at : end])
+        self.carried_spans.append(len(self.span_roles))
+        self.span_roles.append(Role.LAYOUT)
+        self.span_ends.append(self.base + end)
+        self.at = end
+
+    def bring(self) -> None:
+        """Make the white space that was carried content."""
+        self.events.append(ContentText("".join(self.carried)))
+        for index in self.carried_spans:
+            self.span_roles[index] = Role.CONTENT
+        self.carried, self.carried_spans = [], []
+
     # Spans.
 
     def add_span(self, role: Role, end: int) -> None:
-        """Give the role to all text before the position `end` that is not in a span."""
-        if self.span_roles and self.span_roles[-1] is role:
-            self.span_ends[-1] = end
-        else:
-            self.span_roles.append(role)
+        """Give the role to all text up to `end` that is not in a span. Carried white space is kept apart."""
+        roles = self.span_roles
+        apart = not roles or roles[-1] is not role or (self.carried_spans and self.carried_spans[-1] == len(roles) - 1)
+        if apart:
+            roles.append(role)
             self.span_ends.append(end)
+        else:
+            self.span_ends[-1] = end
 
     @property
     def span_end(self) -> int:
@@ -263,11 +325,48 @@ class Buffer:
             del spans[frame.spans :]
             if spans:
                 spans[-1] = (spans[-1][0], frame.span_end)
-        return spans
+        return up_to(spans, self.final_end)
 
     @property
     def final_end(self) -> int:
-        """The end of the last final span, found without looking at the others."""
-        if self.frames:
-            return self.frames[0].span_end if self.frames[0].spans else 0
-        return self.span_end
+        """The end of the last final span, found without looking at the others. What is carried may yet become content."""
+        first = self.frames[0] if self.frames else None
+        end = self.span_end if first is None else first.span_end if first.spans else 0
+        if self.final or not self.carried_spans:
+            return end
+        carried = self.carried_spans[0]
+        return min(end, self.span_ends[carried - 1] if carried else 0)
+
+
+def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role) -> int:
+    """Give all text from `start` to `end` the role `role`; return how many more spans there are now.
+
+    >>> roles, ends = [Role.CONTENT, Role.MARKER], [2, 9]
+    >>> relabel(roles, ends, 4, 6, Role.CONTENT), ends
+    (2, [2, 4, 6, 9])
+    """
+    first, last = bisect_right(ends, start), bisect_left(ends, end)
+    begins = ends[first - 1] if first else 0
+    new = [(roles[first], start)] if start > begins else []
+    new.append((role, end))
+    if ends[last] > end:
+        new.append((roles[last], ends[last]))
+    old = last + 1 - first
+    roles[first : last + 1] = [role for role, _ in new]
+    ends[first : last + 1] = [stop for _, stop in new]
+    return len(new) - old
+
+
+def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:
+    """Return the roles and ends of spans, cut at the position `end`."""
+    cut = next((i for i, (_, stop) in enumerate(spans) if stop > end), None)
+    if cut is None:
+        return spans
+    kept = spans[:cut]
+    return kept if kept and kept[-1][1] == end else [*kept, (spans[cut][0], end)]
+
+
+def merged_spans(spans: list[tuple[Role, int]]) -> list[tuple[Role, int]]:
+    """Join neighbours of the same role."""
+    after = (*(role for role, _ in spans[1:]), None)
+    return [span for span, role in zip(spans, after, strict=False) if span[0] is not role]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from unrender.format import CallSyntax, Envelope, Slot
 from unrender.limits import MAX_NAME
@@ -19,15 +19,16 @@ from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.atoms import duplicate_key
-from unrender.values.finder import Finder, Taker
-from unrender.values.json_strings import QuotedScanner
-from unrender.values.scanner import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
+from unrender.values.finder import Finder
+from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
+from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
 _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
 """The two names that models use for the arguments, whichever the template shows."""
 _NULLS = ("null", "None")
+"""Both of one length."""
 _HEADS = ("{", '"')
 """What arguments begin with: an object, or the text of one."""
 _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
@@ -35,50 +36,37 @@ _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict
 _OPEN, _KEY, _COLON, _VALUE, _SCAN, _SKIP, _NEXT = range(7)
 
 
-class EnvelopeState:
-    """How far the object has been read."""
+@dataclass(slots=True, eq=False)
+class EnvelopeState(Scanner):
+    """How far the object has been read. What it reads now is a value, with a scanner of its own."""
 
-    __slots__ = ("held", "ids", "key", "others", "path", "repeated", "scanner", "skips", "step")
-
-    def __init__(self) -> None:
-        self.step: int = _OPEN
-        self.path: tuple[str, ...] = ()
-        self.key: str = ""
-        self.scanner: LiteralScanner | QuotedScanner | None = None
-        self.ids: tuple[tuple[str, ...], ...] = ()
-        """The fields of ids that have been read."""
-        self.skips: bool = False
-        """The field has been read before: its value is skipped."""
-        self.repeated: str = ""
-        """A repeated field before the name; it is reported once this is a call."""
-        self.others: tuple[RawField, ...] = ()
-        """The fields so far that the format does not know."""
-        self.held: list[str] = []
-        """The value of such a field, as far as it is there."""
-
-    def copy(self) -> EnvelopeState:
-        """Return an independent state."""
-        other = EnvelopeState()
-        other.step, other.path, other.key = self.step, self.path, self.key
-        other.ids, other.skips, other.repeated = self.ids, self.skips, self.repeated
-        other.others, other.held = self.others, list(self.held)
-        other.scanner = self.scanner.copy() if self.scanner else None
-        return other
+    step: int = _OPEN
+    path: tuple[str, ...] = ()
+    """The keys of the objects around the present field, e.g. `function`."""
+    key: str = ""
+    value: Scanner = field(default_factory=Scanner)
+    """Reads the current value."""
+    ids: tuple[tuple[str, ...], ...] = ()
+    """The fields of ids that have been read."""
+    skips: bool = False
+    """The field has been read before: its value is skipped."""
+    repeated: str = ""
+    """A repeated field before the name; it is reported once this is a call."""
+    others: tuple[RawField, ...] = ()
+    """The fields so far that the format does not know."""
+    held: list[str] = field(default_factory=list)
+    """The value of such a field, as far as it is there."""
 
     @property
     def flow(self) -> Taker | None:
-        """The fast path of the current value; None when it has none."""
-        return self.scanner.flow if self.scanner else None
+        return self.value.flow
 
     @property
     def duplicate(self) -> str:
-        """A key that comes twice in one object of the current value; "" where none does."""
-        return self.scanner.duplicate if self.scanner else ""
+        return self.value.duplicate
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Let the scanner of the current value read as much as it can."""
-        assert self.scanner is not None
-        return self.scanner.scan(text, start, final=final)
+        return self.value.scan(text, start, final=final)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +108,15 @@ class ReadEnvelope:
         return self._punctuation(machine, state, ":", _VALUE)
 
     def _punctuation(self, machine: Machine, state: EnvelopeState, char: str, following: int) -> bool:
-        if machine.buffer.startswith(char, machine.at):
-            machine.take(Role.MARKER, machine.at + 1)
-            state.step = following
-        else:
-            self._fail(machine, repr(char))
+        if not machine.buffer.startswith(char, machine.at):
+            return self._fail(machine, repr(char))
+        machine.take(Role.MARKER, machine.at + 1)
+        state.step = following
         return False
 
-    def _fail(self, machine: Machine, wanted: str) -> None:
+    def _fail(self, machine: Machine, wanted: str) -> bool:
         machine.scanner = None
-        machine.fail(wanted)
+        return machine.fail(wanted)
 
     def _key(self, machine: Machine, state: EnvelopeState) -> bool:
         if machine.buffer.startswith("}", machine.at):
@@ -139,28 +126,27 @@ class ReadEnvelope:
             return self._unfinished(machine, "a key")
         state.key = _unquote(found.group())
         state.skips = self._repeats(machine, state)
+        # Of `"name": "f", …, "name": "g"` the first counts: the call may be out already.
         if state.skips:
             self._report(machine, state)
         elif self.fields.name_is_key and not state.path:
             return self._name(machine, state, found.end())
+        # `{"answer": 42}` is an answer in JSON, which `{"name": …` is not: the first key decides.
         if self.bare and not self._may_precede_name(machine, state):
-            self._fail(machine, "the tool's name")
-            return False
+            return self._fail(machine, "the tool's name")
         machine.take(Role.MARKER, found.end())
         state.step = _COLON
         return False
 
     def _repeats(self, machine: Machine, state: EnvelopeState) -> bool:
         """Return whether the field has been read before: of name, arguments and ids the first one counts."""
-        assert machine.call is not None
         path = (*state.path, state.key)
         if self._is_name(path):
-            return bool(machine.call.name)
-        return path in state.ids or (self._is_arguments(path) and machine.call.count > 0)
+            return bool(machine.current.name)
+        return path in state.ids or (self._is_arguments(path) and machine.current.count > 0)
 
     def _report(self, machine: Machine, state: EnvelopeState) -> None:
-        assert machine.call is not None
-        if machine.call.name:
+        if machine.current.name:
             machine.malformed(state.key, "another field")
         else:
             state.repeated = state.key
@@ -171,12 +157,11 @@ class ReadEnvelope:
         return path == self.fields.name_field or path == ("function", *self.fields.name_field[-1:])
 
     def _may_precede_name(self, machine: Machine, state: EnvelopeState) -> bool:
-        assert machine.call is not None
         path = (*state.path, state.key)
         fields = (self.fields.name_field, self.fields.id_field, self.fields.gen_id_field)
         if self.arguments_first and self._is_arguments(path):
             return True
-        said = bool(machine.call.name) or path in fields
+        said = bool(machine.current.name) or path in fields
         return said or state.key in ("type", "function") or self._is_wrapper(path)
 
     def _is_wrapper(self, path: tuple[str, ...]) -> bool:
@@ -188,25 +173,23 @@ class ReadEnvelope:
         begun = head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME
         if begun and not machine.final:
             return True
-        assert machine.call is not None
-        if begun and machine.call.name:
+        # The output ends in a key of a call that has its name: the call is cut off, and its text is all read.
+        if begun and machine.current.name:
             machine.take(Role.MARKER, len(machine.buffer))
-        self._fail(machine, wanted)
-        return False
+        return self._fail(machine, wanted)
 
     def _name(self, machine: Machine, state: EnvelopeState, end: int) -> bool:
+        # Until the name is that of a tool, nothing has happened: the object may still be content.
         if not machine.named(_unquote(machine.buffer[machine.at : end])):
-            self._fail(machine, "the name of one of the tools")
-            return False
+            return self._fail(machine, "the name of one of the tools")
         machine.take(Role.MARKER, machine.at + 1)
         machine.take(Role.NAME, end - 1)
         machine.take(Role.MARKER, end)
-        assert machine.call is not None
-        machine.call.recover = self.recover
+        machine.current.recover = self.recover
         machine.commit()
         if state.repeated:
             machine.malformed(state.repeated, "another field")
-        if not self.waits or machine.call.id:
+        if not self.waits or machine.current.id:
             machine.start_call()
         state.step = _COLON if self.fields.name_is_key else _NEXT
         return False
@@ -222,25 +205,22 @@ class ReadEnvelope:
             return self._arguments(machine, state)
         if path in (fields.id_field, fields.gen_id_field):
             return self._id(machine, state)
+        # `{"type": "function", "function": {"name": …}}` is what other formats write: the fields inside count.
         wraps = self._is_wrapper(path) or path == ("function",)
         if wraps and machine.buffer.startswith("{", machine.at):
             machine.take(Role.MARKER, machine.at + 1)
             state.path, state.step = path, _KEY
             return False
         ids = (field[: len(path)] for field in (fields.id_field, fields.gen_id_field))
+        # What the format itself writes beside name and arguments says nothing.
         state.skips = state.key in self.known or path in ids
         return self._ignore(state)
 
     def _ignore(self, state: EnvelopeState) -> bool:
         """The value is read and left out; what it says is settled when the whole object is there."""
-        state.scanner = LiteralScanner(self.style)
+        state.value = LiteralScanner(_STYLES[self.strict])
         state.step = _SKIP
         return False
-
-    @property
-    def style(self) -> LiteralStyle:
-        """How the values of the object are read."""
-        return _STYLES[self.strict]
 
     def _is_arguments(self, path: tuple[str, ...]) -> bool:
         field = self.fields.args_field
@@ -255,13 +235,13 @@ class ReadEnvelope:
     def _id(self, machine: Machine, state: EnvelopeState) -> bool:
         quoted = machine.buffer.startswith(('"', "'"), machine.at)
         found = (_STRING if quoted else _SCALAR).match(machine.buffer, machine.at, machine.at + MAX_NAME)
+        # `"id": 12` may go on as `123`.
         if not found or (found.end() == len(machine.buffer) and not machine.final):
             return self._unfinished(machine, "the call's id") if not found else True
-        assert machine.call is not None
-        machine.call.id = _unquote(found.group())
+        machine.current.id = _unquote(found.group())
         state.ids = (*state.ids, (*state.path, state.key))
         machine.take(Role.ID, found.end())
-        if machine.call.name:
+        if machine.current.name:
             machine.start_call()
         state.step = _NEXT
         return False
@@ -270,33 +250,28 @@ class ReadEnvelope:
         head = machine.buffer[machine.at : machine.at + 1]
         if head not in _HEADS:
             return self._no_arguments(machine, state)
-        state.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
-        assert machine.call is not None
-        machine.call.count = 1
+        state.value = (LiteralScanner if head == "{" else QuotedScanner)(_STYLES[self.strict])
+        machine.current.count = 1
         state.step = _SCAN
         return False
 
     def _no_arguments(self, machine: Machine, state: EnvelopeState) -> bool:
         """Instead of an object only null is read: a call without its arguments would be another call."""
-        rest = machine.buffer[machine.at : machine.at + len(_NULLS[0])]
-        if not machine.final and rest not in _NULLS and any(null.startswith(rest) for null in _NULLS):
-            return True
-        if rest in _NULLS:
-            machine.take(Role.MARKER, machine.at + len(rest))
-            state.step = _NEXT
-        else:
-            self._fail(machine, "a JSON object")
+        if not machine.buffer.startswith(_NULLS, machine.at):
+            return any(map(machine.may_begin, _NULLS)) or self._fail(machine, "a JSON object")
+        machine.take(Role.MARKER, machine.at + len(_NULLS[0]))
+        state.step = _NEXT
         return False
 
     def _scan(self, machine: Machine, state: EnvelopeState) -> bool:
         status = run_scanner(machine)
-        if status is DONE:
-            machine.scanner = state
-            assert machine.call is not None
-            if not machine.call.name:
-                state.repeated = state.repeated or state.duplicate
-            state.step = _NEXT
-        return status is MORE
+        if status is not DONE:
+            return status is MORE
+        machine.scanner = state
+        if not machine.current.name:
+            state.repeated = state.repeated or state.duplicate
+        state.step = _NEXT
+        return False
 
     def _skip(self, machine: Machine, state: EnvelopeState) -> bool:
         end, text, status = state.scan(machine.buffer, machine.at, final=machine.final)
@@ -317,14 +292,13 @@ class ReadEnvelope:
             return self._close(machine, state)
         if not machine.final and self.ends.may_grow(machine.buffer, machine.at):
             return True
+        # `{"name": "f", "arguments": {}</call>`: the outer brace is missing.
         if self.ends.at(machine.buffer, machine.at):
             machine.malformed("", "'}'")
             return self._finish(machine, state, 0)
         return self._punctuation(machine, state, ",", _KEY)
 
     def _close(self, machine: Machine, state: EnvelopeState) -> bool:
-        call = machine.call
-        assert call is not None
         if state.path:
             machine.take(Role.MARKER, machine.at + 1)
             state.path, state.step = state.path[:-1], _NEXT
@@ -333,23 +307,19 @@ class ReadEnvelope:
 
     def _finish(self, machine: Machine, state: EnvelopeState, size: int) -> bool:
         """End the object; its closing brace has `size` characters."""
-        call = machine.call
-        assert call is not None
+        call = machine.current
         if not call.name:
-            self._fail(machine, "the tool's name")
-            return False
+            return self._fail(machine, "the tool's name")
         name = self.fields.args_field[-1] if self.fields.args_field else state.key
         if state.others and not settle(machine, state.others, name, takes=not self.strict):
-            self._fail(machine, repr(name))
-            return False
+            return self._fail(machine, repr(name))
         machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:
             machine.arguments("{}")
         machine.start_call()
         call.closed = True
         machine.scanner = None
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 _STEPS = {
@@ -391,8 +361,8 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
 
     `name` is the name of the arguments in the format; `takes` means that they may have another.
     """
-    call = machine.call
-    assert call is not None
+    call = machine.current
+    # `{"name": "f", "args": {"a": 1}}`: one other field that holds an object can only be the arguments.
     objects = {key: found for key, value in others if (found := _object_in(value))}
     # A field named like one of the tool's own arguments is that argument, in the wrong place.
     own = {key for key, _ in others if call.tool and call.types.schema(key) is not None}
@@ -402,6 +372,7 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
         for key in said:
             machine.malformed(key, "another field")
         return True
+    # Two such objects, or a field that is one of the tool's own arguments: guessing would call with half of it.
     if not takes or own or len([key for key in said if key in objects]) != 1:
         return False
     for key in said:

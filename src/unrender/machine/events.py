@@ -71,6 +71,13 @@ class MessageFinished:
 Event = ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCallFinished | Malformed | MessageFinished
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenText:
+    """Text with the shape of a call that could not be read as one. It leaves the parser as content, or is dropped."""
+
+    text: str
+
+
 def of_open_call(events: Sequence[Event]) -> list[Event]:
     """Return the events of the call that goes on after `events`; none when every call has ended.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import partial
 
 from unrender.messages.wire import Tool
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
+from unrender.values.resumable import Resumable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class StackEntry:
 
 
 @dataclass(slots=True)
-class Frame:
+class Frame(Resumable):
     """A way back: the position in the text, and the alternatives that are left."""
 
     targets: tuple[int, ...]
@@ -59,72 +61,41 @@ class Frame:
         """Take the next of the alternatives. Whether it holds a call, it says itself: what has failed did not hold one."""
         first, *rest = self.targets
         self.targets = tuple(rest)
+        # `Hold` is the first instruction of a target: the next one decides anew.
         if self.whole:
             self.holds = self.whole = False
         return first
 
-    def copy(self) -> Frame:
-        """Return an independent frame."""
-        return replace(self)
 
-
-class CallState:
+@dataclass(slots=True, eq=False)
+class CallState(Resumable):
     """The call that is being read."""
 
-    __slots__ = (
-        "arguments",
-        "begun",
-        "closed",
-        "count",
-        "ended",
-        "id",
-        "key",
-        "keys",
-        "kind",
-        "known",
-        "mark",
-        "name",
-        "recover",
-        "separated",
-        "start",
-        "tool",
-        "types",
-    )
-
-    def __init__(self) -> None:
-        self.name: str = ""
-        self.id: str = ""
-        self.tool: Tool | None = None
-        self.known: bool = True
-        self.types: ArgumentTypes = ArgumentTypes(None)
-        self.begun: bool = False
-        """`ToolCallStarted` is out."""
-        self.arguments: list[str] = []
-        """Argument text that waits for the call to begin."""
-        self.count: int = 0
-        """Arguments read so far."""
-        self.key: str = ""
-        self.keys: set[str] = set()
-        """The arguments that have a value."""
-        self.kind: str = ""
-        """What the TYPE slot said of the current value."""
-        self.mark: int = 0
-        """Where the text of the id begins, in characters from the output's beginning."""
-        self.start: int = 0
-        """Where the call's text begins, its opening markers included, in characters from the output's beginning."""
-        self.separated: int = 0
-        """The argument before which a separator was read last: how many there were before it."""
-        self.closed: bool = False
-        """The arguments are complete."""
-        self.ended: bool = False
-        """What is around the arguments has been closed as well: a fence, or brackets."""
-        self.recover: int = 0
-        """Where to go on when the committed call breaks."""
-
-    def copy(self) -> CallState:
-        """Return an independent copy."""
-        other = CallState()
-        for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.arguments, other.keys = list(self.arguments), set(self.keys)
-        return other
+    name: str = ""
+    id: str = ""
+    tool: Tool | None = None
+    known: bool = True
+    types: ArgumentTypes = field(default_factory=partial(ArgumentTypes, None))
+    begun: bool = False
+    """`ToolCallStarted` is out."""
+    arguments: list[str] = field(default_factory=list)
+    """Argument text that waits for the call to begin."""
+    count: int = 0
+    """Arguments read so far."""
+    key: str = ""
+    keys: set[str] = field(default_factory=set)
+    """The arguments that have a value."""
+    kind: str = ""
+    """What the TYPE slot said of the current value."""
+    mark: int = 0
+    """Where the text of the id begins, in characters from the output's beginning."""
+    start: int = 0
+    """Where the call's text begins, its opening markers included, in characters from the output's beginning."""
+    separated: int = 0
+    """The argument before which a separator was read last: how many there were before it."""
+    closed: bool = False
+    """The arguments are complete."""
+    ended: bool = False
+    """What is around the arguments has been closed as well: a fence, or brackets."""
+    recover: int = 0
+    """Where to go on when the committed call breaks."""

@@ -15,6 +15,7 @@ from itertools import count
 
 from unrender.format import CallSyntax, Part, Slot
 from unrender.limits import MOST_REFUSED_IDS
+from unrender.values.resumable import Resumable
 
 IdMaker = Callable[[int, str], str]
 """The position of a call in the conversation, counted from 0, and the tool's name → its id."""
@@ -61,7 +62,7 @@ def _counted_id(parts: Sequence[Part], start: int, position: int, name: str) -> 
     return "".join(values.get(part, "") if isinstance(part, Slot) else part for part in parts)
 
 
-class CallIds:
+class CallIds(Resumable):
     """Gives the calls of one answer their ids; `known` are the ids of the calls before it.
 
     >>> ids = CallIds(numbered_id, ["a"])
@@ -80,18 +81,13 @@ class CallIds:
         self.made: list[str] = []
         """The ids that the model did not write, in the order in which they were given."""
 
-    def copy(self) -> CallIds:
-        """Return an independent copy, which goes on to make ids of its own."""
-        other = CallIds(self.make)
-        other.offset, other.taken, other.made = self.offset, dict(self.taken), list(self.made)
-        return other
-
     def give(self, index: int, name: str, written: str) -> str:
         """Return the id of the call at `index` in the answer; `written` is the id that the model wrote, if any.
 
         Earlier calls at this index or later, which were read and taken back, lose their ids.
         """
         found = written or self.make(self.offset + index, name)
+        # An id that this very call had before it was taken back is its own.
         if not found or self.taken.get(found, index) < index:
             offered = self._offered(index, name, written)
             found = next(id for id in offered if id and self.taken.get(id, index) >= index)

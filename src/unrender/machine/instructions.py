@@ -1,6 +1,9 @@
 """The machine's instructions for text and markers: frozen data, each with the step that it takes.
 
-Rules: a step that cannot decide returns True and leaves the machine as it was; one that fails calls `machine.fail`.
+Rules:
+- A step that cannot decide returns True and leaves the machine as it was. One that fails returns what `machine.fail` does.
+- Markers of reasoning that the format does not have: an opener counts only at the very start of an answer. A closer without
+  an opener counts once, where a line ends with it and no such marker was mentioned before: prose and examples keep theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_NAME
 from unrender.machine.interpreter import Machine
-from unrender.machine.policy import CallsInReasoning
+from unrender.machine.policy import CallsInReasoning, UndeclaredReasoning
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow, end_of
 
@@ -40,6 +43,7 @@ class FreeText:
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
+        # Most chunks hold not even the first character of a marker: no search, and the next chunk needs no instruction.
         if not machine.final and self.finder.absent(buffer, machine.at):
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             machine.flow = self.flow
@@ -48,15 +52,13 @@ class FreeText:
         if literal:
             self._emit(machine, limit)
             machine.take(Role.LAYOUT, limit)
-            machine.pc = self.table[literal]
-            return False
+            return machine.go_to(self.table[literal])
         self._emit(machine, self._before_ending(machine, limit) if self.ending else limit)
         if not machine.final:
             machine.flow = self.flow
             return True
         machine.take(Role.LAYOUT, len(buffer))
-        machine.pc = self.end
-        return False
+        return machine.go_to(self.end)
 
     def _marker(self, machine: Machine) -> tuple[int, str]:
         """Return where the first marker begins, and the marker; (n, "") when there is none, and text up to n."""
@@ -67,14 +69,15 @@ class FreeText:
         return (at, literal) if literal else (len(buffer), "")
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
+        # With "\n" as the ending, the line break of "Hi\n" waits: at the end of the output it is layout, else it is text.
         sizes = (len(self.ending),) if machine.final else range(len(self.ending), 0, -1)
         found = (size for size in sizes if machine.buffer.endswith(self.ending[:size], machine.at))
         return min(limit, len(machine.buffer) - next(found, 0))
 
     def _emit(self, machine: Machine, end: int) -> None:
         if not machine.answered and self.role is Role.CONTENT:
-            blank = end - machine.at < MAX_BLANK and not machine.buffer[machine.at : end].strip()
-            if blank:
+            # White space alone has not begun an answer: a call may follow it, as in "\n\n<call>", and then it is layout.
+            if end - machine.at < MAX_BLANK and not machine.buffer[machine.at : end].strip():
                 return
             machine.answered = True
         machine.text(self.role, end)
@@ -91,11 +94,11 @@ class Attempt:
     """When not -1: hold back everything until all calls are read, then go there."""
 
     def step(self, machine: Machine) -> bool:
+        # "<think>I could <call>…</call>, but no</think>": only what follows the call shows whether it was meant.
         holds = self.sealed >= 0
         if holds and machine.policy.calls_in_reasoning is CallsInReasoning.IGNORE:
             machine.failed_at = machine.at
-            machine.pc = self.otherwise
-            return False
+            return machine.go_to(self.otherwise)
         machine.attempt(
             self.targets, self.otherwise, holds=holds, sealed=self.sealed, reported=self.reported and not holds
         )
@@ -108,8 +111,7 @@ class Hold:
 
     def step(self, machine: Machine) -> bool:
         machine.hold()
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,7 @@ class Loosen:
 
     def step(self, machine: Machine) -> bool:
         machine.loose = True
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,9 @@ class Ahead:
     def step(self, machine: Machine) -> bool:
         if machine.at >= len(machine.buffer) and not machine.final:
             return True
-        if machine.buffer.startswith(self.text, machine.at):
-            machine.pc += 1
-        else:
-            machine.fail(repr(self.text))
-        return False
+        if not machine.buffer.startswith(self.text, machine.at):
+            return machine.fail(repr(self.text))
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +145,7 @@ class Named:
         named = not machine.answered and tool_at(machine, machine.at)
         if named is None:
             return True
-        if named:
-            machine.pc += 1
-        else:
-            machine.fail("the name of a tool")
-        return False
+        return machine.go_on() if named else machine.fail("the name of a tool")
 
 
 def tool_at(machine: Machine, at: int) -> bool | None:
@@ -176,8 +171,7 @@ class Skip:
 
     def step(self, machine: Machine) -> bool:
         _take_marker(machine, self.role, Role.MARKER, machine.at + self.size)
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> None:
@@ -201,15 +195,10 @@ class Lit:
 
 def take_literal(machine: Machine, text: str) -> bool:
     """Take the marker `text` if it is here. Suspends if more text may complete it, and fails otherwise."""
-    buffer, at = machine.buffer, machine.at
-    if buffer.startswith(text, at):
-        machine.take(Role.MARKER, at + len(text))
-        machine.pc += 1
-    elif not machine.final and text.startswith(buffer[at : at + len(text)]):
-        return True
-    else:
-        machine.fail(repr(text))
-    return False
+    if machine.buffer.startswith(text, machine.at):
+        machine.take(Role.MARKER, machine.at + len(text))
+        return machine.go_on()
+    return machine.may_begin(text) or machine.fail(repr(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +208,16 @@ class Maybe:
     text: str
 
     def step(self, machine: Machine) -> bool:
-        buffer, at = machine.buffer, machine.at
-        if buffer.startswith(self.text, at):
-            machine.take(Role.MARKER, at + len(self.text))
-        elif not machine.final and self.text.startswith(buffer[at : at + len(self.text)]):
+        if machine.buffer.startswith(self.text, machine.at):
+            machine.take(Role.MARKER, machine.at + len(self.text))
+        elif machine.may_begin(self.text):
             return True
-        machine.pc += 1
-        return False
+        return machine.go_on()
+
+
+def undecided(machine: Machine, markers: Finder, at: int) -> bool:
+    """Return whether only more text can tell which of the markers is at `at`: a longer one may be, or nothing is there yet."""
+    return not machine.final and (at >= len(machine.buffer) or markers.may_grow(machine.buffer, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +228,9 @@ class Unless:
     target: int
 
     def step(self, machine: Machine) -> bool:
-        rest = machine.at < len(machine.buffer)
-        if not machine.final and (not rest or self.markers.may_grow(machine.buffer, machine.at)):
+        if undecided(machine, self.markers, machine.at):
             return True
-        machine.pc = self.target if self.markers.at(machine.buffer, machine.at) else machine.pc + 1
-        return False
+        return machine.go_to(self.target if self.markers.at(machine.buffer, machine.at) else machine.pc + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,17 +238,15 @@ class MaybeFence:
     """The opening of a Markdown fence, if there is one: three backquotes and a language."""
 
     def step(self, machine: Machine) -> bool:
-        buffer, at = machine.buffer, machine.at
-        found = FENCE.match(buffer, at)
-        end = found.end() if found else at
-        begins = len(buffer) - at < len(BACKQUOTES) and BACKQUOTES.startswith(buffer[at:])
-        if not machine.final and (end == len(buffer) or begins):
+        end = end_of(FENCE, machine.buffer, machine.at)
+        found = end > machine.at
+        # "```js" may go on as "```json", and "``" as a fence.
+        if machine.may_begin(BACKQUOTES) if not found else end == len(machine.buffer) and not machine.final:
             return True
         if found:
             machine.fenced = True
             machine.take(Role.MARKER, end)
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,14 +256,12 @@ class OpenFence:
     def step(self, machine: Machine) -> bool:
         found = _FENCE_LINE.match(machine.buffer, machine.at)
         if not found or machine.answered:
-            machine.fail("a Markdown fence")
-            return False
+            return machine.fail("a Markdown fence")
         if found.end() == len(machine.buffer) and not machine.final and not found.group().endswith("\n"):
             return True
         machine.take(Role.MARKER, found.end())
         machine.commit()
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,15 +271,12 @@ class AtEnd:
     ends: Finder
 
     def step(self, machine: Machine) -> bool:
-        rest = machine.at < len(machine.buffer)
-        if not machine.final and (not rest or self.ends.may_grow(machine.buffer, machine.at)):
+        if undecided(machine, self.ends, machine.at):
             return True
-        if rest and not self.ends.at(machine.buffer, machine.at):
-            machine.fail("the end of the output")
-            return False
+        if machine.at < len(machine.buffer) and not self.ends.at(machine.buffer, machine.at):
+            return machine.fail("the end of the output")
         machine.commit()
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,10 +284,7 @@ class Space:
     """White space, if there is any."""
 
     def step(self, machine: Machine) -> bool:
-        if take_space(machine):
-            return True
-        machine.pc += 1
-        return False
+        return take_space(machine) or machine.go_on()
 
 
 def take_space(machine: Machine) -> bool:
@@ -325,15 +305,18 @@ class Soft:
     role: Role = Role.LAYOUT
 
     def step(self, machine: Machine) -> bool:
-        buffer, start = machine.buffer, machine.at
-        size = len(self.text) if buffer.startswith(self.text, start) else 0
-        while size < len(self.text) and buffer.startswith(self.text[size], start + size):
-            size += 1
-        if start + size == len(buffer) and size < len(self.text) and not machine.final:
+        end = machine.at + shared_length(machine.buffer, machine.at, self.text)
+        if end == len(machine.buffer) and end < machine.at + len(self.text) and not machine.final:
             return True
-        _take_marker(machine, self.role, Role.LAYOUT, start + size)
-        machine.pc += 1
-        return False
+        _take_marker(machine, self.role, Role.LAYOUT, end)
+        return machine.go_on()
+
+
+def shared_length(text: str, start: int, layout: str) -> int:
+    """Return how many characters of `layout` are at `start`: of two line breaks, two, one or none."""
+    if text.startswith(layout, start):
+        return len(layout)
+    return next((size for size, char in enumerate(layout) if not text.startswith(char, start + size)), len(layout))
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,8 +326,7 @@ class Jump:
     target: int
 
     def step(self, machine: Machine) -> bool:
-        machine.pc = self.target
-        return False
+        return machine.go_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,14 +353,83 @@ class SealAtEnd:
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
         machine.take(Role.LAYOUT, end_of(SPACE, buffer, machine.at))
-        if not machine.final and (machine.at == len(buffer) or self.markers.may_grow(buffer, machine.at)):
+        if undecided(machine, self.markers, machine.at):
             return True
         if marker := self.markers.at(buffer, machine.at):
             machine.take(Role.MARKER, machine.at + len(marker))
             return False
         if machine.at < len(buffer):
-            machine.fail("the end of the output")
-            return False
+            return machine.fail("the end of the output")
         machine.release()
-        machine.pc = self.hub
+        return machine.go_to(self.hub)
+
+
+# Markers of reasoning that the format does not have.
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUndeclared:
+    """The start of an answer: reasoning begins if a known marker is here; otherwise reading goes on."""
+
+    finder: Finder
+    """The markers, and the format's own that begin like them."""
+    table: Mapping[str, int]
+    otherwise: int
+
+    def step(self, machine: Machine) -> bool:
+        buffer = machine.buffer
+        at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
+        blank = at == len(buffer) and at - machine.at < MAX_BLANK
+        if not machine.final and (blank or self.finder.may_grow(buffer, at)):
+            return True
+        marker = self.finder.at(buffer, at)
+        machine.pc = self.table.get(marker, self.otherwise) if _reads(machine) else self.otherwise
+        if machine.pc != self.otherwise:
+            machine.take(Role.LAYOUT, at)
+            machine.malformed(marker, "an answer without reasoning, or one that begins as the format has it")
+            machine.mentioned = True
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A marker of reasoning that the format does not have, in content. It is text, and so is its closer."""
+
+    size: int
+    hub: int
+
+    def step(self, machine: Machine) -> bool:
+        return _mention(machine, self.size, self.hub)
+
+
+@dataclass(frozen=True, slots=True)
+class CloseUndeclared:
+    """A closer of reasoning that was never opened.
+
+    It is a marker once, at the end of a line; otherwise it is text.
+    """
+
+    size: int
+    hub: int
+
+    def step(self, machine: Machine) -> bool:
+        # "…</think>" may be followed by a line break, or by a comma: "</think>, the closer, is …".
+        end = machine.at + self.size
+        if not machine.mentioned and end == len(machine.buffer) and not machine.final:
+            return True
+        ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
+        if machine.mentioned or not ends_line or not _reads(machine):
+            return _mention(machine, self.size, self.hub)
+        machine.mentioned = True
+        machine.malformed(machine.buffer[machine.at : end], "what opens reasoning, before what closes it")
+        return machine.go_on()
+
+
+def _mention(machine: Machine, size: int, hub: int) -> bool:
+    machine.mentioned = machine.answered = True
+    machine.text(Role.CONTENT, machine.at + size)
+    return machine.go_to(hub)
+
+
+def _reads(machine: Machine) -> bool:
+    return machine.policy.undeclared_reasoning == UndeclaredReasoning.READ

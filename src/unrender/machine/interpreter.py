@@ -1,7 +1,7 @@
 """The machine: runs a program over text that arrives in pieces, and emits events.
 
 Strategy: an LPeg-style machine whose whole state is plain data. An instruction that runs out of input leaves everything
-as it is and suspends; the next piece resumes it, so nothing is parsed twice (see `reading`). `steps` counts instructions,
+as it is and suspends; the next piece resumes it, so nothing is parsed twice (see `buffer`). `steps` counts instructions,
 so that tests can assert linear work.
 
 There are two kinds of programs. A format's program is free text with parts in it: it tries a call where one may begin
@@ -17,12 +17,15 @@ Rules:
 
 from __future__ import annotations
 
-from typing import Protocol, Self, cast
+from dataclasses import dataclass
+from typing import Protocol, cast
 
 from unrender.errors import MalformedOutput
 from unrender.limits import FREE_GIVEN_BACK, FREE_REREADS, MAX_GIVEN_BACK
+from unrender.machine.buffer import Buffer, merged_spans, relabel
 from unrender.machine.events import (
     ArgumentsText,
+    BrokenText,
     ContentText,
     Event,
     Malformed,
@@ -32,8 +35,6 @@ from unrender.machine.events import (
 from unrender.machine.frames import CallState, Frame, StackEntry
 from unrender.machine.handmade.tagged import Closed, Note, Notice, Opened
 from unrender.machine.ids import CallIds
-from unrender.machine.ledger import Ledger, merged_spans, relabel
-from unrender.machine.leftovers import BrokenText
 from unrender.machine.policy import (
     USUAL,
     CallRelease,
@@ -46,7 +47,6 @@ from unrender.machine.policy import (
 from unrender.messages.wire import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
-from unrender.values.finder import Scanner
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
@@ -67,71 +67,38 @@ class Instruction(Protocol):
 Program = tuple[Instruction, ...]
 
 
-class Machine(Ledger):
+@dataclass(slots=True, eq=False, kw_only=True)
+class Machine(Buffer):
     """Runs a program over one answer. It stops where the text ends, and goes on with the next chunk."""
 
-    base: int
-    scanner: Scanner | None
-    __slots__ = (
-        "call",
-        "calls",
-        "closed",
-        "failed_at",
-        "fenced",
-        "has_ids",
-        "ids",
-        "length_limited",
-        "loose",
-        "mentioned",
-        "policy",
-        "request",
-        "reread",
-        "serial",
-        "stack",
-        "wanted",
-    )
-
-    def __init__(
-        self, program: Program, request: Request, *, strict: bool, ids: CallIds, roles: dict[Role, Role]
-    ) -> None:
-        super().__init__(program, roles)
-        self.request: Request = request
-        self.strict = strict
-        self.ids: CallIds = ids
-        self.policy: Policy = USUAL
-        self.reread: int = 0
-        """Characters that were read for nothing, and then again."""
-        self.length_limited: bool = False
-        self.call: CallState | None = None
-        self.calls: int = 0
-        self.closed: int = 0
-        """Closing markers of the current call, or section, that have been consumed."""
-        self.loose: bool = False
-        """The run of calls was begun without its outermost marker."""
-        self.mentioned: bool = False
-        """A marker of reasoning that the format does not have has been met."""
-        self.fenced: bool = False
-        """A Markdown fence around a call is open."""
-        self.failed_at: int = 0
-        self.wanted: str = ""
-        self.stack: StackEntry | None = None
-        """The rules, choices, loops and tags of a grammar made by hand that are open."""
-        self.serial: int = 0
-        """Ways back that such a grammar has opened."""
-        self.has_ids: bool = False
-        """Its calls have ids of their own."""
-
-    def copy(self) -> Self:
-        """Return an independent machine in the same state."""
-        other = super().copy()
-        other.frames = [frame.copy() for frame in self.frames]
-        other.call = self.call.copy() if self.call else None
-        other.ids = self.ids.copy()
-        return other
+    request: Request
+    ids: CallIds
+    policy: Policy = USUAL
+    reread: int = 0
+    """Characters that were read for nothing, and then again."""
+    length_limited: bool = False
+    call: CallState | None = None
+    calls: int = 0
+    closed: int = 0
+    """Closing markers of the current call, or section, that have been consumed."""
+    loose: bool = False
+    """The run of calls was begun without its outermost marker."""
+    mentioned: bool = False
+    """A marker of reasoning that the format does not have has been met."""
+    fenced: bool = False
+    """A Markdown fence around a call is open."""
+    failed_at: int = 0
+    wanted: str = ""
+    stack: StackEntry | None = None
+    """The rules, choices, loops and tags of a grammar made by hand that are open."""
+    serial: int = 0
+    """Ways back that such a grammar has opened."""
+    has_ids: bool = False
+    """Its calls have ids of their own."""
 
     def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Run to the end of the answer, over the last of the text: no more will come."""
-        events = super().finish(text)
+        events = super(Machine, self).finish(text)
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events
@@ -178,26 +145,33 @@ class Machine(Ledger):
 
     def attempt(self, targets: tuple[int, ...], otherwise: int, *, holds: bool, sealed: int, reported: bool) -> None:
         """Try `targets` in turn from here; when all fail, come back and go on at `otherwise`."""
-        self.frames.append(
-            Frame(
-                targets[1:],
-                otherwise,
-                self.base + self.at,
-                self.released + len(self.events),
-                len(self.span_ends),
-                self.span_end,
-                self.calls,
-                holds,
-                sealed,
-                reported,
-            )
-        )
+        frame = self._way_back(targets[1:], otherwise)
+        frame.holds, frame.sealed, frame.reported = holds, sealed, reported
         self.failed_at, self.wanted = self.at, ""
         self.loose = False
-        self.pc: int = targets[0]
+        self.pc = targets[0]
 
-    def fail(self, wanted: str) -> None:
-        """Handle a mismatch: go back to the latest frame, or end the call if it is committed."""
+    def _way_back(self, targets: tuple[int, ...], otherwise: int) -> Frame:
+        """Open a way back to this place, and return it."""
+        events = self.released + len(self.events)
+        frame = Frame(targets, otherwise, self.base + self.at, events, len(self.span_ends), self.span_end, self.calls)
+        self.frames.append(frame)
+        return frame
+
+    def go_on(self) -> bool:
+        """Go on with the next instruction: what a step returns."""
+        self.pc += 1
+        return False
+
+    def go_to(self, target: int) -> bool:
+        """Go on elsewhere: what a step returns."""
+        self.pc = target
+        return False
+
+    def fail(self, wanted: str) -> bool:
+        """Handle a mismatch: go back to the latest frame, or end the call if it is committed. Return False, as a step does."""
+        # Of several attempts that failed, the one that came furthest says what was wanted; those at one place are joined:
+        # "'{' or '<function='".
         if self.at > self.failed_at or not self.wanted:
             self.wanted = wanted
         elif self.at == self.failed_at and wanted not in self.wanted.split(OR):
@@ -205,23 +179,25 @@ class Machine(Ledger):
         self.failed_at = max(self.at, self.failed_at)
         if not self.frames:
             self.break_off(wanted)
-            return
+            return False
         frame = self.frames[-1]
+        # A grammar made by hand pays for each attempt, even where it has read nothing; a format's are bounded in number.
         self.reread += self.base + (1 + self.at if self.rest else self.failed_at) - frame.at
         if self.exhausted():
-            return
+            return False
         self.go_back(frame)
         if frame.targets:
-            self.pc = frame.next_target()
-            return
+            return self.go_to(frame.next_target())
         self.frames.pop()
         self.pc = frame.otherwise
         if frame.reported:
             self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
+        return False
 
     def go_back(self, frame: Frame) -> None:
         """Undo everything read since the way back was opened, including a call that began."""
-        super().go_back(frame)
+        super(Machine, self).go_back(frame)
+        # A format's call that began after the way back never was; in a grammar made by hand it is a note, and gone with the events.
         if self.rest:  # Calls are final here: what may be taken back of them waits as notices.
             self.stack, self.tag, self.name = frame.stack, frame.tag, frame.name
         else:
@@ -238,6 +214,7 @@ class Machine(Ledger):
 
     def commit(self) -> None:
         """Close the ways back, except those that hold a whole call."""
+        # A call inside reasoning is committed, and still may turn out to be a thought: its holding frame stays.
         while self.frames and not self.frames[-1].holds:
             self.frames.pop()
 
@@ -267,37 +244,29 @@ class Machine(Ledger):
         depth = self.stack.depth + 1 if self.stack else 1
         self.stack = StackEntry(self.stack, depth, **held)  # type: ignore[arg-type]
 
+    @property
+    def top(self) -> StackEntry:
+        """The latest entry of the stack, for what only runs above one."""
+        assert self.stack is not None
+        return self.stack
+
     def pop(self) -> StackEntry:
         """Remove the latest entry from the stack, and return it."""
-        entry = self.stack
-        assert entry is not None
+        entry = self.top
         self.stack = entry.below
         return entry
 
     def open(self, targets: tuple[int, ...], *, holds: bool = False) -> int:
         """Open a way back to `targets`, which are tried in turn with the present stack; return its serial number."""
         self.serial += 1
-        self.frames.append(
-            Frame(
-                targets[:-1],
-                targets[-1],
-                self.base + self.at,
-                self.released + len(self.events),
-                len(self.span_ends),
-                self.span_end,
-                self.calls,
-                holds,
-                reported=False,
-                serial=self.serial,
-                stack=self.stack,
-                tag=self.tag,
-                name=self.name,
-            )
-        )
+        frame = self._way_back(targets[:-1], targets[-1])
+        frame.holds, frame.reported, frame.serial = holds, False, self.serial
+        frame.stack, frame.tag, frame.name = self.stack, self.tag, self.name
         return self.serial
 
     def close(self, serial: int) -> None:
         """Close the way back with this number, and all later ones; do nothing if a cut has closed it."""
+        # `("a" cut "b" / "c")`: the cut has closed the choice's way back before its end does.
         while serial and self.frames and self.frames[-1].serial >= serial:
             self.frames.pop()
 
@@ -339,6 +308,7 @@ class Machine(Ledger):
         self.tag = None
         found, self.events = self.events, []
         self.events += self.deliver(found)
+        # What a caller sees depends on the text alone: one character is the same in any chunks.
         met = self.buffer[self.at : self.at + 1]
         if self.call is None:
             self.malformed(met, self.wanted)
@@ -346,6 +316,12 @@ class Machine(Ledger):
             self.bury_call(CallStatus.INVALID if met else CallStatus.TRUNCATED, self.wanted, met)
 
     # Calls.
+
+    @property
+    def current(self) -> CallState:
+        """The call that is being read, for what is only done inside of one."""
+        assert self.call is not None
+        return self.call
 
     def malformed(self, text: str, wanted: str, dead: ToolCall | None = None, at: int | None = None) -> None:
         """Report text that the format does not allow, and the call that died of it; raises `MalformedOutput` when strict.
@@ -355,14 +331,14 @@ class Machine(Ledger):
         position = self.base + self.at if at is None else at
         if self.strict and at is None:
             # An earlier deviation that is already final comes first, as it would with smaller chunks.
+            # The events before the first way back are final: what was found there is older than this.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             raise MalformedOutput(position, wanted, self.around())
         self.events.append(Malformed(text, position, wanted, dead))
 
     def begin_call(self) -> CallState:
         """Start to read a call."""
-        self.call = CallState()
-        self.call.start = self.frames[-1].at if self.frames else self.base + self.at
+        self.call = CallState(start=self.frames[-1].at if self.frames else self.base + self.at)
         self.closed = 0
         return self.call
 
@@ -371,13 +347,12 @@ class Machine(Ledger):
 
         Return False, and leave the call unchanged, when no such tool is offered.
         """
-        call = self.call
-        assert call is not None
+        call = self.current
         tool = self.request.tool(name)
         if not self.offers(name):
             return False
         call.name, call.tool, call.known = name, tool, self.request.tools is None or tool is not None
-        call.types = ArgumentTypes(tool)
+        call.types = ArgumentTypes.of(tool)
         return True
 
     def offers(self, name: str) -> bool:
@@ -393,8 +368,7 @@ class Machine(Ledger):
 
     def _tell_of_call(self) -> None:
         """Emit the start of the call, and the arguments that waited for it."""
-        call = self.call
-        assert call is not None
+        call = self.current
         if call.begun:
             return
         call.begun = True
@@ -404,14 +378,14 @@ class Machine(Ledger):
             # A strict parser refuses it when it is final: what is read of it here may yet be taken back.
             self.events.append(Malformed(call.name, call.start, expected))
         self.calls += 1
+        # `{"arguments": {…}, "name": "f"}`: the arguments were read before there was a call to give them to.
         waiting = "".join(call.arguments)
         call.arguments.clear()
         self.arguments(waiting)
 
     def arguments(self, text: str) -> None:
         """Emit argument text, or keep it while the caller has not been told of the call."""
-        call = self.call
-        assert call is not None
+        call = self.current
         if not text:
             return
         if call.begun:
@@ -435,6 +409,7 @@ class Machine(Ledger):
     def abandon_call(self, wanted: str) -> None:
         """End a committed call that does not go on as it must; the rest of the text is read on its own."""
         call = self.call or self.begin_call()
+        # `{"a": ` at the end of the output was cut off; `{"a": ;` was broken before it ended.
         truncated = self.final and self.failed_at >= len(self.buffer)
         # Only one character: how many more have come depends on the chunks.
         met = self.buffer[self.at : self.at + 1]
@@ -448,20 +423,21 @@ class Machine(Ledger):
 
         `at` is where it ended, if more was read since.
         """
-        call = self.call
-        assert call is not None
+        call = self.current
         if call.name and self.policy.calls is CallRelease.WRITTEN:
             self.end_call(status)
             self.malformed(met, wanted, at=at)
             return
         self.call = None
         self.malformed(met, wanted, _read_so_far(call, status) if call.name else None, at)
+        # The dead call is content now, so white space between it and the call before is between content and content.
         if self.carried:
             self.bring()
         here = self.base + self.at
         end = here if at is None else at
         if text := self.since(max(call.start, 0) if self.given else call.start)[: end - here or None]:
             self.events.append(ContentText(text))
+            # Ways back that are open count spans: the call's text has become one span, where it was several.
             more = relabel(self.span_roles, self.span_ends, call.start, end, Role.CONTENT)
             for frame in self.frames:
                 frame.spans += more
@@ -475,14 +451,14 @@ class Machine(Ledger):
 
     def final_spans(self) -> list[tuple[Role, int]]:
         """Return the role and the end of each final span."""
-        spans = super().final_spans()
+        spans = super(Machine, self).final_spans()
         # Whether a dead call is next to content or becomes part of it would depend on the chunks.
         return merged_spans(spans) if self.rest else spans
 
     @property
     def final_end(self) -> int:
         """The end of the last final span. A call that may die is not final: it may become content."""
-        end = super().final_end
+        end = super(Machine, self).final_end
         return min(end, self.call.start) if self.call and self._may_become_content(self.call) else end
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import cast
 
 from unrender.errors import MalformedOutput
 from unrender.machine.events import Malformed
@@ -70,25 +71,12 @@ class Policy:
     undeclared_reasoning: UndeclaredReasoning = UndeclaredReasoning.READ
 
     def __post_init__(self) -> None:
-        for name, words in _WORDS.items():
-            given = getattr(self, name)
-            if not isinstance(given, words):
-                object.__setattr__(self, name, _word(name, given, words))
-
-
-_WORDS: dict[str, type[StrEnum]] = {
-    "unknown_tools": UnknownTools,
-    "calls_in_reasoning": CallsInReasoning,
-    "calls": CallRelease,
-    "undeclared_reasoning": UndeclaredReasoning,
-}
-
-
-def _word(name: str, given: object, words: type[StrEnum]) -> StrEnum:
-    found = next((word for word in words if word == given), None)
-    if found is None:
-        raise ValueError(f"{name}: expected one of {', '.join(words)}, found {given!r:.60}")
-    return found
+        for field in fields(self):
+            words: type[StrEnum] = type(cast(StrEnum, field.default))
+            given = getattr(self, field.name)
+            if given not in tuple(words):
+                raise ValueError(f"{field.name}: expected one of {', '.join(words)}, found {given!r:.60}")
+            object.__setattr__(self, field.name, words(given))
 
 
 USUAL = Policy()

@@ -1,27 +1,31 @@
-"""Reads what follows a call's arguments: the end of the call, the end of the run, or the next call.
+"""Reads what follows a call's arguments: the end of the call, of the run, or the next call; and what could not be read as one.
 
-Rules: closers may be missing or doubled, and a run that breaks off is left to the text; nothing that closes a call is lost.
+Rules:
+- Closers may be missing or doubled, and a run that breaks off is left to the text; nothing that closes a call is lost.
+- Text that broke off is searched for another beginning a bounded number of times.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrender.limits import MAX_BLANK
-from unrender.machine.instructions import BACKQUOTES, SPACE, tool_at
+from unrender.limits import MAX_BLANK, MAX_BROKEN
+from unrender.machine.events import BrokenText
+from unrender.machine.instructions import BACKQUOTES, SPACE, shared_length, tool_at, undecided
 from unrender.machine.interpreter import ABANDONED, Machine
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
 
+_WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_BROKEN}}}")
+_NOWHERE, _UNDECIDED = -1, -2
+
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Reads the closers of a call and of a run of calls, and then the next call.
-
-    Closers may be missing or doubled.
-    """
+    """Reads the closers of a call and of a run of calls, and then the next call."""
 
     closers: tuple[str, ...]
     """What must follow a call, in order."""
@@ -46,16 +50,14 @@ class Tail:
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
         if at - machine.at == MAX_BLANK:
             return self._leave(machine, machine.at)
-        if at >= len(buffer) and not machine.final:
-            return True
-        if not machine.final and self.marks.may_grow(buffer, at):
+        if undecided(machine, self.marks, at):
             return True
         mark = self.marks.at(buffer, at)
         if mark in self.openers and not self._ends_this(machine, mark):
             return self._next_call(machine, at, mark)
         if mark == BACKQUOTES and machine.fenced:
             machine.fenced = False
-            if machine.call:
+            if machine.call:  # The fence around `{"a": 1}` has closed, so the arguments are all there.
                 machine.call.ended = True
             _take(machine, at + len(mark))
             return False
@@ -64,6 +66,7 @@ class Tail:
         if mark and (mark in self.closers or mark in self.section) and self._close(machine, at, mark):
             return False
         if not mark and not self.separator and "" in self.openers:
+            # Nothing but its name shows the next call: "now {…}\nthen {…}".
             named = tool_at(machine, at)
             if named is not False:
                 return named is None or self._next_call(machine, at, mark)
@@ -75,8 +78,9 @@ class Tail:
         return not mark or mark in awaited or (mark == BACKQUOTES and machine.fenced)
 
     def _excess(self, machine: Machine, at: int, mark: str) -> bool:
+        # `{"a": 1}}}</call>`: one brace too many is forgiven where a whole marker follows it.
         after = end_of(SPACE, machine.buffer, at + 1, at + 1 + MAX_BLANK)
-        if not machine.final and (after >= len(machine.buffer) or self.marks.may_grow(machine.buffer, after)):
+        if undecided(machine, self.marks, after):
             return True
         if len(self.marks.at(machine.buffer, after)) < 2:
             return self._leave(machine, at)
@@ -88,6 +92,7 @@ class Tail:
         expected = (*self.closers, *self.section)
         seen = machine.closed
         ahead = [i for i in range(seen, len(expected)) if expected[i] == mark]
+        # A closer that came already is doubled, and dropped; but a single `]` again may be text.
         if not ahead and len(mark) == 1:
             return False
         if machine.dead():
@@ -95,6 +100,7 @@ class Tail:
             return True
         machine.take(Role.LAYOUT, at)
         index = ahead[0] if ahead else seen - 1
+        # `</section>` without `</call>` before it closes both.
         if index > seen:
             machine.malformed("", repr(expected[seen]))
         machine.take(Role.MARKER, at + len(mark))
@@ -115,8 +121,9 @@ class Tail:
         after = end_of(SPACE, buffer, end, end + MAX_BLANK)
         if after - end == MAX_BLANK:
             return self._leave(machine, at)
-        if not machine.final and (after >= len(buffer) or self.marks.may_grow(buffer, after)):
+        if undecided(machine, self.marks, after):
             return True
+        # "f(), and …": a comma that no call follows is text.
         following = self.marks.at(buffer, after)
         if following not in self.openers:
             return self._leave(machine, at)
@@ -131,13 +138,13 @@ class Tail:
         if machine.closed < len(self.closers):
             machine.malformed("", repr(self.closers[machine.closed]))
         self._complete(machine)
+        # Inside a section white space is layout; between calls that stand alone it may turn out to be content.
         if self.section:
             machine.take(Role.LAYOUT, at)
         else:
             machine.carry(at)
         direct, tried = self.openers[mark]
-        machine.pc = direct if machine.frames else tried
-        return False
+        return machine.go_to(direct if machine.frames else tried)
 
     def _leave(self, machine: Machine, at: int) -> bool:
         ended = at >= len(machine.buffer)
@@ -146,8 +153,7 @@ class Tail:
             wanted = repr(expected[machine.closed])
             cut_off = ended and machine.call and self._was_cut_off(machine)
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
-                machine.fail(wanted)
-                return False
+                return machine.fail(wanted)
             if cut_off:
                 machine.bury_call(CallStatus.TRUNCATED, wanted, "")
                 machine.closed = ABANDONED
@@ -155,9 +161,8 @@ class Tail:
                 machine.malformed("", wanted)
         self._complete(machine)
         if not machine.dead():  # After a call that is text, white space is text as well.
-            machine.take(
-                Role.LAYOUT, at if ended else machine.at + _shared_length(machine.buffer, machine.at, self.after)
-            )
+            shared = shared_length(machine.buffer, machine.at, self.after)
+            machine.take(Role.LAYOUT, at if ended else machine.at + shared)
         machine.leave_calls(self.hub)
         return False
 
@@ -182,8 +187,97 @@ def _take(machine: Machine, end: int) -> None:
         machine.take(Role.MARKER, end)
 
 
-def _shared_length(text: str, start: int, layout: str) -> int:
-    size = 0
-    while size < len(layout) and text.startswith(layout[size], start + size):
-        size += 1
-    return size
+# Text that could not be read as a call.
+
+
+@dataclass(frozen=True, slots=True)
+class TextRun:
+    """Reads what could not be read as a call as text.
+
+    The text goes up to the place where reading failed, or to the next beginning of the same marker.
+    """
+
+    role: Role
+    hub: int
+    finder: Finder
+    closers: Finder
+    """What ends the text wherever it is, also where a call was looked for."""
+
+    def step(self, machine: Machine) -> bool:
+        failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
+        end = self._again(machine, failed) if machine.rereads else failed
+        closed, closer = self.closers.find(machine.buffer, machine.at + 1, end + self.closers.longest)
+        end = closed if closer and closed < end else end
+        if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
+            return True
+        if self.role is Role.CONTENT:
+            machine.answered = True
+        machine.text(self.role, end)
+        return machine.go_to(self.hub)
+
+    def _again(self, machine: Machine, failed: int) -> int:
+        """Return where, before `failed`, the marker comes again, or one that outlasts it begins in it, as in `>>>>`."""
+        buffer, start = machine.buffer, machine.at
+        marker = self.finder.at(buffer, start)
+        # "<call> is how <call>{…}</call> begins": the first marker is text, up to the second.
+        core = marker.strip()
+        inside = start + len(marker)
+        limit = max(failed, inside)
+        at, literal = self.finder.find(buffer, start + 1, limit + self.finder.longest)
+        while literal and at < limit:
+            same = core and at >= inside and literal.strip().startswith(core)
+            if same or at < inside < at + len(literal):
+                return at
+            at, literal = self.finder.find(buffer, at + 1, limit + self.finder.longest)
+        return failed
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRun:
+    """Reads text with the shape of a call that could not be read as one.
+
+    It goes from the call's marker to a closing brace and the call's closers. Without these it is text.
+    """
+
+    text: TextRun
+    ends: Finder
+    """The closing brace, and what begins another call."""
+    closers: Finder
+
+    def step(self, machine: Machine) -> bool:
+        buffer = machine.buffer
+        end = self._brace(machine)
+        if end == _NOWHERE:
+            return self.text.step(machine)
+        if end == _UNDECIDED:
+            return True
+        closer = "}"
+        while closer:
+            after = end_of(SPACE, buffer, end, end + MAX_BLANK)
+            if undecided(machine, self.closers, after):
+                return True
+            closer = self.closers.at(buffer, after)
+            end = after + len(closer) if closer else end
+        # What a generation prompt wrote is never content.
+        if text := buffer[max(machine.at, -machine.base) if machine.given else machine.at : end]:
+            machine.events.append(BrokenText(text))
+        machine.take(Role.MALFORMED, end)
+        return machine.go_to(self.text.hub)
+
+    def _brace(self, machine: Machine) -> int:
+        """Return where the brace has closed that opens after the marker, with at most a word between."""
+        buffer, failed = machine.buffer, max(machine.at + 1, machine.failed_at)
+        opened = buffer.find("{", machine.at, failed)
+        if opened < 0:
+            opened = end_of(_WORD, buffer, failed)
+            if opened == len(buffer) and opened - failed < MAX_BROKEN and not machine.final:
+                return _UNDECIDED
+            if not buffer.startswith("{", opened):
+                return _NOWHERE
+        inside = max(opened + 1, failed)
+        limit = inside + MAX_BROKEN
+        search = self.ends.find if machine.final else self.ends.decided
+        at, literal = search(buffer, inside)
+        if literal == "}" and at < limit:
+            return at + 1
+        return _NOWHERE if literal or machine.final or len(buffer) >= limit else _UNDECIDED

@@ -1,12 +1,14 @@
-"""Folds events into the message that they add up to."""
+"""Folds events into the message that they add up to, and keeps the leftovers of calls out of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from io import StringIO
+from typing import Self, cast
 
 from unrender.machine.events import (
     ArgumentsText,
+    BrokenText,
     ContentText,
     Event,
     Malformed,
@@ -16,6 +18,7 @@ from unrender.machine.events import (
 )
 from unrender.messages.wire import CallStatus, Message, ToolCall
 from unrender.nodes import Role
+from unrender.values.resumable import Resumable
 
 
 def message_of(events: Iterable[Event]) -> Message:
@@ -29,7 +32,7 @@ def message_of(events: Iterable[Event]) -> Message:
     return fold.message
 
 
-class MessageFold:
+class MessageFold(Resumable):
     """Adds events up to the message so far. Each event costs the same, however long the message is."""
 
     __slots__ = ("_arguments", "_calls", "_content", "_dead", "_reasoning", "_statuses")
@@ -42,15 +45,11 @@ class MessageFold:
         self._statuses: list[CallStatus] = []
         self._dead: list[ToolCall] = []
 
-    def copy(self) -> MessageFold:
+    def copy(self) -> Self:
         """Return an independent fold in the same state."""
-        other = MessageFold()
-        other._content.write(self._content.getvalue())
-        other._reasoning.write(self._reasoning.getvalue())
-        other._calls, other._statuses, other._dead = list(self._calls), list(self._statuses), list(self._dead)
-        for arguments in self._arguments:
-            other._arguments.append(StringIO())
-            other._arguments[-1].write(arguments.getvalue())
+        other = super().copy()
+        other._content, other._reasoning = _copied(self._content), _copied(self._reasoning)
+        other._arguments = list(map(_copied, self._arguments))
         return other
 
     def writer(self, role: Role) -> Callable[[str], object]:
@@ -95,3 +94,59 @@ class MessageFold:
             tool_calls=tuple(map(self._call, range(len(self._calls)))),
             dead_calls=tuple(self._dead),
         )
+
+
+def _copied(text: StringIO) -> StringIO:
+    other = StringIO()
+    other.write(text.getvalue())  # `StringIO(text)` would begin to write at its start.
+    return other
+
+
+_HARMLESS = frozenset((ContentText, ReasoningText, ArgumentsText))
+"""What mostly comes, one by one, and passes when nothing is held."""
+_TEXT = (ContentText, ReasoningText)
+
+
+class Cleaner(Resumable):
+    """Keeps the leftovers of calls out of content: takes events that include broken text, and returns events without it.
+
+    Broken text has the shape of a call but is none. After a call it is left over, and dropped at once. Before any call it waits
+    while only white space follows: a call that comes next shows that it was a failed beginning of that call, and drops it;
+    anything else makes it content. So nothing waits longer than the next word.
+    """
+
+    __slots__ = ("called", "held")
+
+    def __init__(self) -> None:
+        self.called: bool = False
+        self.held: list[Event | BrokenText] = []
+
+    def take(self, events: list[Event | BrokenText]) -> list[Event]:
+        """Return the events that are final now."""
+        if len(events) == 1 and not self.held and type(events[0]) in _HARMLESS:
+            return cast(list[Event], events)
+        kinds = set(map(type, events))
+        if not self.held and BrokenText not in kinds:
+            self.called = self.called or ToolCallStarted in kinds
+            return cast(list[Event], events)
+        passed: list[Event] = []
+        for event in events:
+            if isinstance(event, ToolCallStarted):
+                self.called = True
+                passed += [held for held in self.held if not isinstance(held, BrokenText)]
+                self.held = []
+            # White space does not decide: a call may still come after it.
+            elif isinstance(event, _TEXT) and self.held and event.text.strip():
+                passed += self.finish()
+            if isinstance(event, BrokenText):
+                self.held += [] if self.called else [event]
+            elif self.held:
+                self.held.append(event)
+            else:
+                passed.append(event)
+        return passed
+
+    def finish(self) -> list[Event]:
+        """Return the last events: no call follows, so broken text is content."""
+        held, self.held = self.held, []
+        return [ContentText(event.text) if isinstance(event, BrokenText) else event for event in held]

@@ -68,6 +68,7 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
     start, end = markers.start.strip(), markers.end.strip()
     if not start or not text.startswith((start, end)):
         return False
+    # `<think>\n\n</think>\n\n` is what a prompt writes for no thinking; an earlier turn has more after it.
     words, _, after = text.removeprefix(start).partition(end)
     if after.strip() not in ("", format.content.start.strip()):
         return False

@@ -10,9 +10,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from unrender.cache import kept
-from unrender.machine.events import ArgumentsText, ContentText, Event, Malformed, ReasoningText, ToolCallStarted
-from unrender.machine.leftovers import BrokenText
+from unrender.machine.events import (
+    ArgumentsText,
+    BrokenText,
+    ContentText,
+    Event,
+    Malformed,
+    ReasoningText,
+    ToolCallStarted,
+)
 from unrender.values.finder import Finder
+from unrender.values.resumable import Resumable
 
 _FIRST_STAND_IN = 0x10F000
 """Stand-ins are taken from the last private-use plane, which no model writes."""
@@ -26,7 +34,7 @@ def _stand_ins(tokens: frozenset[str]) -> tuple[Finder, Mapping[str, str]]:
     return finder, {head: chr(_FIRST_STAND_IN + i) for i, head in enumerate(heads)}
 
 
-class Quoter:
+class Quoter(Resumable):
     """Quotes special tokens in ordinary text as it streams, and takes the quotes out of events."""
 
     __slots__ = ("_back", "_finder", "_stand_ins", "held")
@@ -37,13 +45,6 @@ class Quoter:
         """Stand-ins that are in use, by code point."""
         self.held: str = ""
         """The end of ordinary text that may go on as a special token."""
-
-    def copy(self) -> Quoter:
-        """Return an independent quoter in the same state."""
-        other = Quoter.__new__(Quoter)
-        other._finder, other._stand_ins = self._finder, self._stand_ins
-        other._back, other.held = dict(self._back), self.held
-        return other
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -56,6 +57,7 @@ class Quoter:
         pieces, at = [], 0
         found, token = self._finder.decided(text, at, whole=True)
         while token:
+            # `<think>` becomes `\U0010f000think>`: as long as before, and no marker is found in it.
             stand_in = self._stand_ins[token[0]]
             self._back[ord(stand_in)] = token[0]
             pieces += [text[at:found], stand_in, token[1:]]

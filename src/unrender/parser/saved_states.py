@@ -11,15 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, TypeVar
 
 from unrender.cache import kept
 from unrender.errors import StateError
 from unrender.format import Format
-from unrender.machine.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
+from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request
 from unrender.nodes import Grammar
+from unrender.values.resumable import Resumable
 
 STATE_VERSION = 4
 """Version of what `Parser.state` writes; other versions are refused."""
@@ -29,7 +30,7 @@ _Choice = TypeVar("_Choice")
 
 
 @dataclass(slots=True, kw_only=True)
-class Transcript:
+class Transcript(Resumable):
     """How a parser was made, and the text that it was fed.
 
     The text is kept in stretches, by what the caller knew about special tokens in it.
@@ -46,11 +47,9 @@ class Transcript:
     strict: bool
     stretches: list[tuple[bool | None, list[str]]] = field(default_factory=list)
 
-    def copy(self) -> Transcript:
+    def copy(self) -> Self:
         """Return an independent record of the same text."""
-        other = Transcript.__new__(Transcript)
-        for name in self.__slots__:  # `dataclasses.replace` takes three times as long.
-            setattr(other, name, getattr(self, name))
+        other = super(Transcript, self).copy()
         # A record that is copied again and again, as in speculative decoding, has few pieces to copy.
         for _, pieces in self.stretches:
             pieces[:] = ("".join(pieces),)
@@ -98,12 +97,11 @@ class Transcript:
 
 
 def _policy(saved: Saved) -> Policy:
-    return Policy(
-        unknown_tools=saved.choice("unknown_tools", {word.value: word for word in UnknownTools}),
-        calls_in_reasoning=saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning}),
-        calls=saved.choice("calls", {word.value: word for word in CallRelease}),
-        undeclared_reasoning=saved.choice("undeclared_reasoning", {word.value: word for word in UndeclaredReasoning}),
-    )
+    words: dict[str, Any] = {field.name: saved.text(field.name) for field in fields(Policy)}
+    try:
+        return Policy(**words)
+    except ValueError as error:
+        raise StateError(f"{saved.where}.{error}") from None
 
 
 def identity(format: Format, request: Request, grammar: Grammar | None) -> str:
@@ -134,18 +132,18 @@ def _digest(text: str) -> str:
 class Saved:
     """One JSON object of saved data, and its place in the whole."""
 
-    __slots__ = ("_data", "_where")
+    __slots__ = ("_data", "where")
 
     def __init__(self, data: Any, where: str = "state") -> None:
         if not isinstance(data, Mapping):
             raise StateError(f"{where}: expected an object, found {type(data).__name__}")
         self._data = data
-        self._where = where
+        self.where = where
 
     def refuse(self, name: str, expected: str) -> StateError:
         """Return the error for a wrong value in the field `name`."""
         found = repr(self._data.get(name, "nothing"))
-        return StateError(f"{self._where}.{name}: expected {expected}, found {found[:60]}")
+        return StateError(f"{self.where}.{name}: expected {expected}, found {found[:60]}")
 
     def require(self, name: str, value: object, expected: str) -> None:
         """Raise `StateError` unless the field `name` has this value."""
@@ -154,16 +152,16 @@ class Saved:
 
     def text(self, name: str) -> str:
         """Return a string."""
-        value = self._data.get(name)
-        if not isinstance(value, str):
-            raise self.refuse(name, "a string")
-        return value
+        return self._value(name, str, "a string")
 
     def flag(self, name: str) -> bool:
         """Return a boolean."""
+        return self._value(name, bool, "true or false")
+
+    def _value(self, name: str, kind: type[_Choice], expected: str) -> _Choice:
         value = self._data.get(name)
-        if not isinstance(value, bool):
-            raise self.refuse(name, "true or false")
+        if not isinstance(value, kind):
+            raise self.refuse(name, expected)
         return value
 
     def choice(self, name: str, options: Mapping[str, _Choice]) -> _Choice:
@@ -175,21 +173,15 @@ class Saved:
 
     def texts(self, name: str) -> list[str]:
         """Return a list of strings."""
-        values = self._items(name)
+        values = self._value(name, list, "a list")
         if not all(isinstance(value, str) for value in values):
             raise self.refuse(name, "a list of strings")
         return list(values)
 
     def part(self, name: str) -> Saved:
         """Return an object."""
-        return Saved(self._data.get(name), f"{self._where}.{name}")
+        return Saved(self._data.get(name), f"{self.where}.{name}")
 
     def objects(self, name: str) -> list[Saved]:
         """Return a list of objects."""
-        return [Saved(value, f"{self._where}.{name}[{i}]") for i, value in enumerate(self._items(name))]
-
-    def _items(self, name: str) -> list[Any]:
-        value = self._data.get(name)
-        if not isinstance(value, list):
-            raise self.refuse(name, "a list")
-        return value
+        return [Saved(value, f"{self.where}.{name}[{i}]") for i, value in enumerate(self._value(name, list, "a list"))]

@@ -7,27 +7,37 @@ what the request allows, not on its tools (save where nothing but their names sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Self, cast
 
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.machine.buffer import Span
-from unrender.machine.events import Event, MessageFinished
+from unrender.machine.events import (
+    ArgumentsText,
+    BrokenText,
+    ContentText,
+    Event,
+    Malformed,
+    MessageFinished,
+    ReasoningText,
+)
+from unrender.machine.handmade.steps import UpTo
 from unrender.machine.ids import CallIds, IdMaker, id_maker
+from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine
-from unrender.machine.leftovers import BrokenText, Cleaner
 from unrender.machine.policy import USUAL, Policy
 from unrender.messages.wire import Message, Request
-from unrender.nodes import Grammar
-from unrender.parser.expectations import expected_by
-from unrender.parser.fast_path import account, event_maker, flows, give_up_undecided, writer
-from unrender.parser.message import MessageFold
+from unrender.nodes import Grammar, Role
+from unrender.parser.message import Cleaner, MessageFold
 from unrender.parser.prompt_tail import prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.readers import begun_machine
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
+from unrender.values.finder import Flow
+from unrender.values.resumable import Resumable
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
 
@@ -35,7 +45,7 @@ _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_
 """Fields that are copied and pickled; those of the fast path are made again."""
 
 
-class Parser:
+class Parser(Resumable):
     """Reads one answer: it is fed text, piece by piece, and gives events.
 
     `prompt` is the rendered prompt, or its tail: its text after the assistant's header counts as begun. A caller who
@@ -64,17 +74,19 @@ class Parser:
     Message(content='Hi', reasoning='', tool_calls=(), dead_calls=())
     """
 
-    __slots__ = (*_KEPT, "_event", "_passing", "_tail", "_take", "_write")
+    __slots__ = (*_KEPT, "_event", "_free", "_passing", "_tail", "_take", "_write")
 
     _take: Callable[[str], tuple[str, int] | None] | None
     """Takes what goes straight through, but for the tail, which it has not decided yet; None while nothing does."""
+    _free: Flow | None
+    """Finds what may end free text. A chunk without that goes through whole; the message gets it when an account is taken."""
     _tail: str
     _passing: list[str]
     """What the machine had not decided, and the chunks since, of which it knows nothing yet."""
-    _event: Callable[[str], Event] | None
+    _event: Any  # A call of an optional one would cost a question for each chunk.
     """Makes the event of a chunk; None while chunks wait."""
-    _write: Callable[[str], object]
-    """Adds a chunk to the message, or to the call that waits."""
+    _write: Callable[[str], object] | None
+    """Adds a chunk to the message, or to the call that waits; None for free text."""
 
     def __init__(
         self,
@@ -130,24 +142,16 @@ class Parser:
         if transcript.continued or not format.reasoning.closed_in(begun):  # The prompt itself wrote the closed thought.
             self._waiting = self._emit(read)
 
-    def copy(self, *, ids: IdMaker | None = None) -> Parser:
+    def copy(self, *, ids: IdMaker | None = None) -> Self:
         """Return an independent parser in the same state, for n > 1 sampling and speculative decoding.
 
         Calls that begin in the copy get their own ids. They are made by `ids`, or by default as before.
         """
         self._stop_flow()
-        other = type(self).__new__(type(self))
-        other._format, other._grammar = self._format, self._grammar
-        other._transcript = self._transcript.copy()
-        other._machine = self._machine.copy()
+        other = super().copy()
+        other._no_flow()
         if ids is not None:
             other._machine.ids.make = ids
-        other._fold = self._fold.copy()
-        other._cleaner = self._cleaner.copy()
-        other._quoter = self._quoter.copy()
-        other._finished = self._finished
-        other._waiting = list(self._waiting)
-        other._no_flow()
         return other
 
     def __getstate__(self) -> dict[str, Any]:
@@ -202,6 +206,7 @@ class Parser:
         maker = ids or id_maker(format.tools)
         calls = CallIds(lambda position, name: next(made, None) or maker(position, name), transcript.known_ids)
         finished, length_limited = saved.flag("finished"), saved.flag("length_limited")
+        # The ids that were made are given again, in order; those of later calls are made anew.
         parser = cls.__new__(cls)
         try:
             quoter = Quoter(transcript.special_tokens)
@@ -224,17 +229,19 @@ class Parser:
         a special token spelled out in it is a quotation. None: nothing is known.
         """
         if self._take is not None and special is None and type(text) is str and text:
-            # The way of most chunks: more of what is being read, see flow.py.
+            # The way of most chunks: more of what is being read, and no instruction runs.
             self._passing.append(text)
-            if self._tail:
-                text = self._tail + text
+            if self._free is not None and not self._tail and self._free.search(text) is None:
+                return [self._event(text)]
+            text = self._tail + text  # "<" came before, and "b" now: together they are text.
             if (taken := self._take(text)) is not None:
                 said, used = taken
                 self._tail = text[used:]
                 if not said:
                     return []
-                self._write(said)
-                return [self._event(said)] if self._event else []
+                if self._write is not None:
+                    self._write(said)
+                return [self._event(said)] if self._event is not None else []
             self._tail, text = text, ""
         if not isinstance(text, str):
             raise TypeError(f"feed(): expected text, found {type(text).__name__}")
@@ -254,16 +261,25 @@ class Parser:
 
     def _start_flow(self, machine: Machine) -> None:
         """Let what the machine need not see go straight through, unless something has to be done with each event."""
-        if machine.flow is None or not flows(machine) or self._cleaner.held or self._quoter.used:
+        role = _flowing(machine)
+        if machine.flow is None or role is None or self._cleaner.held or self._quoter.used:
             return
-        self._tail = give_up_undecided(machine)
+        machine.forget()
+        # What is undecided has to be fed again: the machine gives it up, and `_leave_flow` brings it back.
+        self._tail, machine.buffer = machine.buffer, ""
         self._passing = [self._tail]
-        self._event = event_maker(machine)
-        self._write = writer(machine, self._fold)
         self._take = machine.flow.take
+        if role is not Role.ARGUMENT:
+            self._free = cast(Flow, machine.flow)
+            self._event = ReasoningText if role is Role.REASONING else ContentText
+        elif machine.current.begun:
+            self._event = partial(ArgumentsText, machine.calls - 1)
+            self._write = self._fold.writer(role)
+        else:  # The caller was not told of the call: its arguments wait in it.
+            self._write = machine.current.arguments.append
 
     def _no_flow(self) -> None:
-        self._take = None
+        self._take = self._free = self._event = self._write = None
         self._tail, self._passing = "", []
 
     def _account(self) -> None:
@@ -273,7 +289,10 @@ class Parser:
             text = "".join(chunks)
             self._transcript.add(text, None)
             text = undecided + text
-            account(self._machine, text[: len(text) - len(self._tail)])
+            decided = text[: len(text) - len(self._tail)]
+            _account(self._machine, decided)
+            if self._free is not None:
+                self._fold.writer(self._machine.span_roles[-1])(decided)
             self._passing = [self._tail]
 
     def _leave_flow(self) -> str:
@@ -320,7 +339,7 @@ class Parser:
 
     def expected(self) -> tuple[str, ...]:
         """Return what may come now, in the words of `MalformedOutput.expected`: quoted texts, and names of free parts."""
-        return expected_by(self.copy()._machine)
+        return _expected_by(self.copy()._machine)
 
     @property
     def program(self) -> tuple[Any, ...]:
@@ -330,6 +349,7 @@ class Parser:
     @property
     def message(self) -> Message:
         """The message so far: what the events add up to, and after it the call that waits until it is complete."""
+        self._account()
         message, call = self._fold.message, self._machine.open_call()
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
 
@@ -355,3 +375,71 @@ class Parser:
                 spans.append(Span(role, start, end))
                 start = end
         return tuple(spans)
+
+
+# The fast path of a suspended machine.
+
+
+def _flowing(machine: Machine) -> Role | None:
+    """Return the role of the text that the machine's `flow` takes; None unless all text so far is final and has it."""
+    end = machine.base + machine.at
+    if machine.frames or end < 0 or not machine.span_ends or machine.span_ends[-1] != end:
+        return None
+    role = machine.span_roles[-1]
+    if role is Role.ARGUMENT:
+        return role if machine.call is not None else None
+    # White space before an answer, or between calls, may yet be layout.
+    settled = role is Role.REASONING or (role is Role.CONTENT and machine.answered and not machine.carried)
+    return role if settled else None
+
+
+def _account(machine: Machine, text: str) -> None:
+    """Tell the machine that `text` took the fast path."""
+    if machine.span_roles[-1] is Role.ARGUMENT:
+        machine.past.append(text)  # The call that it belongs to may die.
+    machine.base += len(text)
+    machine.failed_at -= len(text)
+    machine.span_ends[-1] += len(text)
+    machine.steps += 1
+
+
+# What may come next.
+
+_NO_MARKER = "\0"
+_TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
+
+
+def _expected_by(machine: Machine) -> tuple[str, ...]:
+    """Return what may come now: texts in quotes, and names of free parts.
+
+    It is empty after the end of the output.
+    """
+    if machine.final:
+        return ()
+    now = machine.program[machine.pc]
+    asked = machine.copy()
+    asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
+    wanted = _wanted(asked, asked.feed(_NO_MARKER))
+    if asked.rest:
+        stops = now.finder.literals if isinstance(now, UpTo) else ()
+        return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
+    if not wanted and asked.scanner is not None:
+        return ("more of the value", *_quoted(getattr(getattr(now, "suffix", None), "literals", ())))
+    after = asked.program[asked.pc]
+    if not wanted and isinstance(after, FreeText):
+        return _text(after)
+    # A call that is not certain yet may still turn out to be text.
+    return (wanted or _wanted(asked, asked.finish()), *(["text"] if machine.frames else []))
+
+
+def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
+    """Return what was wanted in the place of the text that was fed; empty where that is text, or nothing is certain."""
+    return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
+
+
+def _text(hub: FreeText) -> tuple[str, ...]:
+    return (_TEXT[hub.role], *_quoted(hub.table))
+
+
+def _quoted(markers: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(repr(core) for marker in markers if (core := marker.strip())))

@@ -3,10 +3,11 @@
 In come a codec and a value, or a codec and text in pieces; out goes text, or JSON text. Open `notations` first: it says how
 each codec writes, and writes. To read, `machine` picks the scanner of the codec:
 
-- `scanner`: JSON, Python literals, bare keys, quotes of the format's own (`wellformed` is its fast path);
-- `json_strings`: an object inside of a JSON string;
-- `raw`: text without quotes, up to a marker (`finder`) or to what may follow (`unmarked_ends`);
-- `xml`: nested tags.
+- `scanner`: JSON, Python literals, bare keys, quotes of the format's own (`wellformed` is its fast path), and an object inside
+  of a JSON string;
+- `raw`: text without quotes, up to a marker (`finder`) or to what may follow (`unmarked_ends`), and nested tags.
+
+`resumable` says what all of them have in common: they stop anywhere, go on, and can be copied.
 
 `coercion` then decides by the schema what a raw text such as `12` is.
 

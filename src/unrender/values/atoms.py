@@ -62,6 +62,7 @@ def json_word(word: str, *, strict: bool) -> str:
 
 def _tidy_number(word: str) -> str:
     """Write a number that Python or JavaScript would read as JSON does: no plus, no bare point, no leading zeros."""
+    # `007`, `+5`, `.5`, `1_000` and `1e999`, which JSON does not have.
     value = float(word) if re.search(r"[.eE]", word) else int(word)
     return repr(value) if abs(value) != float("inf") else "null"
 
@@ -127,6 +128,7 @@ def closing_in_code(text: str, at: int, close: str, *, final: bool) -> int:
     """Return the same as `closing` for an argument in code, whose delimiter has one character."""
     found = text.find(close, at)
     while found >= 0:
+        # `f(a='it', b` may go on as `b=1`, and then the quotation mark closes, or as `b'`, and then it does not.
         if not final and _BEGUN_AFTER_ARGUMENT.match(text, found + 1):
             return -found - 1
         if _AFTER_ARGUMENT.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):
@@ -140,6 +142,7 @@ _KEY = re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL)
 
 def duplicate_key(json_text: str) -> str:
     """Return a key that comes twice in one object of a JSON value; "" for none."""
+    # Most values have no two keys: they are not parsed for this.
     if json_text.count(":") < 2:
         return ""
     objects: list[list[tuple[str, Any]]] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from unrender.cache import SHARED
@@ -21,7 +22,8 @@ from unrender.schema.admission import TYPES, admits, kinds_of, shapes_inside
 from unrender.schema.places import step_text
 from unrender.schema.reader import Reading, read_schema
 from unrender.schema.shapes import Shape
-from unrender.values.scanner import LiteralScanner, LiteralStyle, Status
+from unrender.values.resumable import Status
+from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 ANY: frozenset[str] = frozenset()
 """No statement about the type."""
@@ -53,34 +55,48 @@ class Kinds(frozenset[str]):
 class ArgumentTypes:
     """The JSON types of one tool's arguments. With no tool, every argument is a string.
 
-    The tool's schema is read when the first type is asked for, and once for each `Tool`. No schema raises an error: an
-    argument whose schema is invalid may have any type.
+    The tool's schema is read when the first type is asked for. No schema raises an error: an argument whose schema is
+    invalid may have any type.
     """
-
-    __slots__ = ("_arguments", "_tool")
 
     def __init__(self, tool: Tool | None) -> None:
         self._tool = tool
-        self._arguments: _Arguments | None = None
+        self._types: dict[str, frozenset[str]] = {}
+
+    @classmethod
+    def of(cls, tool: Tool | None) -> ArgumentTypes:
+        """Return the types of a tool's arguments; those of equal tools are shared, so that each schema is read once."""
+        if tool is None or not tool.key:
+            return cls(tool)
+        found: ArgumentTypes = SHARED.made(("arguments", tool.key), lambda: cls(tool), lambda _: 1_000 + len(tool.key))
+        return found
 
     def __reduce__(self) -> tuple[type[ArgumentTypes], tuple[Tool | None]]:
         return ArgumentTypes, (self._tool,)
 
-    def schema(self, key: str) -> Shape | None:
-        """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
-        known = self._known
-        return shapes.Text() if known is None else known.shape(key)
+    @cached_property
+    def _reading(self) -> Reading:
+        return _UNKNOWN if self._tool is None else _read(self._tool, "#")
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of all arguments of the tool; empty when it may have others than its schema names."""
-        known = self._known
-        return () if known is None else known.names
+        return _names(self._reading)
+
+    def schema(self, key: str) -> Shape | None:
+        """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
+        return shapes.Text() if self._tool is None else _part(self._reading_of(key), key)
 
     def types(self, key: str) -> frozenset[str]:
         """Return the JSON types that the argument `key` may have; empty for any."""
-        known = self._known
-        return STRING if known is None else known.types(key)
+        if self._tool is None:
+            return STRING
+        if len(self._types) > MAX_KNOWN_ARGUMENTS:  # A model may invent names without end.
+            self._types.clear()
+        if key not in self._types:
+            shape = self.schema(key)
+            self._types[key] = ANY if shape is None else Kinds.of(shape, self._reading_of(key))
+        return self._types[key]
 
     def types_of(self, shape: Shape | None) -> frozenset[str]:
         """Return the JSON types that `shape`, a part of this tool's parameters, allows; empty for any."""
@@ -90,53 +106,21 @@ class ArgumentTypes:
         """Return a part of `shape`: an object's property `key`, or, for None, the items of a list."""
         return None if shape is None else _unless_free(shapes_inside(shape, key, self._reading.definitions))
 
-    @property
-    def _reading(self) -> Reading:
-        known = self._known
-        return _UNKNOWN if known is None else known.reading
-
-    @property
-    def _known(self) -> _Arguments | None:
-        """What is known of the tool's schema; None without a tool."""
-        if self._arguments is None and self._tool is not None:
-            self._arguments = _arguments_of(self._tool)
-        return self._arguments
+    def _reading_of(self, key: str) -> Reading:
+        """Return what says the type of `key`: the whole schema, or its own part where the whole is invalid."""
+        if self._tool is None or self._reading is not _UNKNOWN:
+            return self._reading
+        # `{"a": {"type": "string"}, "b": {"type": 5}}`: `b` must not cost `a` its type.
+        part = _read(self._tool, f"#/properties{step_text(key)}")
+        named = shapes.Object(properties=(shapes.Property(key, part.shape),))
+        return Reading(shape=named, definitions=part.definitions, unsupported=())
 
 
 _UNKNOWN = Reading(shape=shapes.Anything(), definitions={}, unsupported=())
 
 
-class _Arguments:
-    """One tool's schema, read; the types of each argument are worked out once."""
-
-    __slots__ = ("_types", "broken", "names", "reading", "tool")
-
-    def __init__(self, tool: Tool) -> None:
-        self.tool = tool
-        self.reading = _read(tool, "#")
-        self.broken = self.reading is _UNKNOWN
-        self._types: dict[str, frozenset[str]] = {}
-        self.names = _names(self.reading)
-
-    def shape(self, key: str) -> Shape | None:
-        return _unless_free(shapes_inside(self.reading_of(key).shape, key, self.reading_of(key).definitions))
-
-    def reading_of(self, key: str) -> Reading:
-        """Return what says the type of `key`: the whole schema, or its own part where the whole is invalid."""
-        if not self.broken:
-            return self.reading
-        # One argument with a broken schema must not cost the others their types.
-        part = _read(self.tool, f"#/properties{step_text(key)}")
-        named = shapes.Object(properties=(shapes.Property(key, part.shape),))
-        return Reading(shape=named, definitions=part.definitions, unsupported=())
-
-    def types(self, key: str) -> frozenset[str]:
-        if len(self._types) > MAX_KNOWN_ARGUMENTS:
-            self._types.clear()
-        if key not in self._types:
-            shape = self.shape(key)
-            self._types[key] = ANY if shape is None else Kinds.of(shape, self.reading_of(key))
-        return self._types[key]
+def _part(reading: Reading, key: str) -> Shape | None:
+    return _unless_free(shapes_inside(reading.shape, key, reading.definitions))
 
 
 def _read(tool: Tool, at: str) -> Reading:
@@ -156,15 +140,12 @@ def _names(reading: Reading) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _arguments_of(tool: Tool) -> _Arguments:
-    if not tool.key:
-        return _Arguments(tool)
-    found: _Arguments = SHARED.made(("arguments", tool.key), lambda: _Arguments(tool), lambda _: 1_000 + len(tool.key))
-    return found
-
-
 def _unless_free(shape: Shape) -> Shape | None:
     return None if isinstance(shape, shapes.Nothing | shapes.Anything) else shape
+
+
+_KINDS = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
+"""The JSON types whose values are known by their first character."""
 
 
 def read_literal(text: str) -> tuple[str, str]:
@@ -173,22 +154,11 @@ def read_literal(text: str) -> tuple[str, str]:
     at, result, status = scanner.scan(text, 0, final=True)
     if status is not Status.DONE or text[at:].strip():
         return "", ""
-    kind = _literal_kind(result)
+    kind = _KINDS.get(result[0]) or ("number" if set(result) & set(".eE") else "integer")
     # Loose spellings of numbers (leading zeros, a plus sign) are text unless they are inside a list or object.
     if kind in ("integer", "number") and result != text.strip():
         return "", ""
     return kind, result
-
-
-def _literal_kind(json_text: str) -> str:
-    head = json_text[0]
-    if head in '{["':
-        return {"{": "object", "[": "array", '"': "string"}[head]
-    if head in "tf":
-        return "boolean"
-    if head == "n":
-        return "null"
-    return "number" if any(char in json_text for char in ".eE") else "integer"
 
 
 def coerce(text: str, types: frozenset[str]) -> str:
@@ -200,13 +170,13 @@ def coerce(text: str, types: frozenset[str]) -> str:
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)
     kind, value = read_literal(text)
-    if kind == "string":
-        # `"Paris"`, quotes included, is the raw text: this format writes strings without quotes.
-        kind = ""
+    # `"Paris"`, quotes included, is the raw text: this format writes strings without quotes.
+    kind = "" if kind == "string" else kind
     if isinstance(types, Kinds):
         admitted = next((found for found in _readings(text, kind, value, types) if types.admits(_value(found))), None)
         if admitted is not None:
             return admitted
+    # No reading obeys the schema: `7` for an integer below 5 is still more a number than a text.
     if kind and _fits(kind, value, types):
         return value
     # `yes` for a boolean stays text, and so does `12` for a string. But `12` for an object stays a number: whoever checks
@@ -221,8 +191,7 @@ def _readings(text: str, kind: str, value: str, types: frozenset[str]) -> Iterat
     # For `{"enum": ["1", 2]}`, `1` is first a number, which the enum refuses, and then a text, which it admits.
     if kind:
         yield value
-    word = _other_word(text, types)
-    if word:
+    if word := _other_word(text, types):
         yield word
     yield json.dumps(text, ensure_ascii=False)
 

@@ -21,51 +21,17 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from unrender.limits import LONGEST_HEAD
-
-
-class Taker(Protocol):
-    """The fast path of what is being read: it takes text without the machine."""
-
-    def take(self, text: str) -> tuple[str, int] | None:
-        """Take `text`; return its meaning, and the number of its characters that are decided.
-
-        The other characters have to be given again, before the text that follows. Returns None when the machine has to
-        read all of `text` itself.
-        """
-        ...
-
-
-class Scanner(Protocol):
-    """A resumable reader of one value."""
-
-    @property
-    def flow(self) -> Taker | None:
-        """The fast path from the present place in the value; None when there is none."""
-        ...
-
-    @property
-    def duplicate(self) -> str:
-        """A key that came twice in one object, in a value that is done; "" where none did."""
-        ...
-
-    def copy(self) -> Scanner:
-        """Return an independent scanner in the same state."""
-        ...
-
-    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, int]:
-        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
-        ...
 
 
 class Flow:
     """Text that goes on until certain literals or characters come. Immutable; one object for each place."""
 
-    __slots__ = ("_ends", "_made_of", "_whole")
+    __slots__ = ("_made_of", "_whole", "search")
 
-    _ends: Callable[[str], re.Match[str] | None]
+    search: Callable[[str], re.Match[str] | None]
     """Finds what ends the text, or may be the beginning of that."""
     _whole: Callable[[str], re.Match[str] | None]
     """Finds a literal, as far as it is looked at, or one of the characters."""
@@ -73,9 +39,9 @@ class Flow:
     def __init__(self, literals: Iterable[str] = (), characters: str = "", last: str = "") -> None:
         """`last` is a literal that counts at the end of a chunk alone."""
         self._made_of = (tuple(literals), characters, last)
-        self._ends = self._first_ends
+        self.search = self._first_search
 
-    def _first_ends(self, text: str) -> re.Match[str] | None:
+    def _first_search(self, text: str) -> re.Match[str] | None:
         """Search for the first time: most places of a program are never looked at, and patterns take long to compile."""
         literals, characters, last = self._made_of
         heads: dict[str, Any] = {}
@@ -86,7 +52,7 @@ class Flow:
         ends = re.compile("|".join([*options, *_branches(heads)]) or r"(?!)").search
         options += [re.escape(literal[:LONGEST_HEAD]) for literal in literals if literal]
         self._whole = re.compile("|".join(options) or r"(?!)").search
-        self._ends = ends
+        self.search = ends
         return ends(text)
 
     def __reduce__(self) -> tuple[type[Flow], tuple[tuple[str, ...], str, str]]:
@@ -94,7 +60,8 @@ class Flow:
 
     def take(self, text: str) -> tuple[str, int] | None:
         """Return the text before a possible beginning of a literal; None when a whole literal is in `text`."""
-        found = self._ends(text)
+        found = self.search(text)
+        # `a < b` passes whole, of `a </` the last two characters are undecided, and `</think>` is for the machine.
         if found is None:
             return text, len(text)
         if self._whole(text):
@@ -209,6 +176,7 @@ class Finder:
         if literal and len(text) - at >= self.longest:
             return at, literal
         # Of `</a>` and `</a>\n`, `x</a>` holds the first, and may become the second.
+        # With `whole`, a literal at `limit` itself may still become the longer one.
         limit = self.undecided_from(text, start)
         return (at, literal) if literal and at < limit + (not whole) else (limit, "")
 
@@ -221,6 +189,7 @@ class Finder:
         """Return where the tail of `text` may be an incomplete literal; the length of `text` if it cannot be one."""
         size = len(text)
         tail = size - self.longest + 1
+        # Only so many characters at the end can be an incomplete literal, however long the text is.
         head = self.first.search(text, max(start, tail))
         while head:
             at = head.start()
@@ -240,6 +209,7 @@ class Finder:
     def _begins(self, tail: str) -> bool:
         """Return whether `tail` is the beginning of a longer literal, or a guarded one."""
         literals = self.sorted
+        # Sorted, all literals that begin with `tail` come right where it would be inserted.
         index = bisect_left(literals, tail)
         if index == len(literals) or not literals[index].startswith(tail):
             return False

@@ -34,6 +34,7 @@ from unrender.format import (
 from unrender.messages.wire import json_type
 from unrender.nodes.texts import JSON, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, Alphabet
 
+_JSON_OBJECT = "one JSON object"
 _SPECIAL = "<>&"
 """Characters for which a codec with `cdata` wraps a string."""
 
@@ -128,22 +129,6 @@ class Notation:
         return next((quotes for quotes in self.scalars.quotes if quotes.alphabet is None), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Strings:
-    write: Callable[[str], str]
-    lexicon: Lexicon
-    said: str
-    exported: ExportedNotation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Containers:
-    lexicon: Lexicon
-    said: str
-    object_kind: str = "one JSON object"
-    losses: tuple[Loss, ...] = ()
-
-
 @kept(5_000)
 def notation_of(codec: Codec) -> Notation:
     """Return the notation of `codec`.
@@ -151,71 +136,45 @@ def notation_of(codec: Codec) -> Notation:
     >>> print(notation_of(Codec(strings=Strings.PYTHON)).write("it's"))
     "it's"
     """
-    strings, words, containers = _strings(codec), _words(codec.words), _containers(codec)
-    true, false, null = words
-    base = strings.lexicon
+    write, base, strings, exported = _strings(codec)
+    inside, containers, object_kind, lost = _containers(codec)
+    true, false, null = _words(codec.words)
     omitted = ("an argument that is null is left out",) if codec.omits_null else ()
+    losses = (Loss(what=lost, concerns=("objects", "arrays")),) if lost else ()
     return Notation(
-        write=strings.write,
+        write=write,
         unquoted=codec.strings.unquoted,
         scalars=replace(base, name=f"{base.name}-{codec.words}", null=null, true=true, false=false),
-        inside=containers.lexicon,
-        object_kind=containers.object_kind,
-        sentences=(strings.said, f"{true}, {false} and {null} as words", containers.said, *omitted),
-        exported=strings.exported,
+        inside=inside,
+        object_kind=object_kind,
+        sentences=(strings, f"{true}, {false} and {null} as words", containers, *omitted),
+        exported=exported,
         is_json=(codec.strings, codec.words, codec.containers) == (Strings.JSON, Words.JSON, Containers.JSON),
-        losses=(*_typing_losses(codec.typed_by), *containers.losses, *_word_losses(codec)),
+        losses=(*_typing_losses(codec.typed_by), *losses, *_word_losses(codec)),
     )
 
 
-def _strings(codec: Codec) -> _Strings:
+def _strings(codec: Codec) -> tuple[Callable[[str], str], Lexicon, str, ExportedNotation]:
+    """Return what writes a string, the tokens of values, a sentence on strings, and how exports describe them."""
+    opened, closed = codec.string_open, codec.string_close
     match codec.strings:
         case Strings.JSON:
-            return _Strings(
-                write=partial(json.dumps, ensure_ascii=codec.ascii_only),
-                lexicon=JSON_LEXICON,
-                said="strings in double quotes, as in JSON",
-                exported=ExportedNotation.JSON,
-            )
+            write = partial(json.dumps, ensure_ascii=codec.ascii_only)
+            return write, JSON_LEXICON, "strings in double quotes, as in JSON", ExportedNotation.JSON
         case Strings.PYTHON:
-            return _Strings(
-                write=repr,
-                lexicon=PYTHON_LEXICON,
-                said="strings in quotes, as in Python",
-                exported=ExportedNotation.CODE,
-            )
+            return repr, PYTHON_LEXICON, "strings in quotes, as in Python", ExportedNotation.CODE
         case Strings.QUOTED:
-            return _Strings(
-                write=lambda text: f"{codec.string_open}{text}{codec.string_close}",
-                lexicon=_bare(codec),
-                said=f"strings between {codec.string_open} and {codec.string_close}",
-                exported=ExportedNotation.CODE,
-            )
+            said = f"strings between {opened} and {closed}"
+            return lambda text: f"{opened}{text}{closed}", _bare(codec), said, ExportedNotation.CODE
         case Strings.RAW:
-            return _Strings(
-                write=_in_cdata if codec.cdata else str,
-                lexicon=_bare(codec),
-                said="strings as they are, without quotes",
-                exported=ExportedNotation.TEXT,
-            )
+            said = "strings as they are, without quotes"
+            return _in_cdata if codec.cdata else str, _bare(codec), said, ExportedNotation.TEXT
         case Strings.SINGLE:
-            return _Strings(
-                write=partial(single_quoted, ascii_only=codec.ascii_only),
-                lexicon=_single(codec),
-                said="strings in single quotes, escaped as in JSON",
-                exported=ExportedNotation.CODE,
-            )
+            said = "strings in single quotes, escaped as in JSON"
+            lexicon = replace(_bare(codec), name="single", null="null", true="true", false="false", bare_keys=False)
+            return partial(single_quoted, ascii_only=codec.ascii_only), lexicon, said, ExportedNotation.CODE
         case _:
             assert_never(codec.strings)
-
-
-def _single(codec: Codec) -> Lexicon:
-    return Lexicon(
-        name="single",
-        quotes=_SINGLE_QUOTES,
-        item_separator=codec.item_separator,
-        key_separator=codec.key_separator,
-    )
 
 
 def single_quoted(text: str, *, ascii_only: bool) -> str:
@@ -275,36 +234,22 @@ def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
             assert_never(codec.strings)
 
 
-def _containers(codec: Codec) -> _Containers:
+def _containers(codec: Codec) -> tuple[Lexicon, str, str, str]:
+    """Return the tokens inside lists and objects, a sentence on them, what arguments are called, and what an export loses."""
     match codec.containers:
         case Containers.JSON:
-            return _Containers(lexicon=JSON_LEXICON, said="lists and objects as JSON")
+            return JSON_LEXICON, "lists and objects as JSON", _JSON_OBJECT, ""
         case Containers.PYTHON:
-            return _Containers(
-                lexicon=PYTHON_LEXICON,
-                said="lists and dicts as in Python",
-                object_kind="a Python dict",
-                losses=_lost("lists and objects are Python literals: those that are no JSON come as text"),
-            )
+            lost = "lists and objects are Python literals: those that are no JSON come as text"
+            return PYTHON_LEXICON, "lists and dicts as in Python", "a Python dict", lost
         case Containers.BARE:
-            return _Containers(
-                lexicon=_bare(codec),
-                said="lists and objects as in JSON, but keys without quotes",
-                losses=_lost("keys that are not words break the reading of a call"),
-            )
+            said = "lists and objects as in JSON, but keys without quotes"
+            return _bare(codec), said, _JSON_OBJECT, "keys that are not words break the reading of a call"
         case Containers.XML:
-            return _Containers(
-                lexicon=JSON_LEXICON,
-                said=f"lists and objects as nested tags, a list's items named {codec.item_tag}",
-                losses=_lost("lists and objects are written as tags: they come as text"),
-            )
+            said = f"lists and objects as nested tags, a list's items named {codec.item_tag}"
+            return JSON_LEXICON, said, _JSON_OBJECT, "lists and objects are written as tags: they come as text"
         case _:
             assert_never(codec.containers)
-
-
-def _lost(what: str) -> tuple[Loss, ...]:
-    """Return what an export loses of lists and objects."""
-    return (Loss(what=what, concerns=("objects", "arrays")),)
 
 
 def _typing_losses(typing: Typing) -> tuple[Loss, ...]:

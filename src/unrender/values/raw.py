@@ -1,4 +1,4 @@
-"""Reads raw argument text as it streams, up to the value's end marker, as JSON text.
+"""Reads values without quotes as they stream, as JSON text: raw text up to its end marker, code, and nested tags.
 
 Strategy: what can only be a string is released at once, escaped. A list or an object is read as a literal. Where the
 type depends on the text (`7`, `true`, `None`), the text is held until the end marker comes, or until it can be no
@@ -6,14 +6,25 @@ number and no word any more.
 
 Models that write code quote their strings, though some raw strings begin with a quotation mark too. Text after the closing
 mark decides. Where the call can go on, the value was quoted; elsewhere it is raw text, with its quotation marks.
+
+In tags that bear the argument's name, text streams where the schema says string. Anything else is held until the argument's
+own closing tag. Where lists and objects are nested tags, the text is then read as a tree: elements that are all items are a
+list, others an object. Where they are not, the text is one value.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import dataclass
+
+from unrender.limits import MAX_PARSED_DEPTH
+from unrender.schema.shapes import Shape
 from unrender.values.atoms import duplicate_key, escape, may_be_word
-from unrender.values.coercion import STRING, coerce
-from unrender.values.finder import ESCAPED, Finder, Taker
-from unrender.values.scanner import DONE, MORE, LiteralScanner, LiteralStyle, Status
+from unrender.values.coercion import STRING, ArgumentTypes, coerce
+from unrender.values.finder import ESCAPED, Finder, end_of
+from unrender.values.resumable import DONE, MORE, Scanner, Status, Taker
+from unrender.values.scanner import LiteralScanner, LiteralStyle
 from unrender.values.unmarked_ends import Follow
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
@@ -22,7 +33,7 @@ _STRUCTURED = frozenset(("object", "array"))
 _PUNCTUATION = frozenset('[]{},:"')
 
 
-class RawScanner:
+class RawScanner(Scanner):
     """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
 
     __slots__ = ("begun", "blank", "duplicate", "finder", "head", "held", "is_string", "literal", "types")
@@ -44,14 +55,6 @@ class RawScanner:
         self.duplicate: str = ""
         """A key that comes twice in one object of the whole value."""
 
-    def copy(self) -> RawScanner:
-        """Return an independent scanner in the same state."""
-        other = RawScanner(self.finder, self.types)
-        other.is_string, other.begun, other.head, other.blank = self.is_string, self.begun, self.head, self.blank
-        other.held = list(self.held)
-        other.literal = self.literal.copy() if self.literal else None
-        return other
-
     @property
     def flow(self) -> Taker | None:
         """The fast path of a string's text: it stops at a character that may end it, or that JSON writes otherwise."""
@@ -60,12 +63,12 @@ class RawScanner:
         return self.finder.flow(ESCAPED)
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         if self.literal or self._is_structured(text, start):
             return self._scan_literal(text, start, final=final)
         end, literal = (self.finder.find if final else self.finder.decided)(text, start)
         if literal:
             return end, self._take(text[start:end]) + self._finish(), DONE
+        # What may be the beginning of the end marker stays in the buffer.
         cut = len(text) if final else end
         return cut, self._take(text[start:cut]), MORE
 
@@ -99,6 +102,7 @@ class RawScanner:
             self._hold(piece)
             if self._may_be_other():
                 return ""
+            # `4` was held, and ` apples` shows that it was text all along: all of it goes out.
             self.is_string = True
             piece = "".join(self.held)
         quote = "" if self.begun else '"'
@@ -130,7 +134,7 @@ class RawScanner:
         return value
 
 
-class CodeValueScanner:
+class CodeValueScanner(Scanner):
     """Reads one value up to (not including) its end.
 
     It is read as a quoted string if that fits, otherwise as `raw` reads it.
@@ -150,14 +154,6 @@ class CodeValueScanner:
         self.settled: bool = False
         """The value is raw text."""
 
-    def copy(self) -> CodeValueScanner:
-        """Return an independent scanner in the same state."""
-        other = CodeValueScanner(self.raw.copy())
-        other.literal = self.literal.copy()
-        other.held, other.said = list(self.held), list(self.said)
-        other.closed, other.settled = self.closed, self.settled
-        return other
-
     @property
     def flow(self) -> Taker | None:
         """The fast path of raw text, once it is certain that the value is raw."""
@@ -169,11 +165,11 @@ class CodeValueScanner:
         return self.raw.duplicate
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         if self.settled:
             return self.raw.scan(text, start, final=final)
         if not self.closed:
             end, said, status = self.literal.scan(text, start, final=final)
+            # Read twice, as a quotation and as raw text, until what follows tells which it is.
             self.held.append(text[start:end])
             self.said.append(said)
             if status is not DONE:
@@ -194,3 +190,147 @@ class CodeValueScanner:
         quotation = self.raw.begin("".join(self.held))
         end, rest, status = self.raw.scan(text, start, final=final)
         return end, quotation + rest, status
+
+
+# Tags.
+
+_SPACE = re.compile(r"\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class TagStyle:
+    """How the tags are written: `open` + name + `end` … `close` + name + `end`."""
+
+    open: str
+    """e.g. `<`."""
+    close: str
+    """e.g. `</`."""
+    end: str
+    """e.g. `>`."""
+    item: str
+    """The name of a list's items; empty where lists and objects are not written as tags."""
+    space: str = ""
+    """Layout before the closing tag, which is not part of the value."""
+
+
+class XmlScanner(Scanner):
+    """Reads the inside of the tag of the argument `key`, up to its closing tag."""
+
+    __slots__ = ("begun", "closers", "depth", "duplicate", "finder", "held", "key", "style", "types")
+
+    def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
+        self.style: TagStyle = style
+        self.key: str = key
+        self.types: ArgumentTypes = types
+        closer = style.close + key + style.end
+        self.closers: tuple[str, ...] = tuple(style.space[at:] + closer for at in range(len(style.space) + 1))
+        # The argument's own name may come again inside it: its tags are counted.
+        self.finder: Finder = Finder((*self.closers, style.open + key + style.end))
+        self.depth: int = 0
+        self.held: list[str] = []
+        self.begun: bool = False
+        self.duplicate: str = ""
+        """A key that comes twice in one object of the whole value."""
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        at = start
+        streams = self.types.types(self.key) == STRING
+        out = ""
+        while True:
+            found, literal = (self.finder.find if final else self.finder.decided)(text, at)
+            if not literal:
+                cut = len(text) if final else found
+                return cut, out + self._take(text[at:cut], streams), MORE
+            # In a string, `<text>` inside `<text>` is text; in a tree it is an element, and has a closing tag of its own.
+            closes = literal in self.closers
+            if closes and (streams or self.depth == 0):
+                return found, out + self._take(text[at:found], streams) + self._finish(streams), DONE
+            self.depth += -1 if closes else 1
+            end = found + len(literal)
+            out += self._take(text[at:end], streams)
+            at = end
+
+    def _take(self, piece: str, streams: bool) -> str:
+        if not streams:
+            self.held.append(piece)
+            return ""
+        quote = "" if self.begun else '"'
+        self.begun = True
+        return quote + escape(piece)
+
+    def _finish(self, streams: bool) -> str:
+        if streams:
+            return '"'
+        value = read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
+        self.duplicate = duplicate_key(value)
+        return value
+
+
+def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
+    """Return the inside of an element as JSON text."""
+    elements = _elements(text, style) if style.item and depth < MAX_PARSED_DEPTH // 8 else []
+    match _kind([name for name, _ in elements], style, types, schema):
+        case "array":
+            inner = types.inner(schema, None)
+            return "[" + ", ".join(read_tree(body, style, types, inner, depth + 1) for _, body in elements) + "]"
+        case "object":
+            pairs = [
+                f"{json.dumps(name, ensure_ascii=False)}: "
+                + read_tree(body, style, types, types.inner(schema, name), depth + 1)
+                for name, body in elements
+            ]
+            return "{" + ", ".join(pairs) + "}"
+    return _leaf(text, types.types_of(schema))
+
+
+def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape | None) -> str:
+    """Return the JSON type of elements with these names; "" for text.
+
+    Several items are a list: an object could hold one of them. Where tags are like anybody's markup, and the schema allows
+    a string, elements are text unless it allows a list of items as well, or an object that has them.
+    """
+    if not names:
+        return ""
+    allowed = types.types_of(schema)
+    # `<b>bold</b>` may be HTML that somebody wants to send.
+    may_be_text = style.open == "<" and "string" in allowed
+    items = all(name == style.item for name in names)
+    if items and ("array" in allowed or not allowed or (len(names) > 1 and not may_be_text)):
+        return "array"
+    known = len(set(names)) == len(names) and all(types.inner(schema, name) is not None for name in names)
+    if may_be_text and not ("object" in allowed and known):
+        return ""
+    return "array" if items and "object" not in allowed else "object"
+
+
+def _leaf(text: str, types: frozenset[str]) -> str:
+    if not text.strip() and types and "string" not in types:
+        return "[]" if "array" in types else "{}" if "object" in types else coerce(text, types)
+    return coerce(text, types)
+
+
+def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
+    """Split `text` into its top elements (name, inside); empty when it is not made of elements alone."""
+    opener = re.compile(re.escape(style.open) + r"([^<>/]+)" + re.escape(style.end))
+    elements: list[tuple[str, str]] = []
+    at = 0
+    while (at := end_of(_SPACE, text, at)) < len(text):
+        found = opener.match(text, at)
+        end = _matching(text, style, found.group(1), found.end()) if found else -1
+        if not found or end < 0:
+            return []
+        elements.append((found.group(1), text[found.end() : end]))
+        at = end + len(style.close) + len(found.group(1)) + len(style.end)
+    return elements
+
+
+def _matching(text: str, style: TagStyle, name: str, at: int) -> int:
+    """Return where the closing tag of `name` begins whose opening tag ends at `at`; -1 when there is none."""
+    opener, closer = style.open + name + style.end, style.close + name + style.end
+    depth = 1
+    while (found := text.find(closer, at)) >= 0:
+        depth += text.count(opener, at, found) - 1
+        if depth == 0:
+            return found
+        at = found + len(closer)
+    return -1

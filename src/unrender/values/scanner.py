@@ -8,9 +8,9 @@ through unchanged, in slices (`wellformed`). The single steps here read what is 
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import lru_cache
 
 from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
@@ -25,6 +25,7 @@ from unrender.values.atoms import (
     read_escape,
 )
 from unrender.values.finder import JSON_STRING, end_of
+from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 from unrender.values.wellformed import (
     COLON,
     END,
@@ -42,18 +43,6 @@ from unrender.values.wellformed import (
 
 _REPEATED = 24
 """Characters of a text that may come again in the same place: a few of a model's tokens."""
-
-
-class Status(IntEnum):
-    """The status that a scanner returns after each piece of text."""
-
-    MORE = 0
-    DONE = 1
-    FAILED = 2
-
-
-MORE, DONE, FAILED = Status
-"""The same as module constants: to look a member up in its enum costs as much as to scan a few characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +72,7 @@ WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
-class LiteralScanner:
+class LiteralScanner(Scanner):
     """Reads one JSON value (and, unless strict, Python literals and other notations) and gives its JSON text."""
 
     __slots__ = ("comma", "keys", "quote", "stack", "state", "style")
@@ -98,13 +87,6 @@ class LiteralScanner:
         """A comma and the space after it, held until the next item is seen: a trailing one leaves no trace."""
         self.keys: str = ""
         """The keys of the outermost object, as JSON writes them, without their first quotation marks."""
-
-    def copy(self) -> LiteralScanner:
-        """Return an independent scanner in the same state."""
-        other = LiteralScanner(self.style)
-        other.state, other.stack, other.quote = self.state, self.stack, self.quote
-        other.comma, other.keys = self.comma, self.keys
-        return other
 
     @property
     def flow(self) -> LiteralScanner | None:
@@ -138,11 +120,11 @@ class LiteralScanner:
         return self.state == VALUE and not self.stack
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         pieces: list[str] = []
         at, before, status = start, -1, MORE
         while before < at < len(text) and status is MORE:
             before = at
+            # The regexes of `wellformed` take what is plain JSON; whatever they leave is read sign by sign, to the same result.
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
                 at = end  # `{"a": [1, 2], ` in one step; the single steps below go on with `b: 3}`.
             elif self.state in (STRING, KEY_STRING):
@@ -220,6 +202,7 @@ class LiteralScanner:
 
     def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         end = end_of(WORD, text, at)
+        # `3|` in `k=3|`: outside of brackets the format's own marker ends a word.
         if self.style.stops and not self.stack:
             end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
         word = text[at:end]
@@ -293,6 +276,7 @@ class LiteralScanner:
 
     def _next(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
         char = text[at]
+        # Held until the next item is there: `[1, ]` is written as `[1]`.
         if char == ",":
             self.comma = char
             self.state = KEY if self.stack[-1] == "{" else ITEM
@@ -388,3 +372,110 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
         at = end
     begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
     return (taken, at, state, stack, comma, keys) if begun else None
+
+
+# An object inside of a JSON string.
+
+_UNESCAPED = re.compile(r'[^"\\]*')
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
+_LONGEST_ESCAPE = len(r"\ud83c\udf0d")
+
+
+class QuotedScanner(Scanner):
+    r"""Reads a JSON string that holds a JSON object, and gives the object. An empty string means no arguments: `{}`.
+
+    The inside (`{\"city\": …`) is decoded piece by piece, and a scanner of its own reads what comes out. Text that this scanner
+    cannot decide yet stays in the buffer. So positions say where in the output a value breaks, at every chunking. There is
+    no fast path: every character may be half of an escape.
+    """
+
+    __slots__ = ("done", "inner", "opened")
+
+    def __init__(self, style: LiteralStyle) -> None:
+        self.inner: LiteralScanner = LiteralScanner(style)
+        self.opened: bool = False
+        self.done: bool = False
+        """The value is complete; only white space may follow."""
+
+    @property
+    def duplicate(self) -> str:
+        """A key that comes twice in one object inside; "" where none does."""
+        return self.inner.duplicate
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        at = start if self.opened else start + 1
+        self.opened = True
+        inside = _Inside(text, at, final=final)
+        ended = text.startswith('"', inside.end)
+        used, result = 0, ""
+        head = inside.decoded.lstrip()
+        # `"hello"` is a string without an object in it, known at its first character.
+        if self.inner.untouched and head and not head.startswith("{"):
+            return inside.place(len(inside.decoded) - len(head)), "", Status.FAILED
+        if not self.done:
+            used, result, status = self.inner.scan(inside.decoded, 0, final=final or ended)
+            if ended and self.inner.untouched and used == len(inside.decoded):
+                return inside.end + 1, "{}", Status.DONE
+            if status is not Status.DONE:
+                return inside.place(used), result, Status.FAILED if ended else status
+            self.done = True
+        # `"{} x"`: after the object only white space may come before the closing quote.
+        rest = inside.decoded[used:].lstrip()
+        if rest:
+            return inside.place(len(inside.decoded) - len(rest)), result, Status.FAILED
+        return (inside.end + 1, result, Status.DONE) if ended else (inside.end, result, Status.MORE)
+
+
+class _Inside:
+    """The inside of a JSON string as far as it is there: decoded, and where each piece of it is in the text."""
+
+    __slots__ = ("decoded", "end", "starts")
+
+    def __init__(self, text: str, at: int, *, final: bool) -> None:
+        pieces: list[str] = []
+        self.starts: list[tuple[int, int]] = []
+        size = 0
+        while at < len(text) and text[at] != '"':
+            end, piece = _piece(text, at, final=final)
+            if end == at:
+                break
+            self.starts.append((size, at))
+            pieces.append(piece)
+            size += len(piece)
+            at = end
+        self.decoded = "".join(pieces)
+        self.end = at
+
+    def place(self, index: int) -> int:
+        """Return where in the text the decoded character at `index` is."""
+        if index >= len(self.decoded):
+            return self.end
+        size, at = next((size, at) for size, at in reversed(self.starts) if size <= index)
+        # Only a piece without escapes is longer than one character, or stays as it is.
+        return at + index - size
+
+
+def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
+    """Read plain text or one escape: where it ends (`at` when it is not all there) and what it says."""
+    end = end_of(_UNESCAPED, text, at)
+    if end > at:
+        return end, text[at:end]
+    if len(text) - at < _LONGEST_ESCAPE and not final and not _certain(text, at):
+        return at, ""
+    found = _ESCAPE.match(text, at)
+    if not found:
+        return at + 1, "\\"
+    try:
+        return found.end(), str(json.loads(f'"{found.group()}"', strict=False))
+    except json.JSONDecodeError:
+        return at + 1, "\\"
+
+
+def _certain(text: str, at: int) -> bool:
+    """True when an escape is all there, whatever follows."""
+    kind = text[at + 1 : at + 2]
+    if kind != "u":
+        return bool(kind)
+    # `\ud83c` wants its second half; `\u00e9` is all there.
+    surrogate = text[at + 2 : at + 3] in ("d", "D", "")
+    return not surrogate and len(text) - at >= len(r"\u0000")

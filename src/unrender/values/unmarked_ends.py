@@ -91,6 +91,7 @@ class Follow:
 
         `first` means that it would be the first argument.
         """
+        # What is between two arguments is not there before the first one.
         following = self._firsts if first else self._others
         if any(_matches(pieces, text, at) for pieces in following):
             return True
@@ -104,6 +105,7 @@ class Follow:
         # Literal ends are found by one search. Only those with a free name or space in them are matched piece by piece.
         limit = self._literals.undecided_from(text, start)
         at = max(start, len(text) - self._longest)
+        # `Rome, Tex` may go on as `, Texas=`: the value is certain up to the comma.
         while (head := self._heads.search(text, at, limit)) is not None:
             if any(_begins(pieces, text, head.start()) for pieces in self._compiled):
                 return head.start()
@@ -207,6 +209,7 @@ class Follow:
             if isinstance(part, Slot):
                 pieces += [_GAP, _NAME]
                 continue
+            # Models write `f(a=1,b=2)` and `f(a = 1, b = 2)`: in code, white space is free.
             if self.in_code:
                 pieces += [piece for token in re.findall(r"\w+|[^\w\s]", part) for piece in (_GAP, *token)]
             else:

@@ -79,6 +79,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
     while at < size and (found := _STEPS[state].match(text, at)):
         kind, end = found.lastgroup, found.end()
         if kind in _FOLLOWING:
+            # The arguments' own names: a key that comes twice among them is reported.
             if state in _KEYED and len(stack) == 1:
                 keys += text[at:end] if state == KEY_STRING else found.group(str(kind))[1:].rstrip(": \t\n\r")
             state = _FOLLOWING[kind]
@@ -95,6 +96,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
         else:
             break
         at = end
+        # The outermost bracket has closed: what follows is not this value's.
         if state == NEXT and not stack:
             return at, END, stack, -1, keys
     return at, state, stack, comma if state in (ITEM, KEY) else -1, keys

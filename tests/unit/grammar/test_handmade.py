@@ -49,7 +49,9 @@ PYTHON = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.python_value()))))
 
 
 def read(grammar: Grammar, text: str) -> tuple[Message, bool]:
-    reader = Machine(compile_combinators(grammar), REQUEST, strict=False, ids=CallIds(numbered_id), roles={})
+    reader = Machine(
+        program=compile_combinators(grammar), request=REQUEST, strict=False, ids=CallIds(numbered_id), roles={}
+    )
     events = [*(event for character in text for event in reader.feed(character)), *reader.finish()]
     fold = MessageFold()
     fold.add(events)

@@ -6,9 +6,9 @@ import pytest
 from splitting import fed
 
 from unrender.formats import declared_format
-from unrender.machine.events import ContentText, Malformed, ReasoningText, ToolCallFinished, ToolCallStarted
-from unrender.machine.leftovers import BrokenText, Cleaner
+from unrender.machine.events import BrokenText, ContentText, Malformed, ReasoningText, ToolCallFinished, ToolCallStarted
 from unrender.messages.wire import CallStatus, Request, Tool
+from unrender.parser.message import Cleaner
 from unrender.parser.streaming import Parser
 
 CALL = ToolCallStarted(0, "id", "f")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from properties.families import KEYWORDS, RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS, TOOLS, Family
-from properties.invariants import check
+from properties.families import RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS
 
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
 from unrender.messages.wire import Request, Tool
@@ -45,48 +43,6 @@ def parser() -> Parser:
     return Parser(Format(tools=CALLS), REQUEST)
 
 
-def read(text: str) -> list[tuple[str, Any]]:
-    return [(call.name, json.loads(call.arguments)) for call in check(parser, text).tool_calls]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "value"),
-    [
-        ("city=Paris, days=3", {"city": "Paris", "days": 3}),
-        ("city=Paris, Texas, days=3", {"city": "Paris, Texas", "days": 3}),
-        ("city=Paris (France), or Rome", {"city": "Paris (France), or Rome"}),
-        ("city=a) b, days=3", {"city": "a) b", "days": 3}),
-        ("city=x == y, z==1", {"city": "x == y, z==1"}),
-        ('city=say "hi", it\'s', {"city": 'say "hi", it\'s'}),
-        ("city='single' the & , days=3", {"city": "'single' the & ", "days": 3}),
-        ("city='x, y=1' and z , days=3", {"city": "'x, y=1' and z ", "days": 3}),
-        ("city='' , days=3", {"city": "", "days": 3}),
-        ("city=, days=3", {"city": "", "days": 3}),
-        ("city=", {"city": ""}),
-        ("tags=['a, b=c)]', 1], exact=True", {"tags": ["a, b=c)]", 1], "exact": True}),
-    ],
-)
-@pytest.mark.parametrize("after", ["]", ", g()]", " , g() ]"])
-def test_a_value_ends_where_the_call_can_go_on(arguments: str, value: Any, after: str) -> None:
-    """Commas and brackets that nothing follows as the syntax has it belong to the value."""
-    assert read(f"[f({arguments}){after}") == [("f", value), *([("g", {})] if "g" in after else [])]
-
-
-def test_python_literals_are_read_as_well() -> None:
-    """Models that write Python quote their strings: what is inside the quotes is the value."""
-    assert read("""[f(city='Paris, days=2', days=3), f(city="it's", exact=False)]""") == [
-        ("f", {"city": "Paris, days=2", "days": 3}),
-        ("f", {"city": "it's", "exact": False}),
-    ]
-
-
-def test_the_end_of_the_output_closes_the_arguments() -> None:
-    """A bracket that ends the output ends the value; without it the call is cut off."""
-    assert read("[f(city=Paris)") == [("f", {"city": "Paris"})]
-    cut_off = check(parser, "[f(city=Paris")
-    assert (cut_off.tool_calls, [str(call.status) for call in cut_off.dead_calls]) == ((), ["truncated"])
-
-
 def test_a_value_streams() -> None:
     """Text leaves as soon as it cannot be the beginning of an end."""
     reading = parser()
@@ -118,53 +74,6 @@ def test_an_end_can_be_pickled() -> None:
     follow = pickle.loads(pickle.dumps(Follow(CALLS)))
 
     assert follow.find("Rome)]", 0) == (4, ")]")
-
-
-ANY = Tool(
-    name="any", parameters={"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "string"}}
-)
-"""A tool that says what its other arguments are."""
-
-
-def calls_of(family: Family, text: str, *tools: Tool) -> list[tuple[str, Any]]:
-    request = Request(tools=(*TOOLS, *tools))
-    calls = check(lambda: Parser(family.format, request), text).tool_calls
-    return [(call.name, json.loads(call.arguments)) for call in calls]
-
-
-@pytest.mark.parametrize(
-    ("lines", "value"),
-    [
-        ("city = a\ndays = 3", {"city": "a", "days": 3}),
-        ("city = a\nb\n\ndays = 3", {"city": "a\nb\n", "days": 3}),
-        ("city = a\nother = 3", {"city": "a\nother = 3"}),
-        ("city = a\ndays=3", {"city": "a\ndays=3"}),
-        ("city = a days = 3", {"city": "a days = 3"}),
-        ('city = "a"\ndays = 3', {"city": '"a"', "days": 3}),
-        ("city = \ndays = 3", {"city": "", "days": 3}),
-    ],
-)
-def test_a_line_ends_a_value_where_another_argument_begins(lines: str, value: Any) -> None:
-    """Only the names that the tool has begin one, written as the format writes them."""
-    assert calls_of(RAW_LINES, f"[do:now]\n{lines}\n[done]") == [("now", value)]
-
-
-def test_any_name_begins_an_argument_of_a_tool_that_takes_others() -> None:
-    """Where the schema says what other arguments are, their names cannot be known."""
-    assert calls_of(RAW_LINES, "[do:any]\na = x\nother = 3\n[done]", ANY) == [("any", {"a": "x", "other": "3"})]
-
-
-@pytest.mark.parametrize("end", ["", "<|end|>", "<|end|>\n", "\n$ now", "\n$ now<|end|>\n"])
-def test_calls_that_nothing_closes_end_with_the_turn_or_the_next_call(end: str) -> None:
-    """A value goes on up to there, whatever it holds."""
-    found = calls_of(RAW_OPTIONS, f"\n$ get_time --city=a -- $ b\n --c=d{end}")
-
-    assert found == [("get_time", {"city": "a -- $ b\n --c=d"}), *([("now", {})] if "now" in end else [])]
-
-
-def test_white_space_ends_a_name() -> None:
-    """Between a name and its value nothing else needs to be."""
-    assert calls_of(KEYWORDS, '(do now :city "a :b)" :days 3)') == [("now", {"city": "a :b)", "days": 3})]
 
 
 def test_markers_of_any_length_are_searched_for() -> None:

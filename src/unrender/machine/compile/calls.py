@@ -11,11 +11,29 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from unrender.format import CallSyntax, Envelope, Part, Slot
+from unrender.format import Arguments, CallSyntax, Containers, Envelope, Part, Slot
 from unrender.freezing import FrozenDict
-from unrender.machine.arguments import DropEmpty
-from unrender.machine.compile.argument_code import ArgumentCode
-from unrender.machine.compile.code import Code
+from unrender.machine.arguments import (
+    BeginCall,
+    CloseArguments,
+    CloseValue,
+    Commit,
+    DropEmpty,
+    EndId,
+    Entries,
+    JsonArguments,
+    MarkId,
+    NoArguments,
+    ReadKey,
+    ReadName,
+    ReadWord,
+    RepeatKey,
+    RepeatName,
+    SkipWords,
+    Value,
+    literal_style,
+)
+from unrender.machine.compile import Code
 from unrender.machine.compile.literals import (
     before_object,
     call_closers,
@@ -39,17 +57,22 @@ from unrender.machine.instructions import (
     Attempt,
     Hold,
     Jump,
+    Lit,
     Loosen,
     Maybe,
     MaybeFence,
     Named,
+    Soft,
     Space,
 )
 from unrender.machine.interpreter import Instruction
-from unrender.machine.slots import BeginCall, Commit, EndId, MarkId, ReadName, ReadWord, RepeatName, SkipWords
 from unrender.machine.tail import Tail
 from unrender.nodes import Calls
 from unrender.values.finder import Finder
+from unrender.values.notations import notation_of
+from unrender.values.raw import TagStyle
+from unrender.values.scanner import LiteralStyle
+from unrender.values.unmarked_ends import Follow
 
 _WORD_PREFIX = re.compile(r"\w+[.:/]")
 
@@ -124,10 +147,12 @@ class CallCode:
         inner = self.code.emit(Loosen(), *self._hold(), Jump(function))
         section = self.code.emit(*literal_code(syntax, syntax.section_start), Jump(call))
         self._tail(call)
+        # `<call>` without the `<calls>` around it begins a run as well, and then its end needs no `</calls>`.
         outer = bare if syntax.section_start.strip() else call
         levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*literal_code(syntax, text), Jump(call))) for text in self.spellings]
         empty = list(empty_entries(self.code, syntax, self.tail, len(closing_tokens(syntax)), self.lead))
+        # Without any marker, a call begins with its name: at the start of an answer, or of a line.
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
             breaks = [self.lead[at:] for at in range(len(self.lead)) if "\n" in self.lead[at:]]
@@ -138,6 +163,7 @@ class CallCode:
         for i, (text, at) in enumerate(levels):
             opener = self.split(text)[0]
             distinctive = is_distinctive(opener)
+            # An inner opener counts by itself only where prose does not write it: `{` alone begins no call.
             if i == 0 or distinctive:
                 yield CallEntry(opener, self.lead + _lead_of(text), at, distinctive)
 
@@ -158,6 +184,7 @@ class CallCode:
     def _envelope(self, envelope: Envelope) -> None:
         syntax = self.syntax
         slots = [part for part in syntax.function if isinstance(part, Slot)]
+        # With the id after the name, the arguments wait for it: a call starts with both.
         order = [slot for slot in slots if slot in (Slot.NAME, Slot.ID)]
         marked = [
             token for text in (syntax.section_start, syntax.call_start) for token in self.split(text) if len(token) > 1
@@ -270,3 +297,160 @@ class CallCode:
         self.code.put(
             self.tail, Tail(closers, section, FrozenDict(openers), optional, excess, separator, after, marks, self.hub)
         )
+
+
+# The arguments of a call.
+
+
+class ArgumentCode:
+    """Compiles the arguments of `syntax` into `code`; `ends` are the texts that end a turn."""
+
+    def __init__(self, code: Code, syntax: CallSyntax, ends: frozenset[str]) -> None:
+        self.code = code
+        self.syntax = syntax
+        self.arguments: Arguments = syntax.arguments
+        self.ends = ends
+
+    def compile(self) -> None:
+        """Emit the code that reads all arguments, or the text written when there are none."""
+        arguments, empty = self.arguments, self.arguments.when_empty
+        if empty is None:
+            self._read_arguments()
+            return
+        none = self.code.reserve()
+        self._read_arguments()
+        first = arguments.start if arguments.start.strip() else "".join(map(text_of, arguments.entry[:1]))
+        begins = tokens(first)[:1] or ([] if arguments.entry else ["{", '"'])
+        self.code.put(none, NoArguments(empty.strip(), Finder(begins), len(self.code)))
+
+    def _read_arguments(self) -> None:
+        if self.arguments.entry:
+            self._read_entries()
+        else:
+            self._read_object()
+
+    def _read_object(self) -> None:
+        arguments = self.arguments
+        # What counts only when it is whole is read as it is written, without tolerance.
+        strict = self.syntax.whole and notation_of(arguments.codec).is_json
+        opened = [*literal_code(self.syntax, arguments.start), *before_object()] if arguments.start.strip() else []
+        read = JsonArguments(LiteralStyle(strict=strict, loose_keys=not strict))
+        self.code.emit(*opened, read, *literal_code(self.syntax, arguments.end))
+
+    def _read_entries(self) -> None:
+        arguments = self.arguments
+        self.code.emit(*literal_code(self.syntax, arguments.start))
+        between = self.code.reserve()
+        entry = self._entry(between)
+        done = self.code.emit(CloseArguments(bool(arguments.end.strip())), *literal_code(self.syntax, arguments.end))
+        opener = (tokens(text_of(arguments.entry[0])) or [""])[0]
+        separator = arguments.separator.strip()
+        # Where nothing closes the arguments, what closes the call does, or what begins the next one.
+        ends = tokens(arguments.end)[:1] or [*self._after_arguments(), *what_follows_arguments(self.syntax)]
+        further_call = tokens(self.syntax.separator)[:1]
+        follow = Follow(self.syntax, tuple(sorted(self.ends)))
+        marks = Finder([opener, *ends, *further_call, *follow.fences])
+        further = None if follow.closed or opener else follow
+        self.code.put(between, Entries(entry, done, opener, separator, marks, follow.closed, further))
+
+    def _after_arguments(self) -> list[str]:
+        """What follows the arguments where more slots come after them, as in `</NAME>`."""
+        parts = self.syntax.function
+        at = parts.index(Slot.ARGUMENTS) + 1
+        return tokens(text_of(parts[at]))[:1] if at < last_slot(parts) else []
+
+    def _entry(self, between: int) -> int:
+        """Emit the code of one argument and return where it begins; after it, `between` goes on."""
+        start = len(self.code)
+        entry = self.arguments.entry
+        raw = notation_of(self.arguments.codec).unquoted
+        for i, part in enumerate(entry):
+            if part is Slot.KEY:
+                again = Slot.KEY in entry[:i]
+                key = RepeatKey() if again else ReadKey(_stops(entry, i), isinstance(entry[0], Slot))
+                self.code.emit(key)
+            elif part is Slot.VALUE:
+                self.code.emit(self._value(i))
+            elif isinstance(part, Slot):
+                words = tuple(word for _, word in self.arguments.codec.types) if part is Slot.TYPE else ()
+                self.code.emit(ReadWord(part, _stops(entry, i), tuple(dict.fromkeys(words))))
+            else:
+                self.code.emit(*self._entry_literal(entry, i, part, raw))
+        self.code.emit(Jump(between))
+        return start
+
+    def _entry_literal(self, entry: tuple[Part, ...], i: int, text: str, raw: bool) -> list[Instruction]:
+        """A literal of an argument; beside a raw value its white space is taken exactly."""
+        core = text.strip()
+        before = raw and entry[i + 1 : i + 2] == (Slot.VALUE,)
+        # The closer of a raw value may be missing where the whole call is closed: `Rome</f></call>`.
+        if raw and i > 0 and entry[i - 1] is Slot.VALUE:
+            layout = Soft(text[: len(text) - len(text.lstrip())])
+            return [layout, CloseValue(core, tuple(self._whole_closers()))]
+        found: list[Instruction] = []
+        for token in tokens(core):
+            found += [Space(), Lit(token)]
+        if before:
+            found.append(Soft(text[len(text.rstrip()) :] if core else text))
+        elif text[-1:].isspace() and entry[i + 1 : i + 2] != (Slot.VALUE,):
+            found.append(Space())
+        return found
+
+    def _value(self, i: int) -> Value:
+        arguments, entry = self.arguments, self.arguments.entry
+        if Follow.needed(self.syntax):
+            return _read_value(arguments, Follow(self.syntax, tuple(sorted(self.ends))))
+        suffix = text_of(entry[i + 1]) if i + 1 < len(entry) else ""
+        core = suffix.strip()
+        lead = suffix[: suffix.index(core)]
+        closers = [lead + text for text in (core, *self._whole_closers())]
+        texts = closers if core else self._ends_of_value(suffix)
+        # `\n</v>`, `</v>`: the line break before the closer is not part of the value, where it is there.
+        variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
+        return _read_value(arguments, Finder(variants), _tags(arguments, i))
+
+    def _ends_of_value(self, layout: str) -> list[str]:
+        """What follows a value that has only `layout` of its own after it: its white space is not a part of the value."""
+        texts = (self.arguments.separator, self.arguments.end)
+        between = [layout + text.rstrip() for text in texts if text.strip()]
+        return [*between, *what_follows_arguments(self.syntax)]
+
+    def _whole_closers(self) -> list[str]:
+        """A function's end and its call's end together: so much closing that it is not an argument's text."""
+        function = text_of(self.syntax.function[-1]).strip()
+        whole = (function + self.syntax.call_end).strip()
+        return [whole] if function and whole != function else []
+
+
+def _stops(entry: tuple[Part, ...], i: int) -> Finder:
+    following = next((part for part in entry[i + 1 :] if not isinstance(part, Slot)), "")
+    return Finder(tokens(following)[:1] or (" ", "\n"))
+
+
+def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | None = None) -> Value:
+    codec = arguments.codec
+    return Value(
+        codec,
+        suffix,
+        literal_style(codec, suffix, in_code=arguments.in_code and arguments.end.strip() == ")"),
+        tags,
+    )
+
+
+def _tags(arguments: Arguments, i: int) -> TagStyle | None:
+    """Return how the tags are written when the argument's name is the tag's: `<city>…</city>`."""
+    entry = arguments.entry
+    by_itself = not arguments.codec.strings.unquoted and arguments.codec.containers is not Containers.XML
+    if Slot.KEY not in entry[i + 1 :] or by_itself:
+        return None
+    again = entry.index(Slot.KEY, i + 1)
+    opens = text_of(entry[0]).strip()
+    before = text_of(entry[again - 1])
+    closes = before.strip()
+    return TagStyle(
+        opens,
+        closes,
+        text_of(entry[again + 1]).strip(),
+        arguments.codec.item_tag,
+        space=before[: before.index(closes)] if not arguments.codec.item_tag else "",
+    )

@@ -31,6 +31,7 @@ def json_tokens(text: str) -> list[str]:
     """Split a literal around JSON: like `tokens`, but each bracket and key of the JSON is a piece of its own."""
     head = _JSON_HEAD.match(text)
     start = head.end() if head else 0
+    # `<call>{"name": ` is `<call>`, `{`, `"name"`, `:`, so that white space may be between any two.
     tail = _JSON_TAIL.search(text, start)
     end = tail.start() if tail else len(text)
     return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
@@ -92,6 +93,7 @@ def ends_apart(syntax: CallSyntax, ends: frozenset[str]) -> CallSyntax:
     """
 
     def apart(closer: str) -> str:
+        # `</call><|end|>` where `<|end|>` ends the turn: the engine delivers `</call>`.
         core = closer.rstrip()
         end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
         return f"{closer.removesuffix(end)} {end}" if end and closer == core else closer

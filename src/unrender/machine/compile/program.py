@@ -1,6 +1,6 @@
 """Compiles a grammar into the machine's program.
 
-Strategy: an answer is free text with parts in it. Each free text becomes one `Text` instruction (a hub) that searches for
+Strategy: an answer is free text with parts in it. Each free text becomes one `FreeText` instruction (a hub) that searches for
 all markers which may interrupt it, with a table that says where each leads: into reasoning, into the attempts to read a
 call, or back. Everything between two hubs is straight-line code.
 """
@@ -23,19 +23,21 @@ from unrender.grammar.assemble import (
     NoCalls,
     Wrapper,
 )
+from unrender.machine.compile import Code
 from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
-from unrender.machine.compile.code import Code
 from unrender.machine.compile.literals import closing_tokens
-from unrender.machine.dead_calls import BrokenRun, TextRun
 from unrender.machine.instructions import (
     AtEnd,
     Attempt,
+    CloseUndeclared,
     FreeText,
     Halt,
     Jump,
     Lit,
     Maybe,
+    Mention,
     OpenFence,
+    OpenUndeclared,
     SealAtEnd,
     Skip,
     Soft,
@@ -43,7 +45,7 @@ from unrender.machine.instructions import (
     Unless,
 )
 from unrender.machine.interpreter import Program
-from unrender.machine.undeclared_reasoning import CloseUndeclared, Mention, OpenUndeclared
+from unrender.machine.tail import BrokenRun, TextRun
 from unrender.nodes import Calls, Role
 from unrender.values.finder import Finder, Flow
 
@@ -77,6 +79,7 @@ class _Marker:
 
     def variants(self) -> Iterator[str]:
         """Yield the marker with ever less of its leading layout."""
+        # `\n\n<call>`, `\n<call>` and `<call>`: models write less layout than the template does.
         for i in range(len(self.lead) + 1):
             yield self.lead[i:] + self.core
 
@@ -99,6 +102,9 @@ class _Compiler:
         self.parts = answer.parts
         self.lead, self.trail = answer.lead, answer.trail
         self.cleans = answer.cleans
+        self.runs = [part for part in answer.parts if isinstance(part, Calls)]
+        self.dropped = [part.text for part in answer.parts if isinstance(part, Dropped)]
+        self.openers = [text for part in answer.parts if isinstance(part, Wrapper) for text in part.opens]
         self.code = Code()
         self.answer = CONTENT_HUB
         """Where text is read after reasoning."""
@@ -106,12 +112,13 @@ class _Compiler:
         """Where the markers lead that may begin an answer though the format does not have them."""
 
     def program(self) -> Program:
+        # The hub is at the same address in every program: a prompt that skips reasoning begins there.
         start = self.code.reserve()
         hub = self._hub(Role.CONTENT, Halt())
         assert hub.at == CONTENT_HUB
         begin = self.answer = hub.at
-        ends = frozenset(text.strip() for text in self._dropped())
-        codes = [CallCode(self.code, calls, hub.at, ends) for calls in self._runs()]
+        ends = frozenset(text.strip() for text in self.dropped)
+        codes = [CallCode(self.code, calls, hub.at, ends) for calls in self.runs]
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
@@ -119,18 +126,14 @@ class _Compiler:
         for part in self.parts:
             begin = self._part(hub, part, entries) or begin
         self._enter(hub, entries)
+        # `\nget_weather` after content: a line that begins with a tool's name.
         for marker, at in (item for code in codes for item in code.lines.items()):
             hub.attempts.setdefault(marker, []).append(at)
         if self.undeclared:
             begin = self._open_undeclared(hub, begin)
         self._seal(hub)
         self.code.put(start, Jump(self.code.emit(Soft(self.lead), Jump(begin))))
-        return self.code.program()
-
-    def _runs(self) -> Iterator[Calls]:
-        for part in self.parts:
-            if isinstance(part, Calls):
-                yield part
+        return self.code.finished()
 
     def _hub(self, role: Role, halt: Halt) -> _Hub:
         return _Hub(role, self.code.reserve(), self.code.emit(halt))
@@ -139,6 +142,7 @@ class _Compiler:
         table = dict(hub.direct)
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
         run = self._text_run(hub, finder)
+        # `<call>` may begin a call, and be a marker of its own: the calls are tried first.
         for variant, targets in self._tried(hub).items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
@@ -152,6 +156,7 @@ class _Compiler:
     def _tried(hub: _Hub) -> dict[str, list[int]]:
         """Return which calls are tried at each marker; one that hides another call's opener tries that call as well."""
         tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
+        # Of `<t>` and `<t>\n`, the finder always finds the longer one: what begins at the shorter is tried there too.
         for marker in (*hub.attempts, *hub.direct):
             hidden = [marker[:size] for size in range(len(marker) - 1, 0, -1) if marker[:size] in hub.attempts]
             for opener in hidden:
@@ -159,10 +164,11 @@ class _Compiler:
         return tried
 
     def _text_run(self, hub: _Hub, finder: Finder) -> int:
+        # Reasoning that mentions a call must still end where its closer stands.
         run = TextRun(hub.role, hub.at, finder, Finder(hub.direct if hub.role is Role.REASONING else ()))
         if not self.cleans or hub.role is not Role.CONTENT:
             return self.code.emit(run)
-        closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
+        closers = [token for calls in self.runs for token in closing_tokens(calls.syntax)]
         return self.code.emit(BrokenRun(run, Finder(("}", *hub.attempts)), Finder(closers)))
 
     def _enter(self, hub: _Hub, entries: Iterable[CallEntry]) -> None:
@@ -214,7 +220,7 @@ class _Compiler:
     def _fenced_json(self, hub: _Hub) -> None:
         """An answer in JSON may be in a Markdown fence, which is not a part of it."""
         opens = self.code.emit(OpenFence(), Jump(hub.at))
-        ends = Finder(text.strip() for text in self._dropped())
+        ends = Finder(text.strip() for text in self.dropped)
         closes = self.code.emit(Space(), Lit("```"), Space(), AtEnd(ends), Jump(hub.at))
         for variant in ("```", "\n```"):
             hub.attempts.setdefault(variant, []).extend((opens, closes))
@@ -224,6 +230,7 @@ class _Compiler:
         starts = [_Marker.of(text) for text in block.opens if text.strip()]
         for marker in starts:
             # Models repeat an opener that the prompt has already written. The closer may begin like it.
+            # `<think` and `<think/>`: what looks like the opener again may be the closer.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
             closed = [Unless(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Maybe(marker.core), Soft(marker.after), Jump(inner.at))
@@ -257,8 +264,9 @@ class _Compiler:
         self._closers(hub, inner, block)
         sealed = -1
         self._enter(inner, entries)
-        if not block.holds_calls and any(self._runs()):
-            ends = [text.strip() for text in [*block.closes, *self._dropped()] if text.strip()]
+        # A model that forgets `</think>` still calls: such a call counts if nothing but the end follows it.
+        if not block.holds_calls and self.runs:
+            ends = [text.strip() for text in [*block.closes, *self.dropped] if text.strip()]
             sealed = self.code.emit(SealAtEnd(Finder(ends), hub.at))
         self._seal(inner, sealed)
         return inner
@@ -266,15 +274,5 @@ class _Compiler:
     def _closers(self, hub: _Hub, inner: _Hub, block: Block) -> None:
         for text in block.closes:
             self._marker(inner, _Marker.of(text, joint=block.joint), self.answer, inner.role)
-        for text in [*self._content_openers(), *self._dropped()]:
+        for text in [*self.openers, *self.dropped]:
             self._marker(inner, _Marker.of(text), hub.at)
-
-    def _content_openers(self) -> Iterator[str]:
-        for part in self.parts:
-            if isinstance(part, Wrapper):
-                yield from part.opens
-
-    def _dropped(self) -> Iterator[str]:
-        for part in self.parts:
-            if isinstance(part, Dropped):
-                yield part.text

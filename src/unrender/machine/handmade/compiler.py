@@ -14,7 +14,7 @@ from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
 from unrender.machine import instructions
-from unrender.machine.compile.code import Code
+from unrender.machine.compile import Code
 from unrender.machine.handmade import steps
 from unrender.machine.handmade.tagged import IN_CALLS
 from unrender.machine.interpreter import Instruction, Program
@@ -71,9 +71,10 @@ def _compiled(grammar: Grammar, ends: tuple[str, ...]) -> Program:
     for name, node in grammar.rules.items():
         rules[name] = compiler.node(node)
         code.emit(steps.Return())
+    # Rules may call each other, so their addresses are known only when all are compiled.
     for at, rule in compiler.entered:
         code.put(at, steps.Enter(rules[rule]))
-    return code.program()
+    return code.finished()
 
 
 def _end_of_turn(ends: tuple[str, ...]) -> Node:
@@ -188,6 +189,7 @@ class _Compiler:
         ends: list[int] = []
         table: list[tuple[steps.OptionGuard, int]] = []
         for option in options:
+            # The next character rules most options out, and then no way back is needed.
             guard = start_of(option, self.known).pattern()
             table.append((guard, self.node(option)))
             ends.append(self.code.reserve())
@@ -200,6 +202,7 @@ class _Compiler:
         self.code.emit(steps.Count())
         head = self.code.reserve()
         separator = node.separator if node.separator is not None else Literal("")
+        # The first round begins at `first`, each further one at the separator before it.
         later = self.node(separator)
         first = self.node(node.node)
         end = self.code.reserve()

@@ -14,7 +14,8 @@ from unrender.machine.handmade.tagged import IN_CALLS, Closed, Opened
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow, end_of
-from unrender.values.scanner import DONE, FAILED, LiteralScanner, LiteralStyle
+from unrender.values.resumable import DONE, MORE
+from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 UNLIMITED = -1
 _TEXTS = (Role.CONTENT, Role.REASONING)
@@ -23,14 +24,18 @@ OptionGuard = re.Pattern[str] | None
 """What the next character must match for an option to be tried; None for anything, the end of the output included."""
 
 
+def at_edge(machine: Machine) -> bool:
+    """Return whether only more text can tell what comes next."""
+    return machine.at == len(machine.buffer) and not machine.final
+
+
 @dataclass(frozen=True, slots=True)
 class Count:
     """Begin to count characters, or rounds."""
 
     def step(self, machine: Machine) -> bool:
         machine.push(count=0)
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +49,17 @@ class CharRun:
     wanted: str
 
     def step(self, machine: Machine) -> bool:
-        assert machine.stack is not None
-        before = machine.stack.count
+        before = machine.top.count
         limit = len(machine.buffer) if self.maximum == UNLIMITED else machine.at + self.maximum - before
         size = end_of(self.pattern, machine.buffer, machine.at, limit) - machine.at
         machine.take(Role.MARKER, machine.at + size)
         count = before + size
         if machine.at == len(machine.buffer) and count != self.maximum and not machine.final:
             machine.pop()
-            machine.push(count=count)
+            machine.push(count=count)  # The next chunk goes on counting.
             return True
         machine.pop()
-        machine.pc += 1
-        if count < self.minimum:
-            machine.fail(self.wanted)
-        return False
+        return machine.fail(self.wanted) if count < self.minimum else machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,7 @@ class UpTo:
             if machine.tag in _TEXTS and machine.span_roles[-1:] == [machine.tag]:
                 machine.flow = self.flow
             return True
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +96,19 @@ class Value:
     style: LiteralStyle
     wanted: str
     first: str = ""
-    """When given, the characters with which the value must begin."""
+    """When given, the character with which the value must begin."""
 
     def step(self, machine: Machine) -> bool:
         if machine.scanner is None:
-            if self.first and not self._begins(machine):
-                return machine.at == len(machine.buffer) and not machine.final
+            if self.first and not machine.buffer.startswith(self.first, machine.at):
+                return at_edge(machine) or machine.fail(self.wanted)
             machine.scanner = LiteralScanner(self.style)
         end, text, status = machine.scanner.scan(machine.buffer, machine.at, final=machine.final)
         machine.take_value(end, text)
-        if status == DONE:
-            machine.scanner = None
-            machine.pc += 1
-        elif status == FAILED or machine.final:
-            machine.scanner = None
-            machine.fail(self.wanted)
-        else:
+        if status is MORE and not machine.final:
             return True
-        return False
-
-    def _begins(self, machine: Machine) -> bool:
-        if machine.at < len(machine.buffer) and machine.buffer[machine.at] in self.first:
-            return True
-        if machine.at < len(machine.buffer) or machine.final:
-            machine.fail(self.wanted)
-        return False
+        machine.scanner = None
+        return machine.go_on() if status is DONE else machine.fail(self.wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +122,17 @@ class Try:
 
     def step(self, machine: Machine) -> bool:
         here = machine.at
-        if self.guarded and here == len(machine.buffer) and not machine.final:
+        if self.guarded and at_edge(machine):
             return True
+        # `"<a>" / [0-9]+` at a "7": only the second is tried, so no way back is open and text streams.
         viable = tuple(target for guard, target in self.options if guard is None or guard.match(machine.buffer, here))
         if not viable or _too_deep(machine):
-            machine.fail(self.wanted)
-            return False
+            return machine.fail(self.wanted)
         serial = machine.serial + 1 if len(viable) > 1 else 0
         machine.push(way=serial)
         if serial:
             machine.open(viable[1:])
-        machine.pc = viable[0]
-        return False
+        return machine.go_to(viable[0])
 
 
 def _too_deep(machine: Machine) -> bool:
@@ -160,8 +147,7 @@ class Chosen:
 
     def step(self, machine: Machine) -> bool:
         machine.close(machine.pop().way)
-        machine.pc = self.target
-        return False
+        return machine.go_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,27 +162,24 @@ class Round:
     otherwise: int
 
     def step(self, machine: Machine) -> bool:
-        assert machine.stack is not None
-        count = machine.stack.count
+        count = machine.top.count
         if count == self.maximum:
-            machine.pc = self.otherwise
-            return False
+            return machine.go_to(self.otherwise)
         again = min(count, 1)
+        # A round that has to come needs no way back.
         if count < self.minimum:
             self._begin(machine, count, 0)
-            machine.pc = self.targets[again]
-            return False
+            return machine.go_to(self.targets[again])
         guard = self.guards[again]
         if guard is not None:
-            if machine.at == len(machine.buffer) and not machine.final:
+            if at_edge(machine):
                 return True
             if not guard.match(machine.buffer, machine.at):
-                machine.pc = self.otherwise
-                return False
+                return machine.go_to(self.otherwise)
+        # A way back for each round: `("a" "b")* "a"` reads "aba" only by giving the second round up.
         serial = machine.open((self.otherwise,))
         self._begin(machine, count, serial)
-        machine.pc = self.targets[again]
-        return False
+        return machine.go_to(self.targets[again])
 
     def _begin(self, machine: Machine, count: int, serial: int) -> None:
         machine.pop()
@@ -214,8 +197,7 @@ class Again:
         entry = machine.pop()
         machine.close(entry.way)
         machine.push(count=entry.count + 1)
-        machine.pc = self.head if machine.position > entry.start else self.otherwise
-        return False
+        return machine.go_to(self.head if machine.position > entry.start else self.otherwise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +206,7 @@ class Counted:
 
     def step(self, machine: Machine) -> bool:
         machine.pop()
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +217,9 @@ class Enter:
 
     def step(self, machine: Machine) -> bool:
         if _too_deep(machine):
-            machine.fail(f"at most {MAX_STACK} rules inside each other")
-            return False
+            return machine.fail(f"at most {MAX_STACK} rules inside each other")
         machine.push(address=machine.pc + 1)
-        machine.pc = self.target
-        return False
+        return machine.go_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +227,7 @@ class Return:
     """The end of a rule."""
 
     def step(self, machine: Machine) -> bool:
-        machine.pc = machine.pop().address
-        return False
+        return machine.go_to(machine.pop().address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +243,7 @@ class Tagged:
             machine.name = ""
         if self.role in IN_CALLS:
             machine.events.append(Opened(self.role, machine.position))
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,13 +254,11 @@ class Untagged:
 
     def step(self, machine: Machine) -> bool:
         if self.role is Role.NAME and not _is_name(machine):
-            machine.fail("the name of a tool")
-            return False
+            return machine.fail("the name of a tool")
         if self.role in IN_CALLS:
             machine.events.append(Closed(self.role, machine.position))
         machine.tag = machine.pop().tag
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 def _is_name(machine: Machine) -> bool:
@@ -295,12 +270,9 @@ class Ended:
     """`!.`: the end of the output."""
 
     def step(self, machine: Machine) -> bool:
-        if machine.at == len(machine.buffer) and not machine.final:
+        if at_edge(machine):
             return True
-        machine.pc += 1
-        if machine.at < len(machine.buffer):
-            machine.fail("the end of the output")
-        return False
+        return machine.fail("the end of the output") if machine.at < len(machine.buffer) else machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,8 +282,7 @@ class Never:
     wanted: str
 
     def step(self, machine: Machine) -> bool:
-        machine.fail(self.wanted)
-        return False
+        return machine.fail(self.wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +299,7 @@ class Begin:
     def step(self, machine: Machine) -> bool:
         machine.rest, machine.has_ids = self.rest, self.has_ids
         machine.answered = True
-        machine.pc = self.start
-        return False
+        return machine.go_to(self.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,11 +307,10 @@ class BreakOff:
     """The reading broke off here: the rest is plain content."""
 
     def step(self, machine: Machine) -> bool:
-        if machine.at == len(machine.buffer) and not machine.final:
+        if at_edge(machine):
             return True
         machine.report()
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 # What is tried as a whole: lookaheads, atoms and cuts.
@@ -356,8 +325,7 @@ class Guarded:
     def step(self, machine: Machine) -> bool:
         serial = machine.open((self.otherwise,), holds=True)
         machine.push(way=serial)
-        machine.pc += 1
-        return False
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,9 +335,7 @@ class PeekEnd:
     target: int
 
     def step(self, machine: Machine) -> bool:
-        if machine.rewind(machine.pop().way):
-            machine.pc = self.target
-        return False
+        return machine.rewind(machine.pop().way) and machine.go_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,9 +345,7 @@ class Refused:
     wanted: str
 
     def step(self, machine: Machine) -> bool:
-        if machine.rewind(machine.pop().way):
-            machine.fail(self.wanted)
-        return False
+        return machine.rewind(machine.pop().way) and machine.fail(self.wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,5 +354,4 @@ class Final:
 
     def step(self, machine: Machine) -> bool:
         machine.commit()
-        machine.pc += 1
-        return False
+        return machine.go_on()

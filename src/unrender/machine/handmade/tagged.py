@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from unrender.machine.events import Malformed
@@ -37,32 +37,20 @@ _ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
 _BEFORE_START = frozenset((Role.NAME, Role.ID))
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class TaggedCall(CallState):
     """The call that is being put together from its parts."""
 
-    __slots__ = ("pieces", "said", "streamed", "tags", "written")
-
-    def __init__(self, start: int) -> None:
-        super().__init__()
-        self.start = start
-        self.said: list[str] = []
-        """The arguments so far, as JSON text."""
-        self.written: str = ""
-        """How the arguments are written: "whole" in one value, or as "entries"; "" for not known yet."""
-        self.tags: set[Role] = set()
-        """The tags that were read."""
-        self.pieces: list[str] = []
-        """Text of the tag that is open, where it was not read as a value."""
-        self.streamed: bool = False
-        """The tag that is open was read as a value."""
-
-    def copy(self) -> TaggedCall:
-        """Return an independent copy."""
-        other = TaggedCall(self.start)
-        for slot in (*CallState.__slots__, *self.__slots__):
-            value = getattr(self, slot)
-            setattr(other, slot, value.copy() if isinstance(value, list | set) else value)
-        return other
+    said: list[str] = field(default_factory=list)
+    """The arguments so far, as JSON text."""
+    written: str = ""
+    """How the arguments are written: "whole" in one value, or as "entries"; "" for not known yet."""
+    tags: set[Role] = field(default_factory=set)
+    """The tags that were read."""
+    pieces: list[str] = field(default_factory=list)
+    """Text of the tag that is open, where it was not read as a value."""
+    streamed: bool = False
+    """The tag that is open was read as a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +80,7 @@ class Opened:
     def tell(self, machine: Machine) -> None:
         """Begin the call, or the part."""
         if self.role is Role.CALL:
-            machine.call = TaggedCall(self.position)
+            machine.call = TaggedCall(start=self.position)
             return
         call = _call(machine)
         if self.role in call.tags and self.role in _ONCE:
@@ -129,6 +117,7 @@ class Closed:
                 self._end(machine, call)
                 return
         call.tags.add(role)
+        # A grammar with ids gives a call when it has both, in any order.
         if role in _BEFORE_START and call.name and (not machine.has_ids or Role.ID in call.tags):
             machine.start_call()
 
@@ -136,6 +125,7 @@ class Closed:
         """End a call that was read to its end; without a name there is none."""
         if call.name:
             _say(machine, call, _CLOSING[call.written])
+        # `arguments(json_value())` reads `[1]` as well, which are no arguments.
         if call.name and _is_object("".join(call.said)):
             machine.end_call(CallStatus.COMPLETE)
             return

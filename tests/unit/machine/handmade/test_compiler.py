@@ -10,6 +10,7 @@ from unrender.format import CallSyntax
 from unrender.limits import FREE_GIVEN_BACK, MAX_GIVEN_BACK
 from unrender.machine.events import (
     ArgumentsText,
+    BrokenText,
     ContentText,
     Event,
     Malformed,
@@ -20,7 +21,6 @@ from unrender.machine.events import (
 from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine
-from unrender.machine.leftovers import BrokenText
 from unrender.machine.policy import CallRelease, Policy, UnknownTools
 from unrender.messages.wire import CallStatus, Request, Tool
 from unrender.nodes import Calls, Choice, Grammar, Layout
@@ -50,7 +50,9 @@ TAGGED = Grammar(
 def reader(
     grammar: Grammar, request: Request = REQUEST, *, strict: bool = False, policy: Policy | None = None
 ) -> Machine:
-    machine = Machine(compile_combinators(grammar), request, strict=strict, ids=CallIds(numbered_id), roles={})
+    machine = Machine(
+        program=compile_combinators(grammar), request=request, strict=strict, ids=CallIds(numbered_id), roles={}
+    )
     machine.policy = policy or machine.policy
     return machine
 
@@ -173,7 +175,9 @@ def test_a_loop_has_bounds(text, matches):
 def test_ends_of_turn_are_not_content():
     """After what matches, and where nothing matches: there the text goes on after each of them."""
     program = compile_combinators(Grammar(c.content(c.chars("a-z", 1, None))), ("<end>", "<e"))
-    whole, broken = (Machine(program, REQUEST, strict=False, ids=CallIds(numbered_id), roles={}) for _ in range(2))
+    whole, broken = (
+        Machine(program=program, request=REQUEST, strict=False, ids=CallIds(numbered_id), roles={}) for _ in range(2)
+    )
     said = [
         "".join(event.text for event in [*made.feed(text), *made.finish()] if isinstance(event, ContentText))
         for made, text in ((whole, "ab<end> <e"), (broken, "ab<end>12<e 34<end>"))

@@ -1,0 +1,16 @@
+"""Values, as the rows of `tests/corpus/values.jsonl` say."""
+
+from __future__ import annotations
+
+import pytest
+from value_rows import given, value_rows
+
+SLICES = 12
+
+
+@pytest.mark.parametrize("at", range(SLICES))
+def test_a_value_is_read_as_the_row_says(at: int) -> None:
+    """By each function and each scanner, at every chunking, from any place in the buffer, and in a copy."""
+    rows = value_rows()[at::SLICES]
+
+    assert [row for row in rows if given(row) != row["gives"]] == []

@@ -1,0 +1,103 @@
+"""Rows of `tests/corpus/values.jsonl`: what a function of `unrender.values` gives, or what a scanner reads.
+
+Each row says in `why` what it is there for, and in `gives` what comes out. The rest is what goes in:
+
+- `call`, `args`, `with`: a function, e.g. `atoms.json_word`, and its arguments;
+- `typed`, `schema`, `key`: a raw text as the argument `key` of a tool with this schema;
+- `tree`, `of`: the inside of a tag;
+- `scan`, `of`, `pieces`, `final`: a scanner, and what it gives for each piece;
+- `read`, `of`, `text`: a scanner, and what it gives for the whole text at every chunking, what it leaves, and its status.
+
+`of` says how the scanner is made: a `LiteralStyle`; ends and types; a `TagStyle`, a key and a schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from splitting import splits
+
+from unrender.messages.wire import Tool
+from unrender.values.coercion import ArgumentTypes, coerce
+from unrender.values.finder import Finder
+from unrender.values.raw import RawScanner, TagStyle, XmlScanner, read_tree
+from unrender.values.resumable import Scanner, Status
+from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
+
+VALUES = Path(__file__).parent / "corpus" / "values.jsonl"
+
+
+def value_rows() -> list[dict[str, Any]]:
+    """Return all rows."""
+    return [json.loads(line) for line in VALUES.read_text(encoding="utf-8").split("\n") if line]
+
+
+def given(row: Mapping[str, Any]) -> Any:
+    """Return what comes out for a row, as JSON data."""
+    match row:
+        case {"call": name, "args": args}:
+            module, _, function = name.partition(".")
+            several = frozenset if function == "coerce" else tuple
+            held = [several(value) if isinstance(value, list) else value for value in args]
+            found = getattr(import_module(f"unrender.values.{module}"), function)(*held, **row.get("with", {}))
+            return json.loads(json.dumps(found))
+        case {"typed": text, "schema": schema, "key": key}:
+            return coerce(text, _types(schema).types(key))
+        case {"tree": text, "of": [style, key, schema]}:
+            types = _types(schema)
+            return read_tree(text, TagStyle(*style), types, None if key is None else types.schema(key))
+        case {"scan": kind, "of": of, "pieces": pieces}:
+            return _scanned(_scanner(kind, of), pieces, final=row.get("final", False))
+        case {"read": kind, "of": of, "text": text}:
+            found = {_read(_scanner(kind, of), chunks) for chunks in splits(text)}
+            assert len(found) == 1, found
+            return list(found.pop())
+    raise AssertionError(row)
+
+
+def _types(schema: Any) -> ArgumentTypes:
+    return ArgumentTypes(Tool(name="f", parameters=schema))
+
+
+def _scanner(kind: str, of: Any) -> Scanner:
+    match kind:
+        case "literal":
+            return LiteralScanner(_style(of))
+        case "quoted":
+            return QuotedScanner(_style(of))
+        case "raw":
+            return RawScanner(Finder(of[0]), frozenset(of[1]))
+    return XmlScanner(TagStyle(*of[0]), of[1], _types(of[2]))
+
+
+def _style(of: Mapping[str, Any]) -> LiteralStyle:
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in of.items()}
+    return LiteralStyle(**fields)
+
+
+def _scanned(scanner: Scanner, pieces: list[str], *, final: bool) -> list[list[Any]]:
+    """Scan each piece; where it begins in the buffer makes no difference."""
+    found = []
+    for at, piece in enumerate(pieces):
+        last = final and at == len(pieces) - 1
+        other = scanner.copy()
+        end, text, status = scanner.scan(piece, 0, final=last)
+        assert other.scan(f"~~{piece}", 2, final=last) == (end + 2, text, status)
+        found.append([end, text, Status(status).name])
+    return found
+
+
+def _read(scanner: Scanner, chunks: Iterable[str]) -> tuple[str, str, str]:
+    """Scan the chunks with a copy each time; return the JSON text, what is left, and the status."""
+    left, said, status = "", "", int(Status.MORE)
+    for chunk in (*chunks, None):
+        left += chunk or ""
+        if status == Status.MORE and (left or chunk is None):
+            scanner = scanner.copy()
+            end, text, status = scanner.scan(left, 0, final=chunk is None)
+            left, said = left[end:], said + text
+    return said, left, Status(status).name
