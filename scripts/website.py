@@ -39,7 +39,7 @@ from griffe import Extension, Object
 
 import unrender.machine
 from unrender import ChatTemplate, Format
-from unrender.cli.serving.playground import PYODIDE
+from unrender.cli.serving import PYODIDE
 from unrender.dialects.remainder import Dialect
 from unrender.explain import PicturePiece, call_picture, pictures
 from unrender.format import (

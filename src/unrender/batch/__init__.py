@@ -1,8 +1,8 @@
 """Reads many recorded answers into columns, for the engines that people read tables with.
 
-In: batches of tables (`columns`), or files (`files`, `records`). Out: the same rows with the message that each answer means, or the
-losses of a server (`audit`, `page`). Open `reader` first: it reads a batch, row by row (`rows`). `job` reads files by it in several
-processes (`workers`), counts (`tally`), and writes one file (`sinks`, `lock`, `outputs`).
+In: batches of tables (`columns`), or files (`files`). Out: the same rows with the message that each answer means, or the
+losses of a server (`audit`, `page`). Open `reader` first: it reads a batch, row by row, and counts (`rows`). `job` reads files by it
+in several processes, and writes one file (`sinks`, `outputs`).
 
 Rules: no row raises, one that cannot be read is said to be so. Memory does not grow with the input. What an interrupted job has
 written is never lost and never doubled.
@@ -11,10 +11,9 @@ Only Arrow and Parquet need a library, pyarrow; the extra is called `batch`.
 """
 
 from unrender.batch.audit import Audit, Loss, audit_files
-from unrender.batch.failure import BatchError
 from unrender.batch.job import Progress, read_files
+from unrender.batch.outputs import BatchError
 from unrender.batch.reader import Reader
-from unrender.batch.rows import Status
-from unrender.batch.tally import Tally
+from unrender.batch.rows import Status, Tally
 
 __all__ = ["Audit", "BatchError", "Loss", "Progress", "Reader", "Status", "Tally", "audit_files", "read_files"]

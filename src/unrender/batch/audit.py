@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from unrender import CallStatus, Message, ToolCall
-from unrender.batch.files import Piece, pieces, total_size
-from unrender.batch.job import Pace, Progress
+from unrender.batch.files import Piece, kind_of, pieces, place_word, total_size
+from unrender.batch.job import Pace, Progress, mapped, readings
 from unrender.batch.reader import Reader
-from unrender.batch.records import kind_of, place_word, raw_rows
-from unrender.batch.rows import Reading, Status, unreadable
-from unrender.batch.tally import count, named
-from unrender.batch.workers import mapped
+from unrender.batch.rows import Reading, Status, count, named
 from unrender.format import Format
 
 _EXAMPLES = 3
@@ -57,14 +55,8 @@ class Finding:
     recorded: str
     tool: str = ""
     """Whose call it is about; "" for none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
-    """A finding, and where it was found."""
-
-    place: str
-    finding: Finding
+    place: str = ""
+    """Where the answer is, e.g. `a.jsonl, line 2`."""
 
 
 @dataclass(slots=True)
@@ -83,7 +75,7 @@ class Audit:
     """Those that are missing in the messages, or have other arguments."""
     unreadable: Counter[str] = field(default_factory=Counter)
     """Rows that could not be compared, by reason."""
-    examples: dict[str, list[Example]] = field(default_factory=dict)
+    examples: dict[str, list[Finding]] = field(default_factory=dict)
     """A few of each loss."""
 
     def take(self, place: str, reading: Reading, findings: Sequence[Finding]) -> None:
@@ -94,37 +86,28 @@ class Audit:
         count(self.calls, [call.name for call in _complete(reading.message)])
         count(self.wrong, [finding.tool for finding in findings if finding.tool])
         for finding in findings:
-            self._keep(finding.loss.value, [Example(place=place, finding=finding)])
+            self._keep(finding.loss.value, [replace(finding, place=place)])
 
     def merge(self, other: Audit) -> None:
         """Add another audit, of rows later in the files."""
         self.rows += other.rows
         self.same += other.same
         self.losses.update(other.losses)
-        for mine, theirs in (
-            (self.calls, other.calls),
-            (self.wrong, other.wrong),
-            (self.unreadable, other.unreadable),
-        ):
-            for name, times in theirs.items():
-                count(mine, [name], times)
+        count(self.calls, other.calls)
+        count(self.wrong, other.wrong)
+        count(self.unreadable, other.unreadable)
         for loss, examples in other.examples.items():
             self._keep(loss, examples)
 
-    def _keep(self, loss: str, examples: Sequence[Example]) -> None:
+    def _keep(self, loss: str, examples: Sequence[Finding]) -> None:
         kept = self.examples.setdefault(loss, [])
         kept.extend(examples[: _EXAMPLES - len(kept)])
 
     def data(self) -> dict[str, Any]:
         """Return the counts as plain JSON data, without examples."""
-        return {
-            "rows": self.rows,
-            "same": self.same,
-            "losses": {loss.value: self.losses[loss.value] for loss in Loss if self.losses[loss.value]},
-            "calls": dict(self.calls),
-            "wrong": dict(self.wrong),
-            "unreadable": dict(self.unreadable),
-        }
+        losses = {loss.value: self.losses[loss.value] for loss in Loss if self.losses[loss.value]}
+        counts = {name: dict(getattr(self, name)) for name in ("calls", "wrong", "unreadable")}
+        return {"rows": self.rows, "same": self.same, "losses": losses, **counts}
 
 
 def audit_files(
@@ -143,30 +126,23 @@ def audit_files(
     """
     whole = Audit()
     pace = Pace(files, total_size(files), 0, on_progress)
-    work = _Work(reader=reader, message=message)
+    work = partial(_audited, reader, message)
     for piece, found in mapped(work, pieces(files, [*reader.columns, message]), jobs):
         whole.merge(found)
         pace.show(piece)
     return whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What a worker does with a piece."""
-
-    reader: Reader
-    message: str
-
-    def __call__(self, piece: Piece) -> tuple[Piece, Audit]:
-        found = Audit()
-        for row in raw_rows(piece):
-            reading = unreadable(row.problem) if row.record is None else self.reader.read(row.record)
-            if row.record is None or reading.status is Status.UNREADABLE:
-                count(found.unreadable, [kind_of(reading.reasons[0])])
-                continue
-            place = f"{piece.file}, {place_word(piece.file)} {row.at}"
-            found.take(place, reading, compared(reading.message, row.record.get(self.message), self.reader.format))
-        return piece.emptied(), found
+def _audited(reader: Reader, column: str, piece: Piece) -> tuple[Piece, Audit]:
+    """Do a worker's part: read and compare the rows of a piece."""
+    found = Audit()
+    for row, reading in readings(reader, piece):
+        if reading.status is Status.UNREADABLE:
+            count(found.unreadable, [kind_of(reading.reasons[0])])
+            continue
+        place = f"{piece.file}, {place_word(piece.file)} {row.at}"
+        found.take(place, reading, compared(reading.message, row.record.get(column), reader.format))
+    return piece.emptied(), found
 
 
 def compared(meant: Message, recorded: Any, format: Format) -> list[Finding]:
@@ -174,7 +150,8 @@ def compared(meant: Message, recorded: Any, format: Format) -> list[Finding]:
     message = _message(recorded)
     if message is None:
         return [_finding(Loss.MESSAGE, meant.to_openai(), recorded)]
-    content, reasoning = _text(message.get("content")), _text(_first(message, "reasoning_content", "reasoning"))
+    content = _text(message.get("content"))
+    reasoning = _text(message.get("reasoning_content") or message.get("reasoning"))
     left = [*_calls(meant, message, content, format), *_reasoning(meant.reasoning, reasoning, content)]
     # A call that is left in the content is also why the content differs: one loss, said once.
     explained = any(finding.loss in (Loss.CALL_IN_CONTENT, Loss.REASONING_IN_CONTENT) for finding in left)
@@ -191,10 +168,6 @@ def _message(recorded: Any) -> Mapping[str, Any] | None:
     if isinstance(recorded, Mapping) and isinstance(choices := recorded.get("choices"), list):
         recorded = choices[0].get("message") if choices and isinstance(choices[0], Mapping) else None
     return recorded if isinstance(recorded, Mapping) else None
-
-
-def _first(message: Mapping[str, Any], *names: str) -> Any:
-    return next((message[name] for name in names if message.get(name)), None)
 
 
 def _text(value: Any) -> str:
@@ -246,6 +219,7 @@ def _argument_loss(meant: Mapping[str, Any], found: Mapping[str, Any]) -> Loss |
     if meant.keys() - found.keys():
         return Loss.ARGUMENT_MISSING
     differ = [name for name in meant if not _same(meant[name], found[name])]
+    # `5` that came as `"5"` is the same text with another type.
     if any(_plain(meant[name]) == _plain(found[name]) for name in differ):
         return Loss.ARGUMENT_TYPE
     return Loss.ARGUMENT_VALUE if differ or found.keys() - meant.keys() else None
@@ -253,13 +227,9 @@ def _argument_loss(meant: Mapping[str, Any], found: Mapping[str, Any]) -> Loss |
 
 def _same(one: Any, other: Any) -> bool:
     """Return whether two values are the same JSON; 1 and 1.0 are, 1 and true are not."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True) or (
-        _is_number(one) and _is_number(other) and one == other
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(one, bool) or isinstance(other, bool) or not isinstance(one, int | float):
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return isinstance(other, int | float) and one == other
 
 
 def _plain(value: Any) -> str:
@@ -270,6 +240,7 @@ def _reasoning(meant: str, recorded: str, content: str) -> Iterator[Finding]:
     meant, recorded = meant.strip(), recorded.strip()
     if meant == recorded:
         return
+    # A server without a reasoning parser leaves `<think>…</think>` in the content, words and all.
     if meant and meant in content:
         yield _finding(Loss.REASONING_IN_CONTENT, meant, content)
     else:
@@ -289,6 +260,7 @@ def _markers(format: Format) -> list[str]:
     """Return the texts that belong to no content: what opens and closes reasoning and calls, and ends a turn."""
     tools, reasoning, turn = format.tools, format.reasoning, format.turn
     found = (tools.section_start, tools.section_end, tools.call_start, tools.call_end, reasoning.start, reasoning.end)
+    # A marker of one character, such as `[`, is in many an ordinary text.
     return [text.strip() for text in (*found, turn.end, *turn.ends) if len(text.strip()) > 1]
 
 

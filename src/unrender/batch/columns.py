@@ -6,7 +6,7 @@ Strategy: a batch is known by the library that made it, so that no library is im
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -61,13 +61,22 @@ def opened(batch: Any) -> Batch:
     )
 
 
+def _of_columns(batch: Any, names: Container[str], rows: int, extended: Callable[[Added], Any]) -> Batch:
+    """Return a batch that gives its columns by name."""
+    return Batch(rows=rows, column=lambda name: _listed(batch[name]) if name in names else None, extended=extended)
+
+
 def _of_mapping(batch: Mapping[str, Any]) -> Batch:
     rows = max((len(values) for values in batch.values()), default=0)
-    return Batch(
-        rows=rows,
-        column=lambda name: _listed(batch[name]) if name in batch else None,
-        extended=lambda added: {**batch, **{name: values for name, (_, values) in added.items()}},
-    )
+    return _of_columns(batch, batch, rows, lambda added: {**batch, **_values(added)})
+
+
+def _of_pandas(batch: Any) -> Batch:
+    return _of_columns(batch, batch.columns, len(batch), lambda added: batch.assign(**_values(added)))
+
+
+def _values(added: Added) -> dict[str, list[Any]]:
+    return {name: values for name, (_, values) in added.items()}
 
 
 def _of_rows(batch: Sequence[Mapping[str, Any]]) -> Batch:
@@ -85,12 +94,7 @@ def _of_arrow(batch: Any) -> Batch:
             whole = whole.append_column(name, arrow_array(values, types[kind]))
         return whole
 
-    names = set(batch.schema.names)
-    return Batch(
-        rows=batch.num_rows,
-        column=lambda name: batch.column(name).to_pylist() if name in names else None,
-        extended=extended,
-    )
+    return _of_columns(batch, set(batch.schema.names), batch.num_rows, extended)
 
 
 def arrow_types() -> dict[Kind, Any]:
@@ -122,14 +126,6 @@ def _whole(value: Any) -> Any:
     return [_whole(item) for item in value] if isinstance(value, list) else value
 
 
-def _of_pandas(batch: Any) -> Batch:
-    return Batch(
-        rows=len(batch),
-        column=lambda name: batch[name].tolist() if name in batch.columns else None,
-        extended=lambda added: batch.assign(**{name: values for name, (_, values) in added.items()}),
-    )
-
-
 def _of_polars(batch: Any) -> Batch:
     def extended(added: Added) -> Any:
         pl = importlib.import_module("polars")
@@ -138,11 +134,7 @@ def _of_polars(batch: Any) -> Batch:
         columns = (pl.Series(name, _whole(values), dtype=types[kind]) for name, (kind, values) in added.items())
         return batch.with_columns(columns)
 
-    return Batch(
-        rows=batch.height,
-        column=lambda name: batch[name].to_list() if name in batch.columns else None,
-        extended=extended,
-    )
+    return _of_columns(batch, batch.columns, batch.height, extended)
 
 
 _OF_LIBRARIES: Mapping[tuple[str, str], Callable[[Any], Batch]] = {

@@ -1,7 +1,7 @@
-"""Cuts files of recorded answers into pieces, in order, small enough to hand to workers.
+"""Cuts files of recorded answers into pieces small enough to hand to workers, and decodes the rows of a piece.
 
-Strategy: what belongs to one row is not looked at here: a piece holds lines as they are, or rows as Arrow has them, and workers
-decode them. So reading keeps ahead of any number of workers.
+Strategy: `pieces` does not look at rows: a piece holds lines as they are, or rows as Arrow has them, so reading keeps ahead of any
+number of workers. They decode them (`raw_rows`), and say what is wrong with rows that are not mappings.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import gzip
 import importlib
 import io
+import json
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
-from unrender.batch.failure import BatchError
-from unrender.batch.outputs import STANDARD
+from unrender.batch.outputs import STANDARD, BatchError
 from unrender.limits import LONGEST_BATCH_LINE
 
 _ROWS = 500
@@ -55,7 +55,8 @@ def pieces(paths: Sequence[str], columns: Sequence[str], skip: int = 0) -> Itera
         with named(path):
             for piece in _tables(path, columns) if is_table(path) else _lines(path):
                 if skip < piece.size:
-                    yield _without(piece, skip)
+                    rows = piece.rows.slice(skip) if is_table(path) else piece.rows[skip:]
+                    yield replace(piece, first=piece.first + skip, rows=rows, size=piece.size - skip)
                 skip = max(skip - piece.size, 0)
 
 
@@ -66,9 +67,7 @@ def is_table(path: str) -> bool:
 
 def total_size(paths: Sequence[str]) -> int | None:
     """Return the size of all files in bytes; None with standard input. Raises `BatchError` when a file is missing."""
-    if STANDARD in paths:
-        return None
-    return sum(size_of(path) for path in paths)
+    return None if STANDARD in paths else sum(map(size_of, paths))
 
 
 def size_of(path: str) -> int:
@@ -85,7 +84,7 @@ def named(path: str | Path) -> Iterator[None]:
     """
     try:
         yield
-    except BrokenPipeError:
+    except BrokenPipeError:  # `unrender batch read … -o - | head`
         raise
     except (OSError, EOFError, zlib.error) as error:
         raise BatchError(f"{path}: {_first_line(getattr(error, 'strerror', None) or error)}") from error
@@ -97,13 +96,6 @@ def named(path: str | Path) -> Iterator[None]:
 
 def _first_line(error: object) -> str:
     return str(error).strip().partition("\n")[0]
-
-
-def _without(piece: Piece, skip: int) -> Piece:
-    if not skip:
-        return piece
-    rows = piece.rows.slice(skip) if is_table(piece.file) else piece.rows[skip:]
-    return Piece(file=piece.file, first=piece.first + skip, rows=rows, size=piece.size - skip, read=piece.read)
 
 
 def _tables(path: str, columns: Sequence[str]) -> Iterator[Piece]:
@@ -129,14 +121,19 @@ def arrow(module: str, path: str) -> Any:
 def _lines(path: str) -> Iterator[Piece]:
     with _raw(path) as raw, _decompressed(path, raw) as stream:
         first, held, size = 1, list[bytes | None](), 0
+
+        def piece() -> Piece:
+            read = 0 if path == STANDARD else raw.tell()
+            return Piece(file=path, first=first, rows=held, size=len(held), read=read)
+
         for line in _bounded(stream):
             held.append(line)
             size += len(line or b"")
             if len(held) == _ROWS or size >= _BYTES:
-                yield Piece(file=path, first=first, rows=held, size=len(held), read=_position(path, raw))
+                yield piece()
                 first, held, size = first + len(held), [], 0
         if held:
-            yield Piece(file=path, first=first, rows=held, size=len(held), read=_position(path, raw))
+            yield piece()
 
 
 @contextmanager
@@ -150,12 +147,9 @@ def _raw(path: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _position(path: str, raw: IO[bytes]) -> int:
-    return 0 if path == STANDARD else raw.tell()
-
-
 def _bounded(stream: IO[bytes]) -> Iterator[bytes | None]:
     """Yield lines, None for one that is too long."""
+    # A line without an end, of a file that is no JSONL, must not fill the memory: it is read in parts, and dropped.
     while line := stream.readline(LONGEST_BATCH_LINE):
         if line.endswith(b"\n") or len(line) < LONGEST_BATCH_LINE:
             yield line
@@ -167,25 +161,83 @@ def _bounded(stream: IO[bytes]) -> Iterator[bytes | None]:
 
 @contextmanager
 def _decompressed(path: str, raw: IO[bytes]) -> Iterator[IO[bytes]]:
-    for suffix, opened in _COMPRESSED.items():
-        if path.endswith(suffix):
-            with opened(raw, path) as stream:
-                yield stream
+    if path.endswith(".gz"):
+        with gzip.open(raw, "rb") as unpacked:
+            yield cast(IO[bytes], unpacked)
+    elif path.endswith((".zst", ".zstd")):
+        with io.BufferedReader(arrow("", path).CompressedInputStream(raw, "zstd"), 1 << 20) as buffered:
+            yield cast(IO[bytes], buffered)
+    else:
+        yield raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRow:
+    """A row as it was found."""
+
+    at: int
+    """Its line, counted from 1, or in a table its row, counted from 0."""
+    raw: Any
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """Its values by name."""
+    problem: str = ""
+    """What it is instead of values by name."""
+
+    def shown(self, most: int) -> str:
+        """Return the first `most` characters of the row, for people."""
+        raw = self.raw.decode("utf-8", "replace") if isinstance(self.raw, bytes) else repr(self.raw)
+        return raw[:most].rstrip("\n")
+
+
+def raw_rows(piece: Piece) -> Iterator[RawRow]:
+    """Yield the rows of a piece; empty lines are skipped."""
+    if is_table(piece.file):
+        yield from _of_table(piece)
+        return
+    for at, line in enumerate(piece.rows, piece.first):
+        if line is None or line.strip():
+            yield _decoded(at, line)
+
+
+def place_word(file: str) -> str:
+    """Return the word for the place of a row in a file: "row" or "line"."""
+    return "row" if is_table(file) else "line"
+
+
+def _of_table(piece: Piece) -> Iterator[RawRow]:
+    try:
+        rows = piece.rows.to_pylist()
+    except Exception as error:  # noqa: BLE001 - which value it was, and what it could not be, is told row by row
+        # One bad value spoils a whole batch of Arrow's: its rows are tried one by one.
+        if piece.size > 1:
+            for at in range(piece.size):
+                yield from _of_table(replace(piece, first=piece.first + at, rows=piece.rows.slice(at, 1), size=1))
             return
-    yield raw
+        problem = f"expected values that Python can hold, found {error!s:.200}"
+        yield RawRow(at=piece.first, raw=b"", problem=problem)
+        return
+    for at, row in enumerate(rows, piece.first):
+        yield RawRow(at=at, raw=row, record=row)
 
 
-def _gunzipped(raw: IO[bytes], _path: str) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(raw, "rb"))
+def _decoded(at: int, line: bytes | None) -> RawRow:
+    if line is None:
+        return RawRow(at=at, raw=b"", problem="expected a line of at most 64 MB, found a longer one")
+    try:
+        record = json.loads(line)
+    except RecursionError:
+        return RawRow(at=at, raw=line, problem="expected JSON, found it nested too deeply")
+    except ValueError as error:
+        return RawRow(at=at, raw=line, problem=f"expected JSON: {error}")
+    if not isinstance(record, dict):
+        return RawRow(at=at, raw=line, problem=f"expected a JSON object, found {type(record).__name__}")
+    return RawRow(at=at, raw=line, record=record)
 
 
-def _from_zstd(raw: IO[bytes], path: str) -> IO[bytes]:
-    stream = arrow("", path).CompressedInputStream(raw, "zstd")
-    return cast(IO[bytes], io.BufferedReader(stream, 1 << 20))
+def kind_of(reason: str) -> str:
+    """Return a reason without the details that differ from row to row.
 
-
-_COMPRESSED: Mapping[str, Callable[[IO[bytes], str], IO[bytes]]] = {
-    ".gz": _gunzipped,
-    ".zst": _from_zstd,
-    ".zstd": _from_zstd,
-}
+    >>> kind_of("text: expected the answer's text, found nothing")
+    "text: expected the answer's text"
+    """
+    return reason.partition(", found ")[0].partition(": line ")[0].partition(" (char ")[0]

@@ -1,27 +1,41 @@
 """Reads files of recorded answers into one file of messages: in order, in several processes, and resumable.
 
 A job that was ended, by whatever means, goes on where it was when it is started again with the same arguments.
+
+Strategy: pieces are read here and go to workers, which do everything else; their results are written here, in order. The next pieces
+are read while workers work, and only so many results wait for an earlier one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import accumulate
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
 
-from unrender.batch.failure import BatchError
-from unrender.batch.files import Piece, pieces, size_of, total_size
-from unrender.batch.outputs import STANDARD
+from unrender.batch.files import Piece, RawRow, kind_of, pieces, place_word, raw_rows, size_of, total_size
+from unrender.batch.outputs import STANDARD, BatchError
 from unrender.batch.reader import Reader, struct_calls
-from unrender.batch.records import RawRow, kind_of, place_word, raw_rows
-from unrender.batch.rows import Status, unreadable
+from unrender.batch.rows import Reading, Status, Tally, unreadable
 from unrender.batch.sinks import COLUMNS, form_of, json_line, writing
-from unrender.batch.tally import Tally
-from unrender.batch.workers import mapped
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_AHEAD = 4
+"""Pieces for each worker that are out or wait for an earlier one."""
 _QUOTED = 1_000
 """Characters of a bad row that the side file repeats."""
 
@@ -82,7 +96,7 @@ def read_files(
         raise BatchError(f"keep: {taken[0]!r} is the name of a column that is added")
     form = form_of(output)
     total = total_size(files)
-    work = _Work(reader=reader, keep=tuple(keep), output=output)
+    work = partial(_read, reader, tuple(keep), output)
     with writing(output, _digest(reader, files, keep), files, force=force) as sink:
         pace = Pace(files, total, sink.journal.rows, on_progress)
         left = [] if sink.journal.done else pieces(files, [*reader.columns, *keep], sink.journal.rows)
@@ -100,41 +114,28 @@ def _digest(reader: Reader, files: Sequence[str], keep: Sequence[str]) -> str:
     return hashlib.blake2b(described.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What a worker does with a piece."""
-
-    reader: Reader
-    keep: tuple[str, ...]
-    output: str
-
-    def __call__(self, piece: Piece) -> Done:
-        tally, records, bad = Tally(), [], []
-        for row in raw_rows(piece):
-            record = row.record
-            reading = unreadable(row.problem) if record is None else self.reader.read(record)
-            if record is None or reading.status is Status.UNREADABLE:
-                bad.append(_bad(piece, row, reading.reasons[0]))
-                tally.refuse(kind_of(reading.reasons[0]))
-                continue
-            tally.take(reading)
-            message = reading.message
-            records.append(
-                {
-                    **{name: record.get(name) for name in self.keep},
-                    "content": message.content,
-                    "reasoning": message.reasoning,
-                    "tool_calls": struct_calls(message),
-                    "status": reading.status.value,
-                    "warnings": list(reading.warnings),
-                }
-            )
-        output = form_of(self.output).written(records, self.keep) if records else b""
-        return Done(piece=piece.emptied(), output=output, bad=b"".join(map(json_line, bad)), tally=tally)
+def readings(reader: Reader, piece: Piece) -> Iterator[tuple[RawRow, Reading]]:
+    """Yield the rows of a piece, and what each means."""
+    for row in raw_rows(piece):
+        yield row, unreadable(row.problem) if row.problem else reader.read(row.record)
 
 
-def _bad(piece: Piece, row: RawRow, reason: str) -> dict[str, Any]:
-    return {"file": piece.file, place_word(piece.file): row.at, "reason": reason, "found": row.shown(_QUOTED)}
+def _read(reader: Reader, keep: tuple[str, ...], output: str, piece: Piece) -> Done:
+    """Do a worker's part: everything but writing to the files."""
+    tally, records, bad = Tally(), [], []
+    for row, reading in readings(reader, piece):
+        if reading.status is Status.UNREADABLE:
+            reason, found = reading.reasons[0], row.shown(_QUOTED)
+            bad.append({"file": piece.file, place_word(piece.file): row.at, "reason": reason, "found": found})
+            tally.refuse(kind_of(reason))
+            continue
+        tally.take(reading)
+        record = {name: row.record.get(name) for name in keep}
+        record |= {"content": reading.message.content, "reasoning": reading.message.reasoning}
+        record |= {"tool_calls": struct_calls(reading.message), "status": reading.status.value}
+        records.append(record | {"warnings": list(reading.warnings)})
+    written = form_of(output).written(records, keep) if records else b""
+    return Done(piece=piece.emptied(), output=written, bad=b"".join(map(json_line, bad)), tally=tally)
 
 
 class Pace:
@@ -143,7 +144,10 @@ class Pace:
     def __init__(
         self, files: Sequence[str], total: int | None, rows: int, tell: Callable[[Progress], object] | None
     ) -> None:
-        self._before = {} if total is None else _starts(files)
+        # How many bytes of all files come before each of them.
+        self._before = (
+            {} if total is None else dict(zip(files, accumulate(map(size_of, files), initial=0), strict=False))
+        )
         self._total, self._rows, self._tell = total, rows, tell
         self._begun, self._first, self._share = time.monotonic(), rows, -1.0
 
@@ -165,10 +169,52 @@ class Pace:
         self._tell(Progress(rows=self._rows, rate=rate, share=share, remaining=remaining))
 
 
-def _starts(files: Sequence[str]) -> dict[str, int]:
-    """Return how many bytes of all files come before each of them."""
-    starts, at = {}, 0
-    for path in files:
-        starts[path] = at
-        at += size_of(path)
-    return starts
+def mapped(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    """Yield `work` of each item, in order, from `jobs` new processes; with one job, from this process.
+
+    `work` must be picklable. Raises `BatchError` when a worker dies or `work` raises.
+    """
+    if jobs == 1:
+        yield from map(work, items)
+        return
+    waiting = deque[Future[Result]]()
+    # A fork would copy locks that threads of the caller hold.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(work,))
+    try:
+        for item in items:
+            waiting.append(pool.submit(_work, item))
+            # Piece 3 may be done before piece 1: its result waits, and no more pieces go out than may wait for one.
+            if len(waiting) == jobs * _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise BatchError(
+            "a worker has ended; was it killed, for its memory perhaps? The same command goes on where it was"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_OF_WORKER: dict[str, Callable[[Any], Any]] = {}
+"""What this process does with each item, if it is a worker."""
+
+
+def _begin(work: Callable[[Any], Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer.
+    _OF_WORKER["work"] = work  # Sent once, not with each item: a reader keeps the parsers that it has made.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent is gone: a parent that was killed cannot say so, and the queue would wait."""
+    if (parent := parent_process()) is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _work(item: Any) -> Any:
+    try:
+        return _OF_WORKER["work"](item)
+    except Exception as error:
+        raise BatchError(f"a worker failed: {traceback.format_exc(limit=-3)}") from error

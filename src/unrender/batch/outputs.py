@@ -1,7 +1,7 @@
-"""Writes a file whole or not at all, and tells whether what is to be written is something that is read.
+"""Writes a file whole or not at all, keeps a second process away from it, and tells whether it is something that is read.
 
 Rules: a link stays a link, what it leads to is replaced; a file keeps its rights. What is no regular file (a pipe, a terminal,
-`/dev/null`) cannot be replaced, and is written as it is. Every error is an `OSError` that names the file.
+`/dev/null`) cannot be replaced, and is written as it is. Every error names the file.
 """
 
 from __future__ import annotations
@@ -14,8 +14,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from unrender import UnrenderError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # On Windows, where two jobs are not kept apart.
+    fcntl = None  # type: ignore[assignment]
+
 STANDARD = "-"
 """Standard output where a file is written, standard input where one is read."""
+
+
+class BatchError(UnrenderError):
+    """Files cannot be read or written, or a worker died; the message names which, and what to do."""
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
@@ -25,12 +36,13 @@ def write_whole(path: str | Path, data: bytes) -> None:
         if not is_replaceable(out):
             out.write_bytes(data)
             return
+        # Beside the output: a file takes another's place in one step only within a file system.
         handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                os.fsync(file.fileno())  # Else the new name could be on the disk before the new text is.
             Path(name).chmod(_rights(out))
             Path(name).replace(out)
         except BaseException:
@@ -77,7 +89,7 @@ def _rights(path: Path) -> int:
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        mask = os.umask(0o077)
+        mask = os.umask(0o077)  # It can only be read by setting it.
         os.umask(mask)
         return 0o666 & ~mask
 
@@ -87,3 +99,45 @@ def standard_input() -> bytes:
     if sys.stdin is None:
         raise OSError(9, "standard input is closed", STANDARD)
     return sys.stdin.buffer.read()
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Hold the lock of an output while the block runs. Raises `BatchError` when another process holds it.
+
+    The operating system lets a lock go when its process ends, however it ends: a file that a killed job left is not locked.
+    """
+    path = out.with_name(f"{out.name}.lock")
+    handle = _taken(path, out)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(path)  # noqa: PTH108 - in the same breath as the handle of the same file
+        os.close(handle)
+
+
+def _taken(path: Path, out: Path) -> int:
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except OSError as error:
+            raise BatchError(f"{out}: {error.strerror}") from error
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(handle, 20).decode("ascii", "replace").strip()
+            os.close(handle)
+            by = f" ({holder})" if holder else ""
+            raise BatchError(f"{out}: another process{by} is writing this file; wait for it, or end it") from None
+        except OSError:
+            pass  # A file system without locks: nothing can be known there.
+        # The holder before us may have removed the file after we opened it: what we locked then is no longer at the path, where
+        # a third process would make and lock a new one.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                os.ftruncate(handle, 0)
+                os.write(handle, f"{os.getpid()}\n".encode())
+                return handle
+        os.close(handle)

@@ -1,7 +1,8 @@
 """Reads columns of recorded answers into columns of their meaning, for any engine that hands out batches.
 
-Strategy: what a worker is sent is plain data, the derived format among it, so that no worker analyses a template; parsers
-are built where they are used, when they are first used.
+Strategy: what a worker is sent is plain data, the derived format among it, so that no worker analyses a template. What decides how an
+answer is read is its tools and what its prompt has begun; few answers differ in these. A parser is made for each once, where it is
+used, and copied for every answer.
 
 >>> reader = Reader(ChatTemplate.from_string("{{ messages[-1].content }}"))
 >>> reader({"text": ["Hello"]})["content"]
@@ -11,17 +12,35 @@ are built where they are used, when they are first used.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from unrender import CallStatus, ChatTemplate, Message, MessageError, Policy, UnrenderError
+from unrender import (
+    CallStatus,
+    ChatTemplate,
+    Malformed,
+    Message,
+    MessageError,
+    Parser,
+    Policy,
+    Request,
+    Turn,
+    UnrenderError,
+    prefill,
+)
 from unrender.batch.columns import Batch, Kind, opened
-from unrender.batch.rows import Reading, Row, RowReader, unreadable
+from unrender.batch.rows import Reading, Row, reading_of, row_of, unreadable
 from unrender.format import Format
+from unrender.limits import LONGEST_PROMPT_TAIL
 
 Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.
+_PARSERS = 1_000
+"""Parsers that are kept, each for other tools or another beginning."""
 _QUESTION = [{"role": "user", "content": "Hello"}]
 """What an answer is taken to answer where its row does not show it."""
 
@@ -66,23 +85,19 @@ class Reader:
         policy: Policy | None = None,
         **template_kwargs: Any,
     ) -> None:
-        if nested not in _NESTED:
-            raise MessageError(f"nested: expected one of {sorted(_NESTED)}, found {nested!r}")
+        if nested not in get_args(Nested):
+            raise MessageError(f"nested: expected one of {sorted(get_args(Nested))}, found {nested!r}")
         self._template, self._format = _loaded(source)
         self._tools = None if tools is None else _plain_tools(tools)
-        self._columns = {
-            "text": text,
-            "prompt": prompt,
-            "messages": messages,
-            "tools": tools_column,
-            "finish_reason": finish_reason,
-        }
+        self._columns = {"text": text, "prompt": prompt, "messages": messages}
+        self._columns |= {"tools": tools_column, "finish_reason": finish_reason}
         self._nested = nested
         self._prefix = prefix
         self._begun = begun
         self._policy = policy
         self._variables = template_kwargs
-        self._rows: RowReader | None = None
+        self._bare: ChatTemplate | None = None  # It renders nothing, and reads tools of any form.
+        self._parsers: dict[Any, Parser] = {}
 
     @property
     def format(self) -> Format:
@@ -105,14 +120,11 @@ class Reader:
     @property
     def begun(self) -> str:
         """The beginning that the generation prompt has written of an answer, used for rows that do not show it."""
-        if self._begun is None:
-            self._begun = self._usual_beginning()
+        if self._begun is None and self._template is not None:
+            self._begun = self._template.prepare(_QUESTION, tools=self._tools or None, **self._variables).begun
+        elif self._begun is None:
+            self._begun = self.format.turn.prefill
         return self._begun
-
-    def _usual_beginning(self) -> str:
-        if self._template is None:
-            return self.format.turn.prefill
-        return self._template.prepare(_QUESTION, tools=self._tools or None, **self._variables).begun
 
     def __call__(self, batch: Any) -> Any:
         """Return the batch with the columns added, in the form in which it came.
@@ -122,20 +134,22 @@ class Reader:
         """
         given = opened(batch)
         readings = [self.read(record) for record in self._records(given)]
-        calls, write_calls, warnings, write_warnings = _NESTED[self._nested]
-        columns = {
-            "content": (Kind.TEXT, [reading.message.content for reading in readings]),
-            "reasoning": (Kind.TEXT, [reading.message.reasoning for reading in readings]),
-            "tool_calls": (calls, [write_calls(reading.message) for reading in readings]),
+        messages = [reading.message for reading in readings]
+        calls, written = (Kind.CALLS, struct_calls) if self._nested == "structs" else (Kind.TEXT, _json_calls)
+        warnings, told = (Kind.TEXTS, list) if self._nested == "structs" else (Kind.TEXT, _encode)
+        columns: dict[str, tuple[Kind, list[Any]]] = {
+            "content": (Kind.TEXT, [message.content for message in messages]),
+            "reasoning": (Kind.TEXT, [message.reasoning for message in messages]),
+            "tool_calls": (calls, [written(message) for message in messages]),
             "status": (Kind.TEXT, [reading.status.value for reading in readings]),
-            "warnings": (warnings, [write_warnings(reading.warnings) for reading in readings]),
+            "warnings": (warnings, [told(reading.warnings) for reading in readings]),
         }
         return given.extended({self._prefix + name: column for name, column in columns.items()})
 
     def read(self, record: Mapping[str, Any]) -> Reading:
         """Return what one row means: its values by column name. Raises nothing."""
         try:
-            return self._reader().read(_row({role: record.get(name) for role, name in self._columns.items()}))
+            return self._read(row_of({role: record.get(name) for role, name in self._columns.items()}))
         except UnrenderError as error:
             return unreadable(str(error))
         except Exception as error:  # noqa: BLE001 - one row must not end the work on millions of others
@@ -150,20 +164,55 @@ class Reader:
         for values in zip(*found.values(), strict=True):
             yield dict(zip(found, values, strict=True))
 
-    def _reader(self) -> RowReader:
-        if self._rows is None:
-            self._rows = RowReader(
-                self.format,
-                template=self._template,
-                tools=self._tools,
-                begun=self.begun,
-                policy=self._policy,
-                variables=self._variables,
-            )
-        return self._rows
+    def _read(self, row: Row) -> Reading:
+        """Return what a row means. Raises `MessageError` or `TemplateError` when its request is malformed."""
+        parser = self._parser(row)
+        events = parser.finish(row.finish_reason, text=row.text)
+        broken = [event for event in events if type(event) is Malformed]
+        return reading_of(parser.message, broken, row.finish_reason)
+
+    def _parser(self, row: Row) -> Parser:
+        # Formats that write ids in calls bring their own.
+        ids = None if self.format.tools.id_parts is not None else partial(_id, row.text)
+        if row.messages is not None:
+            return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
+        # `…<bot><think>\n`: of a long prompt, the tail shows whether reasoning is open. Few rows differ in that.
+        begun = self.begun if row.prompt is None else prefill(self.format, row.prompt[-LONGEST_PROMPT_TAIL:])
+        key = (_tools_key(row.tools), begun, row.prompt is None)
+        parser = self._parsers.get(key)
+        if parser is None:
+            request = self._request(self._tools_of(row))
+            turn = Turn(prompt=row.prompt or "", request=request, format=self.format, begun=begun)
+            parser = turn.parser(policy=self._policy)
+            if key[0] is not None:  # Tools that are functions have no key.
+                if len(self._parsers) == _PARSERS:
+                    self._parsers.clear()
+                self._parsers[key] = parser
+        return parser.copy(ids=ids)
+
+    def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
+        if self._template is None:
+            raise MessageError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
+        tools = self._tools_of(row)
+        turn = self._template.prepare(messages, tools=tools, **self._variables)
+        return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
+
+    def _request(self, tools: Any) -> Request:
+        """Return a request with these tools. Without any, `prepare` reads no calls; here any name is a tool's."""
+        if tools is None:
+            return Request(tools=None)
+        if self._bare is None:
+            self._bare = ChatTemplate.from_string("", format=self.format)
+        return self._bare.turn(tools=tools).request
+
+    def _tools_of(self, row: Row) -> Any:
+        if row.tools is None:
+            return self._tools
+        return _json_tools(row.tools) if isinstance(row.tools, str) else row.tools
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_format": self.format, "_begun": self.begun, "_rows": None}
+        # Asked for here, where the template is at hand: a worker must neither analyse nor render to learn them.
+        return {**self.__dict__, "_format": self.format, "_begun": self.begun, "_bare": None, "_parsers": {}}
 
 
 def _plain_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
@@ -181,62 +230,8 @@ def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
     return template, None
 
 
-def _row(values: dict[str, Any]) -> Row:
-    """Return a row whose values are what they must be. Raises `MessageError`, naming the column's role, else."""
-    messages, prompt, text = _conversation(values["messages"]), values["prompt"], values["text"]
-    if isinstance(prompt, list | tuple):
-        messages, prompt = _conversation(prompt), None
-    if _missing(text) and messages:
-        # Datasets keep the answer as the last message, e.g. `[{"role": "user", …}, {"role": "assistant", "content": "<think>…"}]`.
-        *messages, last = messages
-        text = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
-    if not isinstance(text, str):
-        raise MessageError(
-            f"text: expected the answer's text, found {'nothing' if _missing(text) else repr(text)[:80]}"
-        )
-    if not _missing(prompt) and not isinstance(prompt, str):
-        raise MessageError(f"prompt: expected text, found {type(prompt).__name__}")
-    tools, reason = values["tools"], values["finish_reason"]
-    return Row(
-        text=text,
-        prompt=None if _missing(prompt) else prompt,
-        messages=messages or None,
-        tools=None if _missing(tools) else tools,
-        finish_reason=reason if isinstance(reason, str) else None,
-    )
-
-
-def _missing(value: Any) -> bool:
-    """Return whether a table has nothing here: None, or the number that pandas writes for it."""
-    return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124 - what only NaN does
-
-
-def _conversation(value: Any) -> list[Any]:
-    """Return messages that came as a list, an array or JSON text, without the empty fields that tables fill in."""
-    if _missing(value):
-        return []
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            raise MessageError(f"messages: expected a list or JSON, found text that is not JSON: {error}") from None
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if not isinstance(value, list | tuple):
-        raise MessageError(f"messages: expected a list, found {type(value).__name__}")
-    return [_filled(message) for message in value]
-
-
-def _filled(message: Any) -> Any:
-    if not isinstance(message, Mapping):
-        return message
-    return {name: value for name, value in message.items() if value is not None or name == "content"}
-
-
 def _json_calls(message: Message) -> str:
-    if not message.tool_calls:
-        return "[]"
-    return _encode(message.to_openai().get("tool_calls", []))
+    return _encode(message.to_openai().get("tool_calls", [])) if message.tool_calls else "[]"
 
 
 def struct_calls(message: Message) -> list[dict[str, str]]:
@@ -248,11 +243,24 @@ def struct_calls(message: Message) -> list[dict[str, str]]:
     ]
 
 
-def _json_warnings(warnings: Sequence[str]) -> str:
-    return _encode(warnings) if warnings else "[]"
+def _id(text: str, position: int, _name: str) -> str:
+    """Return an id made from an answer's text and a call's position: the same in every run, and another for another answer."""
+    digest = blake2b(text.encode(errors="surrogatepass"), salt=position.to_bytes(16, "big"))
+    return digest.hexdigest()[:9]  # The strictest form that templates ask of an id: nine letters and digits.
 
 
-_NESTED: Mapping[str, tuple[Kind, Callable[[Message], Any], Kind, Callable[[Sequence[str]], Any]]] = {
-    "json": (Kind.TEXT, _json_calls, Kind.TEXT, _json_warnings),
-    "structs": (Kind.CALLS, struct_calls, Kind.TEXTS, list),
-}
+def _tools_key(tools: Any) -> str | None:
+    """Return what is equal for no tools that differ; None where there is no such key, as for functions."""
+    if tools is None or isinstance(tools, str):
+        return tools or ""
+    try:
+        return json.dumps(tools)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _json_tools(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MessageError(f"tools: expected JSON: {error}") from None

@@ -1,26 +1,23 @@
-"""Reads one recorded answer: its message, how well it could be read, and why not better.
+"""Says how well one recorded answer could be read, and why not better; and adds such readings up.
 
-Strategy: what decides how an answer is read is its tools and what its prompt has begun; few answers differ in these. A
-parser is made for each once, and copied for every answer.
+Rules: names and reasons come from models, so only so many of them are kept apart; the rest are counted together.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import blake2b
 from typing import Any
 
-from unrender import CallStatus, ChatTemplate, Malformed, Message, MessageError, Parser, Policy, Request, Turn, prefill
-from unrender.format import Format
-from unrender.limits import LONGEST_PROMPT_TAIL, MOST_WARNINGS
+from unrender import CallStatus, Malformed, Message, MessageError
+from unrender.limits import LONGEST_COUNTED_NAME, MOST_COUNTED_NAMES, MOST_WARNINGS
 
-_PARSERS = 1_000
-"""Parsers that are kept, each for other tools or another beginning."""
 _QUOTED = 80
 """Characters of the model's text that a warning repeats."""
+REST = "(others)"
 
 
 class Status(StrEnum):
@@ -50,6 +47,56 @@ class Row:
     finish_reason: str | None = None
 
 
+def row_of(values: dict[str, Any]) -> Row:
+    """Return a row whose values are what they must be. Raises `MessageError`, naming the column's role, else."""
+    messages, prompt, text = _conversation(values["messages"]), values["prompt"], values["text"]
+    if isinstance(prompt, list | tuple):
+        messages, prompt = _conversation(prompt), None
+    if _missing(text) and messages:
+        # Datasets keep the answer as the last message, e.g. `[{"role": "user", …}, {"role": "assistant", "content": "<think>…"}]`.
+        *messages, last = messages
+        text = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
+    if not isinstance(text, str):
+        found = "nothing" if _missing(text) else repr(text)[:80]
+        raise MessageError(f"text: expected the answer's text, found {found}")
+    if not _missing(prompt) and not isinstance(prompt, str):
+        raise MessageError(f"prompt: expected text, found {type(prompt).__name__}")
+    tools, reason = values["tools"], values["finish_reason"]
+    return Row(
+        text=text,
+        prompt=None if _missing(prompt) else prompt,
+        messages=messages or None,
+        tools=None if _missing(tools) else tools,
+        finish_reason=reason if isinstance(reason, str) else None,
+    )
+
+
+def _missing(value: Any) -> bool:
+    """Return whether a table has nothing here: None, or the number that pandas writes for it."""
+    return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124 - what only NaN does
+
+
+def _conversation(value: Any) -> list[Any]:
+    """Return messages that came as a list, an array or JSON text, without the empty fields that tables fill in."""
+    if _missing(value):
+        return []
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise MessageError(f"messages: expected a list or JSON, found text that is not JSON: {error}") from None
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        raise MessageError(f"messages: expected a list, found {type(value).__name__}")
+    return [
+        {name: item for name, item in message.items() if item is not None or name == "content"}
+        if isinstance(message, Mapping)
+        else message
+        for message in value
+    ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What one row means."""
@@ -62,82 +109,13 @@ class Reading:
     """The same with the place and the text met, and a sentence for each call that is not whole."""
 
 
-class RowReader:
-    """Reads rows. `tools` is None when they are not known: then any name is a tool's.
-
-    `format` reads the answers; `template` renders the prompts of rows with messages, with `variables` of its own. `begun` is
-    what the generation prompt has written of an answer whose row does not show it.
-    """
-
-    def __init__(
-        self,
-        format: Format,
-        *,
-        template: ChatTemplate | None,
-        tools: Sequence[Any] | None,
-        begun: str,
-        policy: Policy | None,
-        variables: Mapping[str, Any],
-    ) -> None:
-        self._reading = ChatTemplate.from_string("", format=format)
-        self._template = template
-        self._tools = tools
-        self._begun = begun
-        self._policy = policy
-        self._variables = variables
-        self._parsers: dict[Any, Parser] = {}
-
-    def read(self, row: Row) -> Reading:
-        """Return what the row means.
-
-        Raises `MessageError` or `TemplateError` when its request is malformed, but nothing because of the answer.
-        """
-        parser = self._parser(row)
-        events = parser.finish(row.finish_reason, text=row.text)
-        broken = [event for event in events if type(event) is Malformed]
-        return _reading(parser.message, broken, row.finish_reason)
-
-    def _parser(self, row: Row) -> Parser:
-        ids = None if self._reading.format.tools.id_parts is not None else _TextIds(row.text)
-        if row.messages is not None:
-            return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
-        # `…<bot><think>\n`: of a long prompt, the tail shows whether reasoning is open. Few rows differ in that.
-        begun = self._begun if row.prompt is None else prefill(self._reading.format, row.prompt[-LONGEST_PROMPT_TAIL:])
-        key = (_tools_key(row.tools), begun, row.prompt is None)
-        parser = self._parsers.get(key)
-        if parser is None:
-            request = self._request(self._tools_of(row))
-            turn = Turn(prompt=row.prompt or "", request=request, format=self._reading.format, begun=begun)
-            parser = turn.parser(policy=self._policy)
-            if key[0] is not None:
-                if len(self._parsers) == _PARSERS:
-                    self._parsers.clear()
-                self._parsers[key] = parser
-        return parser.copy(ids=ids)
-
-    def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
-        if self._template is None:
-            raise MessageError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
-        tools = self._tools_of(row)
-        turn = self._template.prepare(messages, tools=tools, **self._variables)
-        return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
-
-    def _request(self, tools: Any) -> Request:
-        """Return a request with these tools. Without any, `prepare` reads no calls; here any name is a tool's."""
-        return Request(tools=None) if tools is None else self._reading.turn(tools=tools).request
-
-    def _tools_of(self, row: Row) -> Any:
-        if row.tools is None:
-            return self._tools
-        return _json_tools(row.tools) if isinstance(row.tools, str) else row.tools
-
-
 def unreadable(reason: str) -> Reading:
     """Return the reading of a row that cannot be read."""
     return Reading(status=Status.UNREADABLE, reasons=(reason,), warnings=(reason,))
 
 
-def _reading(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
+def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
+    """Return what a row means; `broken` is what in it is not what the format writes."""
     dead = message.dead_calls
     if not broken and not dead:
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE
@@ -158,29 +136,79 @@ def _told(event: Malformed) -> str:
     return f"character {event.position}: expected {event.expected}{met}"
 
 
-def _tools_key(tools: Any) -> str | None:
-    """Return what is equal for no tools that differ; None where there is no such key, as for functions."""
-    if tools is None or isinstance(tools, str):
-        return tools or ""
-    try:
-        return json.dumps(tools)
-    except (TypeError, ValueError, RecursionError):
-        return None
+@dataclass(slots=True)
+class Tally:
+    """Counts of the rows that were read."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    """Rows by status."""
+    calls: dict[str, Counter[str]] = field(default_factory=dict)
+    """Calls by tool, then by status."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """What was expected where something else was met."""
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Why rows could not be read at all."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there were."""
+        return self.statuses.total()
+
+    def take(self, reading: Reading) -> None:
+        """Count one row."""
+        self.statuses[reading.status.value] += 1
+        message = reading.message
+        for call in (*message.tool_calls, *(dead for dead in message.dead_calls if dead not in message.tool_calls)):
+            self._calls_of(call.name)[call.status.value] += 1
+        count(self.reasons, reading.reasons)
+
+    def refuse(self, reason: str) -> None:
+        """Count a row that could not be read."""
+        self.statuses["unreadable"] += 1
+        count(self.refusals, [reason])
+
+    def merge(self, other: Tally) -> None:
+        """Add the counts of another tally."""
+        self.statuses.update(other.statuses)
+        for name, statuses in other.calls.items():
+            self._calls_of(name).update(statuses)
+        count(self.reasons, other.reasons)
+        count(self.refusals, other.refusals)
+
+    def _calls_of(self, name: str) -> Counter[str]:
+        return self.calls.setdefault(_within(name, self.calls), Counter())
+
+    def data(self) -> dict[str, Any]:
+        """Return the counts as plain JSON data."""
+        return {
+            "statuses": dict(self.statuses),
+            "calls": {name: dict(statuses) for name, statuses in self.calls.items()},
+            "reasons": dict(self.reasons),
+            "refusals": dict(self.refusals),
+        }
+
+    @classmethod
+    def restore(cls, data: Mapping[str, Any]) -> Tally:
+        """Return the tally that `data` was made from."""
+        return cls(
+            statuses=Counter(data["statuses"]),
+            calls={name: Counter(statuses) for name, statuses in data["calls"].items()},
+            reasons=Counter(data["reasons"]),
+            refusals=Counter(data["refusals"]),
+        )
 
 
-def _json_tools(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise MessageError(f"tools: expected JSON: {error}") from None
+def count(counter: Counter[str], names: Iterable[str]) -> None:
+    """Add names, or the counts of another counter; names beyond the limit are counted together."""
+    for name, times in Counter(names).items():
+        counter[_within(name, counter)] += times
 
 
-class _TextIds:
-    """Makes ids from an answer's text and a call's position: the same in every run, and others for another answer."""
+def _within(name: str, known: Mapping[str, Any]) -> str:
+    name = named(name)
+    return name if name in known or len(known) < MOST_COUNTED_NAMES else REST
 
-    def __init__(self, text: str) -> None:
-        self._text = text
 
-    def __call__(self, position: int, _name: str) -> str:
-        digest = blake2b(self._text.encode(errors="surrogatepass"), salt=position.to_bytes(16, "big"))
-        return digest.hexdigest()[:9]  # The strictest form that templates ask of an id: nine letters and digits.
+def named(name: str) -> str:
+    """Return the name under which something is counted: a name that is too long is cut."""
+    return name[:LONGEST_COUNTED_NAME]

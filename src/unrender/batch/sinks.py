@@ -16,17 +16,16 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from unrender.batch.columns import Kind, arrow_array, arrow_types
-from unrender.batch.failure import BatchError
 from unrender.batch.files import arrow, named
-from unrender.batch.lock import locked
-from unrender.batch.outputs import STANDARD, is_replaceable, is_same_file
-from unrender.batch.tally import Tally
+from unrender.batch.outputs import STANDARD, BatchError, is_replaceable, is_same_file, locked
+from unrender.batch.rows import Tally
 
 _log = logging.getLogger("unrender.batch")
 _VERSION = 1
@@ -45,32 +44,18 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
-    """The files of one output."""
+    """The files of one output: what is written so far, the rows that could not be read, and how far the job has come."""
 
-    out: Path
+    def __init__(self, out: Path) -> None:
+        def beside(suffix: str) -> Path:
+            return out.with_name(f"{out.name}{suffix}")
 
-    @property
-    def part(self) -> Path:
-        """What is written so far."""
-        return self.out.with_name(f"{self.out.name}.part")
-
-    @property
-    def bad(self) -> Path:
-        """The rows that could not be read."""
-        return self.out.with_name(f"{self.out.name}.bad.jsonl")
-
-    @property
-    def journal(self) -> Path:
-        """The file that says how far the job has come."""
-        return self.out.with_name(f"{self.out.name}.journal")
-
-    @property
-    def all(self) -> tuple[Path, ...]:
+        self.out: Path = out
+        self.part, self.bad, self.journal = beside(".part"), beside(".bad.jsonl"), beside(".journal")
+        made = (beside(".lock"), beside(".new"), beside(".journal.new"))
+        self.all: tuple[Path, ...] = (out, self.part, self.bad, self.journal, *made)
         """All files that a job makes, removes or replaces."""
-        beside = (f"{self.out.name}.lock", f"{self.out.name}.new", f"{self.journal.name}.new")
-        return (self.out, self.part, self.bad, self.journal, *map(self.out.with_name, beside))
 
 
 @dataclass(slots=True)
@@ -92,9 +77,10 @@ class Journal:
 
     def write(self, path: Path) -> None:
         """Replace the journal atomically."""
-        counts = {"rows": self.rows, "part": self.part, "bad": self.bad, "done": self.done, "replaces": self.replaces}
-        data = {"version": _VERSION, "job": self.job, **counts, "tally": self.tally.data()}
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        data = {"version": _VERSION, **found, "tally": self.tally.data()}
         new = path.with_name(f"{path.name}.new")
+        # On the disk before it takes the old one's place: after a power cut there is one of the two, and it is whole.
         with new.open("w", encoding="utf-8") as file:
             json.dump(data, file)
             file.flush()
@@ -109,20 +95,17 @@ class Journal:
         """
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            rows, part, bad = (int(found[name]) for name in ("rows", "part", "bad"))
-            tally = Tally.restore(found["tally"])
-            journal = cls(found["job"], rows=rows, part=part, bad=bad, tally=tally, done=found["done"])
-            journal.replaces = bool(found.get("replaces"))
+            version = found.pop("version")
+            journal = cls(**{**found, "tally": Tally.restore(found["tally"])})
         except FileNotFoundError:
             return None
         except OSError as error:
             raise BatchError(f"{path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BatchError(f"{path}: expected the journal of a job, found something else: {error!r}") from error
-        if found.get("version") != _VERSION or journal.job != job:
-            raise BatchError(
-                f"{path}: this is another job's journal: other files, tools, columns or format; {ANEW}, or delete it"
-            )
+        if version != _VERSION or journal.job != job:
+            other = "another job's journal: other files, tools, columns or format"
+            raise BatchError(f"{path}: this is {other}; {ANEW}, or delete it")
         return journal
 
 
@@ -133,16 +116,16 @@ def writing(out: str, job: str, inputs: Sequence[str], *, force: bool) -> Iterat
     Raises `BatchError` when the output is an input, is a folder, or is written already, and when a job's leftovers
     beside it are another's.
     """
-    paths = Paths(out=Path(os.path.realpath(out) if Path(out).is_symlink() else out))
+    paths = Paths(Path(os.path.realpath(out) if Path(out).is_symlink() else out))
     made = (out,) if out == STANDARD else tuple(map(str, paths.all))
     for path, source in ((path, source) for path in made for source in inputs):
         if is_same_file(path, source):
             raise BatchError(f"{path}: this file would be written, and it is the input {source}; name another output")
     if out == STANDARD or not is_replaceable(paths.out):
-        with Stream(out, job) as stream:
+        with closing(Stream(out, job)) as stream:
             yield stream
         return
-    with locked(paths.out), Sink(paths, job, force=force) as sink:
+    with locked(paths.out), closing(Sink(paths, job, force=force)) as sink:
         yield sink
 
 
@@ -157,10 +140,8 @@ class Stream:
         with named(out):
             self._file: BinaryIO = sys.stdout.buffer if out == STANDARD else Path(out).open("wb")  # noqa: SIM115 - closed with the stream
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close what is not standard output."""
         if self._out != STANDARD:
             with suppress(OSError):
                 self._file.close()
@@ -181,7 +162,11 @@ class Stream:
 
 
 class Sink:
-    """Takes what workers have written, in order. Use as a context manager; only `finish` makes the output."""
+    """Takes what workers have written, in order; only `finish` makes the output.
+
+    The order of steps is what makes a job resumable: data is on the disk before the journal counts it, and the journal says
+    `done` before OUT.part becomes OUT. A kill between two steps leaves more than the journal tells, and never less.
+    """
 
     def __init__(self, paths: Paths, job: str, *, force: bool) -> None:
         self.paths: Paths = paths
@@ -198,10 +183,8 @@ class Sink:
         self._bad = _opened(paths.bad, self.journal.bad)
         self._noted = time.monotonic()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the files; remove those that no journal tells of."""
         self._close()
         if not self.paths.journal.exists() and not self.journal.done:
             _remove(self.paths.part, self.paths.bad)  # Nothing tells how much of them can be used.
@@ -218,13 +201,10 @@ class Sink:
         for file, path, data in ((self._part, self.paths.part, output), (self._bad, self.paths.bad, bad)):
             with named(path):
                 file.write(data)
-        journal = self.journal
-        journal.rows, journal.part, journal.bad = (
-            journal.rows + rows,
-            journal.part + len(output),
-            journal.bad + len(bad),
-        )
-        journal.tally.merge(tally)
+        self.journal.rows += rows
+        self.journal.part += len(output)
+        self.journal.bad += len(bad)
+        self.journal.tally.merge(tally)
         if time.monotonic() - self._noted > _EVERY:
             self._note()
 
@@ -232,6 +212,7 @@ class Sink:
         for file, path in ((self._part, self.paths.part), (self._bad, self.paths.bad)):
             if file is not None:
                 with named(path):
+                    # Data first, then the journal that counts it: what a journal tells of is always there.
                     file.flush()
                     os.fsync(file.fileno())
         with named(self.paths.journal):
@@ -240,6 +221,7 @@ class Sink:
 
     def finish(self, form: Form) -> None:
         """Turn what was written into the output file, and leave only the bad rows beside it."""
+        # Noted before the renaming: a job that is killed between the two finds all rows done, and reads none again.
         self.journal.done = True
         self._note()
         self._close()
@@ -300,12 +282,12 @@ def json_line(record: Mapping[str, Any]) -> bytes:
 
 
 def _as_gzip(records: Records, kept: Sequence[str]) -> bytes:
+    # Files of gzip put one after another are one file of gzip, so pieces need not know of each other.
     return gzip.compress(_as_lines(records, kept), 6, mtime=0)
 
 
 def _as_zstd(records: Records, kept: Sequence[str]) -> bytes:
-    packed: bytes = arrow("", "zstd").Codec("zstd").compress(_as_lines(records, kept), asbytes=True)
-    return packed
+    return bytes(arrow("", "zstd").Codec("zstd").compress(_as_lines(records, kept), asbytes=True))
 
 
 def _as_arrow(records: Records, kept: Sequence[str]) -> bytes:
@@ -318,8 +300,7 @@ def _as_arrow(records: Records, kept: Sequence[str]) -> bytes:
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, batch.schema) as stream:
         stream.write_batch(batch)
-    written: bytes = out.getvalue().to_pybytes()
-    return written
+    return bytes(out.getvalue().to_pybytes())
 
 
 def _text(record: Mapping[str, Any], name: str) -> Any:
@@ -336,14 +317,13 @@ def _to_parquet(part: Path, out: Path) -> None:
     """Copy what is a stream of Arrow's for each piece into one file of Parquet."""
     parquet = arrow("parquet", str(out))
     new = out.with_name(f"{out.name}.new")
-    writer = None
-    for batch in _batches(part):
-        writer = writer or parquet.ParquetWriter(new, batch.schema, compression="zstd")
-        writer.write_batch(batch)
-    if writer is None:
+    batches = _batches(part)
+    if (first := next(batches, None)) is None:
         parquet.write_table(arrow("", str(out)).table({name: [] for name in COLUMNS}), new)
     else:
-        writer.close()
+        with parquet.ParquetWriter(new, first.schema, compression="zstd") as writer:
+            for batch in chain([first], batches):
+                writer.write_batch(batch)
     new.replace(out)
     part.unlink()
 
@@ -351,6 +331,7 @@ def _to_parquet(part: Path, out: Path) -> None:
 def _batches(part: Path) -> Iterator[Any]:
     pa = arrow("", str(part))
     with pa.OSFile(str(part)) as file:
+        # Each piece is a stream with a schema and an end of its own; they lie one after another.
         while file.tell() < file.size():
             with pa.ipc.open_stream(file) as stream:
                 yield from stream

@@ -1,8 +1,9 @@
 """The command line, `unrender`: the library's instruments for people and scripts.
 
 In: words, files, standard input. Out: text for people, JSON for programs, an exit code. Open `commands` first, which groups all
-commands; each command is a module of its name, those of a group in a folder: `format`, `batch`, and `serving`. `inputs` takes what
-a command line names, `output` lays out rows and tables, `terminal` prints, `endings` turns failures into sentences.
+commands. They are in `templates`, `format`, `answers`, `batch` and `serving`. `inputs` takes
+what a command line names, `examining` asks many templates, `description` puts a format in words, `output` lays out rows and tables
+and says how a command ended, `terminal` prints.
 
 Rules: results go to standard output and remarks to standard error; the exit code is 0 when all is well, 1 when something
 was refuted or malformed, 2 when the command or its input cannot be used, 3 when unrender itself has a defect. Only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -12,46 +13,23 @@ from typing import Any, Never
 import click
 
 from unrender import SchemaWarning, __version__
-from unrender.cli.batch.audit import audit_command
-from unrender.cli.batch.read import read_command
-from unrender.cli.batch.replay import replay_command
-from unrender.cli.chat import chat_command
-from unrender.cli.endings import UNUSABLE, ending
-from unrender.cli.explain import explain_command
-from unrender.cli.format.declared import declared_command
-from unrender.cli.format.diff import diff_command
-from unrender.cli.format.export import export_command
-from unrender.cli.format.show import show_command
-from unrender.cli.grammar import grammar_command
-from unrender.cli.inspect import inspect_command
-from unrender.cli.lint import lint_command
-from unrender.cli.parse import parse_command
-from unrender.cli.serving.engine_args import engine_args_command
-from unrender.cli.serving.playground import playground_command
-from unrender.cli.serving.serve import serve_command
-from unrender.cli.terminal import (
-    ReaderGone,
-    let_go,
-    logged,
-    plainly,
-    remark,
-    remark_warning,
-    streams,
-    verbosely,
-)
-from unrender.cli.verify import verify_command
+from unrender.cli.answers import chat_command, explain_command, grammar_command, parse_command
+from unrender.cli.batch import audit_command, read_command, replay_command
+from unrender.cli.format import declared_command, diff_command, export_command, show_command
+from unrender.cli.output import UNUSABLE, ending
+from unrender.cli.serving import engine_args_command, playground_command, serve_command
+from unrender.cli.templates import inspect_command, lint_command, verify_command
+from unrender.cli.terminal import ReaderGone, let_go, logged, plainly, remark, remark_warning, streams
 
-_MOVED: Mapping[str, Mapping[str, str]] = {
-    "unrender": {
-        "diff": "unrender format diff",
-        "declared": "unrender format declared",
-        "export": "unrender format export",
-        "read": "unrender batch read",
-        "audit": "unrender batch audit",
-        "replay": "unrender batch replay",
-    }
+_MOVED = {
+    "diff": "format",
+    "declared": "format",
+    "export": "format",
+    "read": "batch",
+    "audit": "batch",
+    "replay": "batch",
 }
-"""By group: commands of earlier releases, and what they are called now."""
+"""Commands of earlier releases, and the groups that they are in now."""
 
 
 class CommandGroup(click.Group):
@@ -79,8 +57,8 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command, as click does. Fails with the new name where an earlier release had another."""
-        if args[0] in _MOVED.get(self.name or "", {}):
-            ctx.fail(f"{args[0]!r} has become {_MOVED[self.name or ''][args[0]]!r}")
+        if self.name == "unrender" and args[0] in _MOVED:
+            ctx.fail(f"{args[0]!r} has become 'unrender {_MOVED[args[0]]} {args[0]}'")
         if self.name == "format" and args[0] not in self.commands and not args[0].startswith("-"):
             ctx.fail(f"no command {args[0]!r}; what printed a template's format is 'unrender format show' now")
         return super().resolve_command(ctx, args)
@@ -94,12 +72,13 @@ class Commands(CommandGroup):
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # They are printed by others, as they are.
-        with streams(), logged(), warnings.catch_warnings(action="always", category=SchemaWarning):
+        with streams(), logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, extra: dict[str, Any]) -> int:
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
+        # Not standalone: click would end the process itself, with texts and codes of its own.
         try:
             code = super().main(words, prog_name, **extra | {"standalone_mode": False})
         except Exception as error:  # noqa: BLE001 - the last to know; every kind has its line
@@ -126,36 +105,26 @@ def _print_alone() -> Iterator[None]:
         raise ReaderGone from error
 
 
-def _usage(context: click.Context | None) -> Iterator[str]:
-    if context:
-        yield from context.get_usage().splitlines()
-        yield from (f"Try '{context.command_path} --help' for help.", "")
-
-
 def _code_of(error: Exception) -> int:
     """Say in a line what ended the command, and return the exit code."""
     try:
-        return _ended(error)
+        if isinstance(error, ReaderGone):
+            return 0  # As for other tools before `head`: it had enough, and nothing went wrong.
+        if isinstance(error, click.UsageError) and error.ctx:
+            for line in (*error.ctx.get_usage().splitlines(), f"Try '{error.ctx.command_path} --help' for help.", ""):
+                remark(line)
+        code, text = ending(error)
+        remark(f"Error: {text}")
+        return code
     except (ReaderGone, OSError) as gone:  # There is nobody to tell.
         return 0 if isinstance(gone, ReaderGone) else UNUSABLE
     finally:
         let_go()
 
 
-def _ended(error: Exception) -> int:
-    if isinstance(error, ReaderGone):
-        return 0  # As for other tools before `head`: it had enough, and nothing went wrong.
-    if isinstance(error, click.UsageError):
-        for line in _usage(error.ctx):
-            remark(line)
-    ended = ending(error)
-    remark(f"Error: {ended.text}")
-    return ended.code
-
-
 def _verbose(context: click.Context, _option: click.Parameter, verbose: bool) -> None:
     if verbose:
-        context.with_resource(verbosely())
+        context.with_resource(logged(logging.DEBUG, "unrender"))
 
 
 def _plain(context: click.Context, _option: click.Parameter, plain: bool) -> None:

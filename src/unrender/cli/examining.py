@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import os
 import queue
 import signal
 import threading
@@ -25,9 +24,8 @@ from typing import Any, Generic, TypeVar
 import click
 
 from unrender.batch.outputs import STANDARD
-from unrender.cli.endings import UNUSABLE, ending
-from unrender.cli.inputs import BadInput, expanded
-from unrender.cli.output import print_table
+from unrender.cli.inputs import BadInput, Command, decorated, expanded, jobs_option, json_option
+from unrender.cli.output import UNUSABLE, ending, print_table
 from unrender.cli.terminal import LogHandler, print_json, print_line, progress, remark_warning
 
 T = TypeVar("T")
@@ -35,19 +33,16 @@ T = TypeVar("T")
 DEFAULT_SECONDS = 120.0
 """What each of several templates may take."""
 
-timeout_option = click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help=f"Give a template up after so long.  [default: {DEFAULT_SECONDS:g}, for several]",
-)
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
-    show_default="processors",
-    help="How many at a time.",
-)
+
+def examining_options(command: Command) -> Command:
+    """Give a command the options of `examine`, and --json."""
+    timeout = click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help=f"Give a template up after so long.  [default: {DEFAULT_SECONDS:g}, for several]",
+    )
+    return decorated(command, timeout, jobs_option("How many at a time."), json_option)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +112,8 @@ def print_outcomes(
     """Print a line for each template: its name, what is counted, the seconds that it took, and the `last` cell."""
     rows = []
     for it in outcomes:
-        *counts, words = (
-            (*("" for _ in counted), f"not examined: {it.failure}") if it.result is None else cells(it.result)
-        )
+        missing = [*[""] * len(counted), f"not examined: {it.failure}"]
+        *counts, words = missing if it.result is None else cells(it.result)
         rows.append([Path(it.name).name.removesuffix(".jinja"), *counts, f"{it.seconds:.1f}", words])
     print_table(["template", *counted, "seconds", last], rows)
     print_line()
@@ -144,7 +138,7 @@ class _Worker(Generic[T]):
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, ask), daemon=True)
         self._process.start()
-        theirs.close()
+        theirs.close()  # With our copy open, a process that dies would leave us waiting: the pipe would never end.
         with suppress(EOFError):  # One that has died by now says so when it is asked.
             self._connection.recv()  # To start takes seconds on a busy machine, and is no template's time.
 
@@ -186,4 +180,4 @@ def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
         try:
             connection.send((ask(name), ""))
         except Exception as error:  # noqa: BLE001 - one bad file stops nothing
-            connection.send((None, ending(error).text))
+            connection.send((None, ending(error)[1]))

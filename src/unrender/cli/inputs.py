@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,7 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
 def expanded(template: str) -> Iterator[str]:
     """Yield the path itself; for a directory that does not hold a model, yield all templates in it."""
     path = Path(template)
+    # A model's folder holds a template as well, but it is one model.
     found = sorted(path.glob("*.jinja")) if path.is_dir() and not any((path / f).exists() for f in _MODEL_FILES) else []
     yield from map(str, found) if found else (template,)
 
@@ -190,7 +192,7 @@ def _setting(text: str) -> tuple[str, Any]:
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:
-        return name, value
+        return name, value  # `reasoning_effort=high`
     except ValueError as error:
         raise click.BadParameter(f"{name}: {error}") from error
 
@@ -227,13 +229,8 @@ class RequestOptions:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments of `ChatTemplate.prepare` other than the messages."""
-        return {
-            "tools": self.tools,
-            "tool_choice": self.tool_choice,
-            "response_format": self.response_format,
-            "parallel_tool_calls": self.parallel,
-            **self.settings,
-        }
+        same = {name: getattr(self, name) for name in ("tools", "tool_choice", "response_format")}
+        return {**same, "parallel_tool_calls": self.parallel, **self.settings}
 
     def turn(self) -> Turn:
         """Return the turn of the answer. Raises what `ChatTemplate.prepare` raises."""
@@ -265,11 +262,7 @@ set_option = click.option(
     help="A variable of the template, e.g. enable_thinking=false.",
 )
 _MESSAGES = click.option(
-    "--messages",
-    metavar="FILE",
-    type=InputPath(),
-    callback=read_json,
-    help="A JSON file with the conversation so far.",
+    "--messages", metavar="FILE", type=InputPath(), callback=read_json, help="A JSON file with the conversation so far."
 )
 _REQUEST: tuple[Decorator, ...] = (
     click.option(
@@ -293,7 +286,6 @@ _REQUEST: tuple[Decorator, ...] = (
     set_option,
     template_name_option,
 )
-_NAMES = ("template_name", "messages", "tools", "tool_choice", "response_format", "parallel", "settings")
 
 
 def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Command:
@@ -301,16 +293,24 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
 
     @functools.wraps(command)
     def wrapped(template: str, **values: Any) -> None:
-        fields = {name: values.pop(name) for name in _NAMES if name in values}
-        command(request=RequestOptions(source=template, **fields), **values)
+        named = {item.name for item in fields(RequestOptions)} & values.keys()
+        request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
+        command(request=request, **values)
 
-    decorated: Command = wrapped
-    decorators: list[Decorator] = [*reversed((*more, *_REQUEST)), template_argument]
-    for decorator in decorators:
-        decorated = decorator(decorated)
-    return decorated
+    return decorated(wrapped, template_argument, *more, *_REQUEST)
 
 
 def conversation_options(command: Command) -> Command:
     """Give a command what `request_options` gives, and an option for messages."""
     return request_options(command, more=(_MESSAGES,))
+
+
+def decorated(command: Command, *decorators: Decorator) -> Command:
+    """Return a command with arguments and options, in the order of its help."""
+    return functools.reduce(lambda found, decorator: decorator(found), reversed(decorators), command)
+
+
+def jobs_option(text: str) -> Decorator:
+    """Return the option that says how many processes there are."""
+    count = os.cpu_count() or 1
+    return click.option("--jobs", type=click.IntRange(min=1), default=count, show_default="processors", help=text)

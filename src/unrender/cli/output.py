@@ -1,27 +1,33 @@
-"""Prints what commands share: headings, two columns that fit 80 columns and pipes, and events."""
+"""Prints what commands share: headings, two columns that fit 80 columns and pipes, events, and the sentence that ends a command."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
+
+import click
 
 from unrender import (
     ArgumentsText,
     ContentText,
     Event,
     Malformed,
-    Message,
     MessageFinished,
     ReasoningText,
     ToolCallFinished,
     ToolCallStarted,
+    UnrenderError,
 )
-from unrender.cli.format.description import Row
 from unrender.cli.terminal import BOLD, DIM, NARROWEST, NO_STYLE, print_line, shortened, width
 from unrender.printable import printable_line
 
+Row = tuple[str, str]
+"""A label and its value."""
+UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
+"""Exit codes."""
+_DEFECT = "this is a defect of unrender; please report it, with the command and its input"
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
 """Half the rows of a list, and the characters of a value, that are printed."""
@@ -99,12 +105,25 @@ def event_data(event: Event) -> dict[str, Any]:
     return {"event": type(event).__name__, **asdict(event)}
 
 
-def unfinished(message: Message) -> Iterator[str]:
-    """Yield a sentence about each dead call."""
-    for call in message.dead_calls:
-        yield f"the call of {call.name} is {call.status}, and no call of the message"
-
-
 def _word(text: str) -> str:
     """Return a name as it is, quoted where it would look like more than a name."""
     return text if text.isprintable() and " " not in text else repr(text)
+
+
+def ending(error: Exception) -> tuple[int, str]:
+    """Return the exit code and the sentence for an exception of any kind. Whoever prints the sentence escapes it."""
+    match error:
+        case click.ClickException():  # Click lists the values of an option below each other.
+            return UNUSABLE, " ".join(filter(None, map(str.strip, error.format_message().split("\n"))))
+        case UnrenderError():
+            return UNUSABLE, str(error)
+        case click.Abort():
+            return INTERRUPTED, "interrupted"
+        case OSError():
+            return UNUSABLE, f"{error.filename or 'a file'}: {error.strerror or error}"
+        case RecursionError():
+            return UNUSABLE, "an input is nested too deeply to be read"
+        case MemoryError():
+            return UNUSABLE, "an input is too large for the memory there is"
+        case _:
+            return DEFECT, f"{type(error).__name__}: {error}; {_DEFECT}"

@@ -83,9 +83,8 @@ def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "
     sides = [_shown_lines(pieces, columns) for pieces in (left, right)]
     for one, other in zip_longest(*sides, fillvalue=()):
         padding = " " * (columns - sum(len(text) for text, _ in one)) + gap if other else ""
-        _write(
-            sys.stdout, (indent + _rendered(one, sys.stdout) + padding + _rendered(other, sys.stdout)).rstrip() + "\n"
-        )
+        line = indent + _rendered(one, sys.stdout) + padding + _rendered(other, sys.stdout)
+        _write(sys.stdout, line.rstrip() + "\n")
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
@@ -128,29 +127,22 @@ class LogHandler(logging.Handler):
 
 
 @contextmanager
-def logged() -> Iterator[None]:
-    """Print all log records of level WARNING and above while the block runs."""
-    handler, root = LogHandler(logging.WARNING), logging.getLogger()
-    root.addHandler(handler)
+def logged(level: int, name: str = "") -> Iterator[None]:
+    """Print the log records of this level and above while the block runs; with a name, those of one library alone."""
+    handler, logger = LogHandler(level), logging.getLogger(name)
+    before, propagates = logger.level, logger.propagate
+    logger.addHandler(handler)
+    if (
+        name
+    ):  # All records of this library come here, so its warnings must not be printed once more by the root's handler.
+        logger.setLevel(level)
+        logger.propagate = False
     try:
         yield
     finally:
-        root.removeHandler(handler)
-
-
-@contextmanager
-def verbosely() -> Iterator[None]:
-    """Print unrender's own log records, of any level, while the block runs."""
-    handler, own = LogHandler(), logging.getLogger("unrender")
-    before, own.propagate, level = own.propagate, False, own.level
-    own.addHandler(handler)
-    own.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        own.removeHandler(handler)
-        own.setLevel(level)
-        own.propagate = before
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        logger.propagate = propagates
 
 
 @contextmanager
@@ -159,17 +151,17 @@ def progress(total: int) -> Iterator[Progress]:
 
     Nothing is shown when standard error is not a terminal, or inside `plainly`.
     """
-    shown = Progress(total=total, stream=sys.stderr if sys.stderr.isatty() and not _PLAIN.get() else None)
+    shown = Progress(total, sys.stderr if sys.stderr.isatty() and not _PLAIN.get() else None)
     try:
         yield shown
     finally:
-        shown.clear()
+        shown.show("")
 
 
 class Progress:
     """A line of progress, written over again and again: how many items are done, and which was the last."""
 
-    def __init__(self, *, total: int, stream: TextIO | None) -> None:
+    def __init__(self, total: int, stream: TextIO | None) -> None:
         self._total, self._done, self._stream, self._shown = total, 0, stream, 0
 
     def advance(self, name: str) -> None:
@@ -179,19 +171,13 @@ class Progress:
 
     def say(self, name: str) -> None:
         """Show the name of the item in work."""
-        self._replace(f"{self._done}/{self._total}  {printable_line(name)}"[: width() - 1])
+        self.show(f"{self._done}/{self._total}  {name}")
 
     def show(self, line: str) -> None:
-        """Show a line given by the caller instead of the progress."""
-        self._replace(printable_line(line)[: width() - 1])
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self._shown:
-            self._replace("")
-
-    def _replace(self, line: str) -> None:
-        if self._stream:
+        """Show a line given by the caller instead; an empty one removes what is shown."""
+        line = printable_line(line)[: width() - 1]
+        if self._stream and (line or self._shown):
+            # The line before is covered with spaces; without a new one, the cursor goes back to where the line began.
             _write(self._stream, "\r" + line.ljust(self._shown) + ("" if line else "\r"))
             self._shown = len(line)
 
@@ -206,6 +192,7 @@ def let_go() -> None:
         try:
             stream.flush()
         except OSError:
+            # Python flushes once more at its end, and would complain: the stream's file is exchanged under it.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
@@ -242,31 +229,22 @@ def _write(stream: TextIO, text: str) -> None:
 
 def _rendered(pieces: Styled, stream: TextIO) -> str:
     """Return escaped pieces as one text, with the codes of their styles where the stream's reader wants them."""
-    if not _styles(stream):
+    unwanted = _PLAIN.get() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if unwanted or not stream.isatty():
         return "".join(text for text, _ in pieces)
     return "".join(f"\x1b[{style}m{text}\x1b[0m" if style and text else text for text, style in pieces)
 
 
-def _styles(stream: TextIO) -> bool:
-    wanted = not _PLAIN.get() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return wanted and stream.isatty()
-
-
 def _shown_lines(pieces: Styled, columns: int) -> list[list[Piece]]:
     """Return escaped text in lines of at most so many characters; empty lines at its end are left out."""
-    lines = _lines([(printable_lines(text), style) for text, style in pieces])
+    lines: list[list[Piece]] = [[]]
+    for text, style in pieces:
+        first, *more = printable_lines(text).split("\n")
+        lines[-1].append((first, style))
+        lines += [[(line, style)] for line in more]
     while lines and not "".join(text for text, _ in lines[-1]).strip():
         lines.pop()
     return [part for line in lines for part in _folded(line, columns)]
-
-
-def _lines(pieces: Styled) -> list[list[Piece]]:
-    lines: list[list[Piece]] = [[]]
-    for text, style in pieces:
-        first, *more = text.split("\n")
-        lines[-1].append((first, style))
-        lines += [[(line, style)] for line in more]
-    return lines
 
 
 def _folded(line: Styled, columns: int) -> Iterator[list[Piece]]:
@@ -275,7 +253,9 @@ def _folded(line: Styled, columns: int) -> Iterator[list[Piece]]:
     left = columns
     for text, style in line:
         at = 0
-        while len(text) - at > left:
+        while (
+            len(text) - at > left
+        ):  # A piece may begin in the middle of a line: its first part gets what room is left.
             yield [*part, (text[at : at + left], style)]
             part, at, left = [], at + left, columns
         part.append((text[at:], style))

@@ -29,15 +29,15 @@ from unrender import (
     Event,
     GrammarError,
     MessageError,
+    Parser,
     SchemaWarning,
     TemplateError,
-    ToolChoice,
     Trigger,
     TriggerKind,
     Turn,
     deltas,
 )
-from unrender.cache import kept
+from unrender.integrations.rendered import is_forced, json_form, own_template
 
 _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",
@@ -111,14 +111,8 @@ class ChatHandler:
         if calls:
             sampling["logits_processor"] = [*(sampling.get("logits_processor") or ()), calls]
         own_stops = [stop] if isinstance(stop, str) else list(stop or ())
-        answer = _Answer(
-            llama=llama,
-            turn=turn,
-            sampling=sampling,
-            calls=calls,
-            stop=(*turn.stop, *own_stops),
-            limit=max_tokens or 0,
-        )
+        stops = (*turn.stop, *own_stops)
+        answer = _Answer(llama=llama, turn=turn, sampling=sampling, calls=calls, stop=stops, limit=max_tokens or 0)
         name = model or str(llama.metadata.get("general.name", ""))
         return answer.chunks(name) if stream else answer.completion(name)
 
@@ -141,21 +135,12 @@ class _Answer:
 
     def completion(self, model: str) -> dict[str, Any]:
         parser = self.turn.parser()
-        for text in self.texts():
-            parser.feed(text)
-        parser.finish(self.reason)
-        message = parser.message
-        usage = {
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "total_tokens": self.prompt_tokens + self.completion_tokens,
-        }
-        choice = {
-            "index": 0,
-            "message": message.to_openai(),
-            "logprobs": None,
-            "finish_reason": message.finish_reason(self.reason),
-        }
+        for _ in self._read(parser):
+            pass
+        message, read, written = parser.message, self.prompt_tokens, self.completion_tokens
+        usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+        reason = message.finish_reason(self.reason)
+        choice = {"index": 0, "message": message.to_openai(), "logprobs": None, "finish_reason": reason}
         return _envelope("chat.completion", model) | {"choices": [choice], "usage": usage}
 
     def chunks(self, model: str) -> Iterator[dict[str, Any]]:
@@ -166,7 +151,7 @@ class _Answer:
             yield from (frame | _choice(delta, None) for delta in deltas(events))
         yield frame | _choice({}, parser.message.finish_reason(self.reason))
 
-    def _read(self, parser: Any) -> Iterator[list[Event]]:
+    def _read(self, parser: Parser) -> Iterator[list[Event]]:
         for text in self.texts():
             yield parser.feed(text)
         yield parser.finish(self.reason)
@@ -195,6 +180,7 @@ class _Answer:
         prompt = self._prompt()
         self.prompt_tokens = len(prompt)
         room = max(0, self.llama.n_ctx() - len(prompt))
+        # A token may be part of a character: `😀` comes as four tokens of a byte each.
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         tokens = self.llama.generate(prompt, **self.sampling)
         for token, piece in self._until_end(islice(tokens, min(self.limit, room) if self.limit > 0 else room), prompt):
@@ -213,6 +199,7 @@ class _Answer:
             if library.llama_vocab_is_eog(vocabulary, token):
                 self.ended = True
                 return
+            # Whether a word's first space is written depends on the token before it.
             yield token, self.llama.detokenize([token], prev_tokens=before, special=True)
             before = [token]
 
@@ -250,6 +237,7 @@ class _Calls:
             self._grammar.accept(token)
             return
         self._text.append(text)
+        # Ordinary text is not looked at: a trigger may end in the middle of a token, and the grammar would be given all of it.
         if text in self._turn.preserved_tokens and _begins_call("".join(self._text), text, self._turn.triggers):
             self._wake(token)
 
@@ -259,6 +247,7 @@ class _Calls:
         except GrammarError as error:
             warnings.warn(f"a call is not held to its grammar: {error}", SchemaWarning, stacklevel=2)
             return
+        # A grammar that does not begin with this token (a call is forbidden here) would end the process: it sleeps on.
         self._grammar = grammar if grammar.accept(token) else None
 
 
@@ -267,6 +256,7 @@ def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
     for trigger in triggers:
         if trigger.kind is TriggerKind.WORD and trigger.value == token:
             return True
+        # `…</think>\s*(<call>)` is met at the end of `Hm.</think>\n<call>`, and its group is the token.
         met = re.match(trigger.value, answer) if trigger.kind is TriggerKind.PATTERN else None
         if met and met.end() == len(answer) and met[1] == token:
             return True
@@ -295,6 +285,8 @@ class _Grammar:
 
     def accept(self, token: int) -> bool:
         """Follow the grammar by a token, and return whether it allows that."""
+        # llama.cpp ends the process when a sampler is given a token that its grammar does not allow: so a copy of the token's row
+        # is masked first, and only what stays finite is given.
         asked = self._tokens[token : token + 1].copy()
         asked["logit"] = 0
         self._apply(asked)
@@ -311,7 +303,7 @@ class _Grammar:
 def _response_format(given: Any) -> Any:
     """Return OpenAI's form of a response format: the library's own has a schema beside the type `json_object`."""
     if isinstance(given, Mapping) and given.get("type") == "json_object" and given.get("schema") is not None:
-        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": given["schema"]}}
+        return json_form(given["schema"])
     return given
 
 
@@ -319,12 +311,7 @@ def _template_of(llama: Llama) -> ChatTemplate:
     source = llama.metadata.get("tokenizer.chat_template")
     if not source:
         raise TemplateError("the model file has no tokenizer.chat_template; give the handler a ChatTemplate")
-    return _template(source, _text_of(llama, llama.token_bos()), _text_of(llama, llama.token_eos()))
-
-
-@kept(1_000_000)
-def _template(source: str, bos: str, eos: str) -> ChatTemplate:
-    return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
+    return own_template(source, _text_of(llama, llama.token_bos()), _text_of(llama, llama.token_eos()))
 
 
 def _text_of(llama: Llama, token: int) -> str:
@@ -334,8 +321,7 @@ def _text_of(llama: Llama, token: int) -> str:
 
 def _grammar(turn: Turn) -> Any:
     """Return a grammar for an answer that is due in a form from its first character on."""
-    request = turn.request
-    if request.tool_choice not in (ToolChoice.REQUIRED, ToolChoice.NAMED) and request.response_schema is None:
+    if not is_forced(turn.request):
         return None
     return importlib.import_module("llama_cpp").LlamaGrammar.from_string(turn.gbnf(), verbose=False)
 

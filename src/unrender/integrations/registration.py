@@ -77,28 +77,25 @@ def above(ours: type, theirs: type, name: str, **fields: Any) -> type:
 
     Raises `TypeError` when the engine does not have such a method, or calls it with what ours does not take.
     """
-    for misfit in _misfits(ours, theirs):
-        raise TypeError(f"{theirs.__module__}.{theirs.__qualname__}{misfit}")
+    where = f"{theirs.__module__}.{theirs.__qualname__}"
+    for method, own in vars(ours).items():
+        if method.startswith("_") or not isinstance(own, (*_CALLED, property)):
+            continue
+        if not hasattr(theirs, method):
+            raise TypeError(f"{where} has no {method!r}")
+        # What an engine reads as a property has no parameters.
+        for found in _differing(getattr(ours, method), getattr(theirs, method)) if isinstance(own, _CALLED) else ():
+            raise TypeError(f"{where}.{method}: {found}")
     return type(name, (ours, theirs), fields)
 
 
-def _misfits(ours: type, theirs: type) -> Iterator[str]:
-    for name, own in vars(ours).items():
-        if name.startswith("_") or not isinstance(own, (*_CALLED, property)):
-            continue
-        if not hasattr(theirs, name):
-            yield f" has no {name!r}"
-        elif isinstance(own, _CALLED):
-            yield from (
-                f".{name}: {found}" for found in _parameters_that_differ(getattr(ours, name), getattr(theirs, name))
-            )
-
-
-def _parameters_that_differ(ours: Any, theirs: Any) -> Iterator[str]:
+def _differing(ours: Any, theirs: Any) -> Iterator[str]:
+    """Yield how the parameters of our method differ from those that the engine gives."""
     own, other = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
     placed = [[name for name, found in side.items() if found.kind in _POSITIONAL] for side in (own, other)]
     if placed[0][: len(placed[1])] != placed[1]:
         yield f"expected the parameters {placed[0]}, found {placed[1]}"
+    # A parameter by name that a later release adds is one that the engine would give, and ours would not take.
     for name, found in other.items():
         if name not in own and found.kind is inspect.Parameter.KEYWORD_ONLY:
             yield f"expected no parameter {name!r}"

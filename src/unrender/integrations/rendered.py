@@ -109,6 +109,11 @@ def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = TAIL_TOKENS) -
     return tokenizer.decode(late, skip_special_tokens=False) if late else ""
 
 
+def json_form(schema: Any) -> dict[str, Any]:
+    """Return the response format of an answer that is JSON of a schema."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
 def is_forced(request: Request) -> bool:
     """Return whether the request demands a form of the answer: a call, or JSON of a schema."""
     return request.tool_choice not in _FREE or request.response_schema is not None
@@ -134,7 +139,7 @@ def constraint_of(turn: Turn) -> Constraint:
         try:
             tag = turn.structural_tag()
         except GrammarError as error:
-            if is_forced(turn.request):
+            if is_forced(turn.request):  # Without a grammar the answer may be anything, which is not what was demanded.
                 raise
             return Constraint(None, (str(error),))
     return Constraint(tag, tuple(str(item.message) for item in caught))
@@ -153,18 +158,15 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
     # reasoning, e.g. `<think>\n\n</think>`. The engine takes either way.
     ways = [skipped]
     if markers.end.strip():
+        # `x` stands for any reasoning: what may follow its end does not depend on it.
         ways.insert(0, replace(turn, begun=f"{markers.start}x{markers.end.rstrip()}"))
-    tags = [constraint_of(way).tag for way in ways]
-    formats = [tag["format"] for tag in tags if tag is not None]
+    formats = [tag["format"] for way in ways if (tag := constraint_of(way).tag) is not None]
     if len(formats) < len(ways):
         return None
-    return {
-        "type": "structural_tag",
-        "format": formats[0] if len(formats) == 1 else {"type": "or", "elements": formats},
-    }
+    return {"type": "structural_tag", "format": formats[0] if len(ways) == 1 else {"type": "or", "elements": formats}}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Said:
     """The additions of some events to the answer, in OpenAI's terms."""
 
@@ -181,20 +183,16 @@ def said(events: Iterable[Event]) -> Said:
     >>> said([ContentText("Hel"), ContentText("lo")])
     Said(reasoning='', content='Hello', calls=[])
     """
-    found, texts, thoughts = Said(), list[str](), list[str]()
-    for delta in deltas(events):
-        texts.append(delta.get("content", ""))
-        thoughts.append(delta.get("reasoning_content", ""))
-        found.calls += delta.get("tool_calls", ())
-    found.content, found.reasoning = "".join(texts), "".join(thoughts)
-    return found
+    found = list(deltas(events))
+    reasoning, content = ("".join(delta.get(name, "") for delta in found) for name in ("reasoning_content", "content"))
+    return Said(reasoning, content, [call for delta in found for call in delta.get("tool_calls", ())])
 
 
 def opened(turn: Turn, *, continued: bool = False) -> Parser:
     """Return a parser for the answer. With `continued`, text that the prompt already holds gives no events."""
     parser = turn.parser()
     if continued:
-        parser.feed("")
+        parser.feed("")  # What the prompt holds of the answer comes out now, and is thrown away: the client has it.
     return parser
 
 
@@ -216,6 +214,7 @@ class ReasoningTokens:
 
         `ids` must begin with the ids of the last count.
         """
+        # A token counts where it starts: `Hm.</` is reasoning though the closer begins in it.
         for token in ids[len(self._ids) :]:
             self._starts.append(self._parser.length)
             self._ids.append(token)
@@ -232,7 +231,7 @@ class _Measured:
         self.length = 0
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        del special
+        del special  # The engine gives its parsers text alone, in which a quoted marker is a marker as well.
         self.length += len(text)
         return self.parser.feed(text)
 
@@ -270,7 +269,8 @@ class ReasoningGate:
         first = len(ids) - new
         if self._start is None or first < self._start:
             self._start, self._begun = first, bool(self._prefill(ids[:first]).strip())
-        # The closer may have begun in tokens before the newest, e.g. `</`, `think`, `>`; each has at least one byte.
+        # The closer may have begun in tokens before the newest, e.g. `</`, `think`, `>`. Each has at least one byte, so as many
+        # tokens as the closer has bytes hold all of it; those of the prompt are left out, where an earlier answer may end.
         late = ids[max(self._start, first - len(self._closer.encode())) :]
         if self._closer in tail_text(self._tokenizer, late, len(late)):
             return True
@@ -279,6 +279,7 @@ class ReasoningGate:
     def _is_other(self, early: Sequence[int]) -> bool:
         text = tail_text(self._tokenizer, early).strip()
         opener = self._opener
+        # `<thi` may still become `<think>`; `It` cannot.
         return bool(text and opener) and not text.startswith(opener) and not opener.startswith(text)
 
     def _prefill(self, ids: Sequence[int]) -> str:

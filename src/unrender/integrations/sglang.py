@@ -26,7 +26,15 @@ from unrender import (
     Turn,
 )
 from unrender.integrations.registration import above, require
-from unrender.integrations.rendered import closing_tag, constraint_of, engine_template, opened, rendered_turn, said
+from unrender.integrations.rendered import (
+    closing_tag,
+    constraint_of,
+    engine_template,
+    json_form,
+    opened,
+    rendered_turn,
+    said,
+)
 from unrender.limits import TAIL_CHARACTERS
 
 NAME = "unrender"
@@ -49,9 +57,8 @@ def register() -> None:
     """
     require(_USED)
     templates = importlib.import_module(_TEMPLATES)
-    calls = importlib.import_module(
-        "sglang.srt.function_call.function_call_parser"
-    ).FunctionCallParser.ToolCallParserEnum
+    parsers = importlib.import_module("sglang.srt.function_call.function_call_parser").FunctionCallParser
+    calls = parsers.ToolCallParserEnum
     thoughts = importlib.import_module("sglang.srt.parser.reasoning_parser").ReasoningParser.DetectorMap
     if NAME in calls and NAME in thoughts:
         return
@@ -73,6 +80,7 @@ class Read(str):
         read.events = tuple(events)
         return read
 
+    # SGLang holds text back and joins it to the next chunk, on either side: the events must come along.
     def __add__(self, more: str) -> Read:
         return Read.of(str(self) + str(more), (*self.events, *getattr(more, "events", ())))
 
@@ -147,7 +155,7 @@ class _ReasoningDetector:
             "",
             tools=tools or None,
             parallel_tool_calls=parallel_tool_calls,
-            response_format={"type": "json_schema", "json_schema": {"name": "answer", "schema": json_schema}},
+            response_format=json_form(json_schema),
         )
         try:
             return constraint_of(turn).tag if message_start else closing_tag(turn)
@@ -158,6 +166,7 @@ class _ReasoningDetector:
         """Separate a whole answer."""
         parser = self._new_parser()
         found = self._separated([*parser.feed(text), *parser.finish()], text)
+        # `force_nonempty_content`: an answer that is nothing but reasoning is given as content instead.
         if self._nonempty and not found.normal_text:
             found.normal_text, found.reasoning_text = found.reasoning_text, ""
         return found
@@ -168,6 +177,7 @@ class _ReasoningDetector:
 
     def finish(self) -> _Separated:
         """Separate what was held back."""
+        # There is no more text that could carry the last events, and an empty one would be dropped.
         found = self._streamed(self._separated(self._parser.finish(), " "), ended=True)
         if self._nonempty and not self._spoke:
             found.normal_text, found.reasoning_text = self._thought, ""
@@ -188,9 +198,9 @@ class _ReasoningDetector:
         if not self._feeds_tools:
             return _Separated(found.content, found.reasoning)
         rest = [event for event in events if isinstance(event, ContentText | _OfCall)]
-        return _Separated(
-            Read.of(text if any(isinstance(event, _OfCall) for event in rest) else found.content, rest), found.reasoning
-        )
+        # SGLang gives the other detector no empty text, so where there is a call, the text of the chunk carries its events.
+        carrier = text if any(isinstance(event, _OfCall) for event in rest) else found.content
+        return _Separated(Read.of(carrier, rest), found.reasoning)
 
     def _new_parser(self) -> Any:
         turn = rendered_turn(self._template, self._prefix, tools=self._tools or None, continued=self._continued)
@@ -237,10 +247,7 @@ class _ToolDetector:
             names[index] = names.get(index, "") + function.get("name", "")
             arguments[index] = arguments.get(index, "") + function["arguments"]
         types = importlib.import_module("sglang.srt.function_call.core_types")
-        calls = [
-            types.ToolCallItem(tool_index=index, name=name, parameters=arguments[index])
-            for index, name in names.items()
-        ]
+        calls = [types.ToolCallItem(tool_index=at, name=name, parameters=arguments[at]) for at, name in names.items()]
         return types.StreamingParseResult(normal_text=found.content, calls=calls)
 
     def parse_streaming_increment(self, new_text: str, tools: Sequence[Any]) -> Any:
@@ -280,15 +287,9 @@ class _ToolDetector:
         reasoning parser is configured; else from the end of the reasoning on. Raises `ValueError`, a 400, when there is none.
         """
         try:
-            turn = self._asked(tools, tool_choice, parallel_tool_calls=parallel_tool_calls)
-            if message_start:
-                tag = constraint_of(turn).tag
-            elif thinking_mode:
-                tag = constraint_of(
-                    self._asked(tools, tool_choice, parallel_tool_calls=parallel_tool_calls, thinks=True)
-                ).tag
-            else:
-                tag = closing_tag(turn)
+            thinks = thinking_mode and not message_start
+            turn = self._asked(tools, tool_choice, parallel_tool_calls=parallel_tool_calls, thinks=thinks)
+            tag = constraint_of(turn).tag if message_start or thinking_mode else closing_tag(turn)
         except (MessageError, GrammarError) as error:
             raise ValueError(f"tools: {error}") from error
         return None if tag is None else importlib.import_module("xgrammar").StructuralTag.model_validate(tag)
@@ -305,17 +306,13 @@ class _ToolDetector:
         """Return the tag of a request; None where the model may answer freely. Raises `ValueError` as above."""
         if tool_choice == "none" or (tool_choice == "auto" and parallel_tool_calls and not strict_requested):
             return None
-        return self.get_structural_tag(
-            tools=tools,
-            tool_choice=tool_choice,
-            thinking_mode=thinking_mode,
-            parallel_tool_calls=parallel_tool_calls,
-        )
+        return self.get_structural_tag(tools, tool_choice, thinking_mode, parallel_tool_calls)
 
     def _asked(
         self, tools: Sequence[Any] | None, choice: Any, *, parallel_tool_calls: bool, thinks: bool = False
     ) -> Turn:
         """Return the turn of a request whose prompt is not rendered yet; one that `thinks` begins as the format says."""
+        # The prompt is not there yet, so its end is made up: `<|assistant|>\n<think>\n` is what the template usually ends in.
         format = self._template.format
         header = format.turn.headers[0] if format.turn.headers else ""
         return rendered_turn(
@@ -349,7 +346,7 @@ class _ToolDetector:
     def _item(self, types: Any, index: int, function: Any) -> Any:
         """Return one piece of a call, noted where SGLang looks for what was streamed."""
         name, arguments = function.get("name"), function["arguments"]
-        if name is not None:
+        if name is not None:  # Only the first piece of a call has the name; the others add to its arguments.
             self.prev_tool_call_arr.append({"name": name, "arguments": ""})
             self.streamed_args_for_tool.append("")
             self.incomplete_tool_call_indices.add(index)

@@ -66,6 +66,7 @@ class TokenParser:
                 ordinary.append(self._ordinary(int(token)))
                 continue
             events += self._feed("".join(ordinary) + self._flush())
+            # Alone, so that the parser can tell `<call>` the token from `<call>` spelled in letters.
             events += self.parser.feed(self._text([int(token)]), special=True)
             ordinary.clear()
         return [*events, *self._feed("".join(ordinary))]
@@ -79,9 +80,12 @@ class TokenParser:
 
     def _ordinary(self, token: int) -> str:
         """Return the text that is certain now."""
+        # `東` may be three tokens: the first two decode to U+FFFD, so they wait. A token's text may depend on the one before it
+        # (`▁` at the start of a word), so those whose text is out are decoded once more, and their text is taken off.
         self._held.append(token)
         before, now = self._text(self._held[: self._given]), self._text(self._held)
         waiting = len(self._held) - self._given
+        # Bytes that never become a character must not wait for ever.
         if (now.endswith(_HALF) or len(now) <= len(before)) and waiting <= MAX_HELD:
             return ""
         self._held, self._given = self._held[self._given :], waiting

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from unrender import ChatTemplate, Event, GrammarError, LoadedTemplates, Message, Parser, TemplateError, Turn
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 
-_AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
+AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
 """How output has to be decoded: markers are special tokens, and every space counts."""
 
 
@@ -66,7 +66,7 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
     error.
     """
     parser = turn.parser()
-    parser.feed(tokenizer.decode(_unpadded(ids, tokenizer.pad_token_id), **_AS_WRITTEN))
+    parser.feed(tokenizer.decode(_unpadded(ids, tokenizer.pad_token_id), **AS_WRITTEN))
     parser.finish(finish_reason)
     return parser.message
 
@@ -90,7 +90,7 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
         """Feeds a parser with the text of each token."""
 
         def __init__(self) -> None:
-            super().__init__(tokenizer, skip_prompt=True, **_AS_WRITTEN)
+            super().__init__(tokenizer, skip_prompt=True, **AS_WRITTEN)
             self.parser: Parser = turn.parser()
 
         def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
@@ -136,6 +136,7 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
 
     Pass `logits_processor=[logits_processor(turn, tokenizer)]` to constrain the answer to what the turn allows.
     """
+    # `generate` calls us back and returns only at the end, so it runs in a thread, and events come through a queue.
     told: queue.Queue[list[Event] | BaseException | None] = queue.Queue()
     unwanted = threading.Event()
 
@@ -159,7 +160,7 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
             if isinstance(found, BaseException):
                 raise found
             yield from found
-    finally:
+    finally:  # Whoever leaves the loop early stops the model: `cancelled` is asked after each token.
         unwanted.set()
         thread.join()
 
@@ -176,15 +177,14 @@ class _Constrained:
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Return the scores with what may not come next made impossible."""
         rows, length = input_ids.shape
+        # A length that is not one more than the last is a prompt: of the first call, or of another `generate`.
         if not self._rows or length != self._length + 1:
             self._rows = self._begun(rows, scores.shape[-1])
         else:
             self._rows = [*map(_taken, self._rows, input_ids[:, -1].tolist())]
         self._length = length
-        allowed = [
-            row if matcher is None else masked_scores(matcher, row)
-            for matcher, row in zip(self._rows, scores, strict=True)
-        ]
+        paired = zip(self._rows, scores, strict=True)
+        allowed = [row if matcher is None else masked_scores(matcher, row) for matcher, row in paired]
         return importlib.import_module("torch").stack(allowed)
 
     def _begun(self, rows: int, size: int) -> list[Matcher | None]:
@@ -217,10 +217,11 @@ class _Ended:
 
     def __call__(self, input_ids: Any, _scores: Any, **_: Any) -> Any:
         """Return which sequences have ended."""
+        # The first call sees the prompt and one token: a stop text in the prompt ends nothing.
         self._start = self._start or input_ids.shape[1] - 1
         late = input_ids[:, max(self._start, input_ids.shape[1] - self._most) :].tolist()
         return importlib.import_module("torch").tensor([*map(self._stopped, late)], device=input_ids.device)
 
     def _stopped(self, ids: Sequence[int]) -> bool:
-        text = self._tokenizer.decode(ids, **_AS_WRITTEN)
+        text = self._tokenizer.decode(ids, **AS_WRITTEN)
         return any(stop in text for stop in self._stops)

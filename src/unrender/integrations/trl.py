@@ -21,10 +21,9 @@ from typing import Any, TypeVar
 
 from unrender import ChatTemplate, ExportError, Message, assistant_mask
 from unrender.integrations.rendered import lenient_turn
-from unrender.integrations.transformers import chat_template
+from unrender.integrations.transformers import AS_WRITTEN, chat_template
 
 _Tokenizer = TypeVar("_Tokenizer")
-_AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
 
 
 def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tokenizer:
@@ -83,13 +82,14 @@ class _Responses:
         """Return the message that a response means, or the messages of a batch. `schema` is not needed."""
         del schema
         texts, prefixes = self._texts(response), self._texts("" if prefix is None else prefix)
-        if isinstance(texts, str):
-            return self._read(texts, prefixes if isinstance(prefixes, str) else prefixes[0], tools)
-        before = [prefixes] * len(texts) if isinstance(prefixes, str) else prefixes
-        return [self._read(text, prompt, tools) for text, prompt in zip(texts, before, strict=True)]
-
-    def _read(self, text: str, prompt: str, tools: Sequence[Any] | None) -> dict[str, Any]:
-        return _as_trained(lenient_turn(self._template, prompt, tools).parse(text))
+        batch = not isinstance(texts, str)
+        rows = texts if isinstance(texts, list) else [texts]
+        before = prefixes if isinstance(prefixes, list) else [prefixes] * len(rows)
+        read = [
+            _as_trained(lenient_turn(self._template, prompt, tools).parse(text))
+            for text, prompt in zip(rows, before, strict=batch)
+        ]
+        return read if batch else read[0]
 
     def _texts(self, given: Any) -> str | list[str]:
         """Return a text, or the texts of a batch, of what may be ids, and may be an array."""
@@ -105,7 +105,7 @@ class _Responses:
 
     def _decoded(self, ids: Any) -> str:
         listed = ids.tolist() if hasattr(ids, "tolist") else list(ids)
-        return str(self._tokenizer.decode(listed, **_AS_WRITTEN))
+        return str(self._tokenizer.decode(listed, **AS_WRITTEN))
 
 
 def _as_trained(message: Message) -> dict[str, Any]:

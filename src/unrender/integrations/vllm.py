@@ -26,6 +26,7 @@ from unrender.integrations.rendered import (
     constraint_of,
     engine_template,
     is_forced,
+    json_form,
     opened,
     own_template,
     rendered_turn,
@@ -70,25 +71,22 @@ def register() -> None:
     require(_USED)
     templates: Any = importlib.import_module(_TEMPLATES)
     check = templates.validate_tokenizer_response_template
-    if getattr(check, "of_unrender", False):
+    if getattr(check, "of_unrender", False):  # An engine may call its plug-ins more than once in a process.
         return
     if not {"reasoning_parser", "tool_parser"} <= inspect.signature(check).parameters.keys():
         raise TypeError(f"{_TEMPLATES}.{check.__name__} is not told the names of the parsers")
     reasoning: Any = above(_ReasoningParser, templates.ResponseTemplateReasoningParser, "UnrenderReasoningParser")
     tools: Any = above(_ToolParser, templates.ResponseTemplateToolParser, "UnrenderToolParser")
-    whole = above(
-        _Parser,
-        templates.ResponseTemplateParser,
-        "UnrenderParser",
-        reasoning_parser_cls=reasoning,
-        tool_parser_cls=tools,
-    )
-    reasoning.whole = tools.whole = whole
+    parts = {"reasoning_parser_cls": reasoning, "tool_parser_cls": tools}
+    reasoning.whole = tools.whole = above(_Parser, templates.ResponseTemplateParser, "UnrenderParser", **parts)
     managers = (
         (importlib.import_module("vllm.tool_parsers").ToolParserManager, tools),
         (importlib.import_module("vllm.reasoning").ReasoningParserManager, reasoning),
     )
-    for manager, parser in managers:
+    for (
+        manager,
+        parser,
+    ) in managers:  # All are tried before one is registered: a plug-in is in the engine whole, or not at all.
         inspect.signature(manager.register_module).bind(NAME, module=parser)
     for manager, parser in managers:
         manager.register_module(NAME, module=parser)
@@ -98,6 +96,7 @@ def register() -> None:
 def _validator(theirs: Any) -> Any:
     """Return vLLM's check of a tokenizer's response template, which ours need not have."""
 
+    # It is told the names of both parsers: where one is ours, the checkpoint needs no response template.
     def validate(*given: Any, **named: Any) -> None:
         if NAME not in named.values():
             theirs(*given, **named)
@@ -165,6 +164,7 @@ class _ReasoningParser:
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
         _refuse_harmony(type(self))
+        # Past the class between, which reads the checkpoint's response template: for ours there need be none.
         importlib.import_module("vllm.reasoning").ReasoningParser.__init__(self, tokenizer, *args, **kwargs)
         self._template = engine_template(tokenizer)
         self._gate = ReasoningGate(self._template, tokenizer)
@@ -208,7 +208,7 @@ class _Parser:
         response_template: object = None,
         **kwargs: Any,
     ) -> None:
-        del response_template
+        del response_template  # As above: the class between would read it.
         importlib.import_module("vllm.parser.abstract_parser").Parser.__init__(self, tokenizer, tools, **kwargs)
         if enable_auto_tools is not None:
             self._enable_auto_tools = enable_auto_tools
@@ -232,6 +232,7 @@ class _Parser:
 
     def adjust_request(self, request: Any) -> Any:
         """Let special tokens through, and set the structural tag that the request needs. Raises vLLM's error for a 400."""
+        # `<tool_call>` is a special token in many models: skipped, it would be missing in the text that we read.
         request.skip_special_tokens = False
         if hasattr(request, "spaces_between_special_tokens"):
             request.spaces_between_special_tokens = False
@@ -252,8 +253,7 @@ class _Parser:
         if not turn.request.calls_allowed or not importlib.import_module("vllm.envs").VLLM_ENFORCE_STRICT_TOOL_CALLING:
             return False
         level = self.tool_strict_level
-        if level is None:
-            level = self._tool_parser.default_tool_strict_level
+        level = self._tool_parser.default_tool_strict_level if level is None else level
         asked = any(tool.strict for tool in turn.request.tools or ()) or not turn.request.parallel_tool_calls
         return asked or level > 0
 
@@ -299,25 +299,23 @@ class _Parser:
         del delta_token_ids
         if self._prompt is None and prompt_token_ids is not None:
             self.set_prompt_token_ids(prompt_token_ids)
-        if self._parser is None:
+        if self._parser is None:  # The first chunk: whichever server asks has been imported by now, and can be patched.
             _let_calls_end_first()
             self._parser = self._begun(request, auto=self._enable_auto_tools)
         events = self._parser.feed(delta_text) if delta_text else []
         found = said([*events, *(self._parser.finish() if finished else ())])
         protocol = importlib.import_module("vllm.entrypoints.generate.base.protocol")
-        fields: dict[str, Any] = {}
-        if found.reasoning and request.include_reasoning:
-            fields["reasoning"] = found.reasoning
-        if found.content:
-            fields["content"] = found.content
-        if found.calls:
-            fields["tool_calls"] = [_call(protocol, call) for call in found.calls]
+        reasoning = found.reasoning if request.include_reasoning else ""
+        calls = [_call(protocol, call) for call in found.calls]
+        fields = {"reasoning": reasoning, "content": found.content, "tool_calls": calls}
+        fields = {name: value for name, value in fields.items() if value}
         return protocol.DeltaMessage(**fields) if fields else None
 
     def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
         """Return how many tokens of the answer so far are reasoning."""
         if self._reasoning_parser is None or self._turn is None:
             return 0
+        # It is asked again and again as the answer grows; ids that do not go on from the last ones are of another answer.
         if self._counter is None or not self._counter.continues(token_ids):
             self._counter = ReasoningTokens(self._turn, self.model_tokenizer)
         return self._counter.count(token_ids)
@@ -348,6 +346,7 @@ class _Parser:
         return own_template(source, found.loaded.bos_token, found.loaded.eos_token) if source else found
 
     def _known_calls(self, request: Any) -> int:
+        # Ids that are counted go on from the calls of the conversation, which vLLM may not have counted yet.
         state = self._stream_state
         if state.history_tool_call_cnt_initialized:
             return int(state.history_tool_call_cnt)
@@ -376,7 +375,7 @@ def _asked_form(request: Any) -> dict[str, Any] | None:
         return None
     if asked.json_object:
         return {"type": "json_object"}
-    if asked.json is None:
+    if asked.json is None:  # A choice, a regex, a grammar: nothing that a schema says.
         return {}
     schema = json.loads(asked.json) if isinstance(asked.json, str) else asked.json
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    return json_form(schema)

@@ -1,13 +1,14 @@
 """The template doctor: finds mistakes in a chat template, each with a conversation that shows it and a fix.
 
-In: a `ChatTemplate`. Out: a `Finding` for each rule that it breaks. Open `findings` first, which holds the table of rules; their
-checks are in `refusals`, `losses` and `prompts`, and `conversations` holds the messages that they render.
+In: a `ChatTemplate`. Out: a `Finding` for each rule that it breaks. Open `rules` first: each rule is a check, with
+what it looks for, what goes wrong and how to fix it. `conversations` holds the messages that they render.
 
 Rules: a finding rests on a rendering of this template, never on its source or its name; conversations are ordinary ones in
 OpenAI's form. What a template refuses is a finding of its own and hides no other.
 """
 
 from unrender.lint.conversations import OpenAIMessage
-from unrender.lint.findings import RULES, Finding, Rule, Severity, lint
+from unrender.lint.findings import Finding, lint
+from unrender.lint.rules import RULES, Rule, Severity
 
 __all__ = ["RULES", "Finding", "OpenAIMessage", "Rule", "Severity", "lint"]

@@ -21,12 +21,12 @@ Messages = Sequence[OpenAIMessage]
 _AROUND = 60
 """Characters of a rendering that are shown on each side of a place."""
 QUESTION, AGAIN = "Tell me about ZEBRAS.", "And about YAKS?"
-ANSWER, THOUGHT, RULES, RESULT = "They are STRIPED.", "The user likes ANIMALS.", "Be BRIEF.", "GRASSLAND"
+ANSWER, THOUGHT, INSTRUCTIONS, RESULT = "They are STRIPED.", "The user likes ANIMALS.", "Be BRIEF.", "GRASSLAND"
 CITY = "NAIROBI"
 
 USER: OpenAIMessage = {"role": "user", "content": QUESTION}
 NEXT_USER: OpenAIMessage = {"role": "user", "content": AGAIN}
-SYSTEM: OpenAIMessage = {"role": "system", "content": RULES}
+SYSTEM: OpenAIMessage = {"role": "system", "content": INSTRUCTIONS}
 ASSISTANT: OpenAIMessage = {"role": "assistant", "content": ANSWER}
 
 FIRST, SECOND = "find_animal", "draw_animal"
@@ -108,6 +108,7 @@ class Subject:
     @cached_property
     def writes_reasoning(self) -> bool:
         """Whether the last answer's reasoning is written."""
+        # In the last answer: many templates drop the reasoning of all others, on purpose.
         return THOUGHT in self.history([USER, {**ASSISTANT, "reasoning_content": THOUGHT}], **self.thinking).text
 
     @cached_property

@@ -85,6 +85,5 @@ def settings(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def choices(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the demands on the answer, by their names in `prepare`."""
-    chosen: dict[str, Any] = {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True)}
     given = {name: data[name] for name in ("tool_choice", "response_format") if data.get(name) is not None}
-    return chosen | given
+    return {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True), **given}

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
-from unrender import ChatTemplate, Turn, UnrenderError, assistant_mask
+from unrender import ChatTemplate, Event, Turn, UnrenderError, assistant_mask, deltas
 from unrender.explain import differences, explain, field_texts, pictures
+from unrender.limits import MOST_FILM_STEPS
 from unrender.playground.fields import (
     BadQuestion,
     choices,
@@ -25,7 +26,6 @@ from unrender.playground.fields import (
     template_of,
     turn_of,
 )
-from unrender.playground.reading import film, recorded
 from unrender.verify import verify
 
 _DIALECTS: Mapping[str, Callable[[Turn], str | dict[str, Any]]] = {
@@ -55,6 +55,7 @@ def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
             found = QUESTIONS[question](data)
         except UnrenderError as error:
             return {"error": str(error)}
+    # The same warning may come for many answers.
     said = dict.fromkeys(str(warning.message) for warning in caught)
     return found | {"warnings": list(said)}
 
@@ -74,18 +75,11 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _proof(data: Mapping[str, Any]) -> dict[str, Any]:
-    return verify(template_of(data)).to_dict()
-
-
 def _prompt(data: Mapping[str, Any]) -> dict[str, Any]:
     template, turn = turn_of(data)
+    same = ("prompt", "begun", "thinking", "stop", "preserved_tokens")
     return {
-        "prompt": turn.prompt,
-        "begun": turn.begun,
-        "thinking": turn.thinking,
-        "stop": turn.stop,
-        "preserved_tokens": turn.preserved_tokens,
+        **{name: getattr(turn, name) for name in same},
         "triggers": [asdict(trigger) for trigger in turn.triggers],
         "injected": turn.injected is not None,
         **_written(template, turn, data),
@@ -99,11 +93,8 @@ def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dic
     except UnrenderError as error:
         return {"written": [], "history": None, "mask": str(error)}
     if not turn.prompt.startswith(mask.text):
-        return {
-            "written": [],
-            "history": None,
-            "mask": "the prompt does not begin with the conversation as it is rendered",
-        }
+        why = "the prompt does not begin with the conversation as it is rendered"
+        return {"written": [], "history": None, "mask": why}
     return {"written": [[part.start, part.end] for part in mask.written], "history": len(mask.text), "mask": ""}
 
 
@@ -114,16 +105,42 @@ def _sample(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(data: Mapping[str, Any]) -> dict[str, Any]:
     _, turn = turn_of(data)
-    if chunks := field(data, "chunks", list, []):
-        return recorded(turn, _texts(chunks))
-    return film(turn, field(data, "output", str, ""), field(data, "chunk", int, 4))
-
-
-def _texts(chunks: list[Any]) -> list[str]:
+    chunks = field(data, "chunks", list, [])
     for chunk in chunks:
         if not isinstance(chunk, str):
             raise BadQuestion(f"chunks: expected texts, found {chunk!r:.80}")
-    return chunks
+    if chunks:  # A recorded stream, in its own chunks; of too many, neighbours are joined.
+        together = max(1, -(-len(chunks) // MOST_FILM_STEPS))
+        joined = ["".join(chunks[at : at + together]) for at in range(0, len(chunks), together)]
+        return _film(turn, joined) | {"chunk": 0}
+    text = field(data, "output", str, "")
+    # A film has at most so many steps: 50,000 characters one by one are fed ten at a time.
+    size = max(field(data, "chunk", int, 4), 1, -(-len(text) // MOST_FILM_STEPS))
+    return _film(turn, [text[at : at + size] for at in range(0, len(text), size)]) | {"chunk": size}
+
+
+def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
+    """Read an output chunk by chunk into a film, which the page's slider runs through; positions count characters."""
+    # Ids are the same each time the page asks.
+    parser, steps, fed = turn.parser(ids=lambda position, _name: f"call{position:05}"), [], 0
+    for chunk in chunks:
+        events = parser.feed(chunk)
+        fed += len(chunk)
+        steps.append({"fed": fed, "settled": parser.settled, **_said(events)})
+    steps.append({"fed": fed, **_said(parser.finish()), "settled": fed})
+    message = parser.message
+    return {
+        "steps": steps,
+        "spans": [{"role": str(span.role), "start": span.start, "end": span.end} for span in parser.spans],
+        "message": message.to_openai(),
+        "dead_calls": [f"{call.name}: {call.status}" for call in message.dead_calls],
+        "finish_reason": message.finish_reason(),
+    }
+
+
+def _said(events: Sequence[Event]) -> dict[str, Any]:
+    named = [{"event": type(event).__name__, **asdict(event)} for event in events]
+    return {"events": named, "deltas": list(deltas(events))}
 
 
 def _explanation(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +168,7 @@ def _compare(data: Mapping[str, Any]) -> dict[str, Any]:
 QUESTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(
     {
         "format": _format,
-        "proof": _proof,
+        "proof": lambda data: verify(template_of(data)).to_dict(),
         "prompt": _prompt,
         "sample": _sample,
         "read": _read,

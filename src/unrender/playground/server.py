@@ -10,17 +10,17 @@ import asyncio
 import json
 import socket
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from unrender import ChatTemplate
 from unrender.limits import LONGEST_BODY
@@ -30,14 +30,6 @@ HOSTS = ("127.0.0.1", "localhost", "[::1]")
 """Names under which the page may be asked for; others are another site's, pointed at this machine."""
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _AT_ONCE = 2
-_PAGE = files("unrender.playground").joinpath("page")
-_FILES = {
-    "/": ("index.html", "text/html"),
-    "/playground.js": ("playground.js", "text/javascript"),
-    "/backend.js": ("backend.js", "text/javascript"),
-    "/examples.json": ("examples.json", "application/json"),
-    "/playground.css": ("playground.css", "text/css"),
-}
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -45,19 +37,30 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+"""What keeps a browser from doing more than the page asks for."""
 
 
 def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
     """Return the playground as an ASGI application. The page offers `templates` by their names."""
     offered = [_described(name, template) for name, template in (templates or {}).items()]
     desk = _Desk(offered)
-    routes = [Route(path, _file(name, kind)) for path, (name, kind) in _FILES.items()]
-    routes += [
+    routes = [
         Route("/templates", desk.templates),
         Route("/ask/{question}", desk.ask, methods=["POST"]),
+        Mount("/", StaticFiles(packages=[("unrender.playground", "page")], html=True)),
     ]
-    guards = [Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)), Middleware(_Careful)]
+    # Another host's name is refused first: a page of that name must learn nothing from what the inner ones say.
+    guards = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
+        Middleware(BaseHTTPMiddleware, dispatch=_careful),
+    ]
     return Starlette(routes=routes, middleware=guards)
+
+
+async def _careful(request: Request, answered: RequestResponseEndpoint) -> Response:
+    response = await answered(request)
+    response.headers.update(_HEADERS)
+    return response
 
 
 def bound(port: int) -> socket.socket:
@@ -82,15 +85,6 @@ def serve(application: Starlette, listener: socket.socket) -> None:
 def _described(name: str, template: ChatTemplate) -> dict[str, str]:
     loaded = template.loaded
     return {"name": name, "source": loaded.with_tools, "bos_token": loaded.bos_token, "eos_token": loaded.eos_token}
-
-
-def _file(name: str, kind: str) -> Any:
-    data = _PAGE.joinpath(name).read_bytes()
-
-    async def serve(_: Request) -> Response:
-        return Response(data, media_type=kind)
-
-    return serve
 
 
 class _Desk:
@@ -124,6 +118,7 @@ class _Desk:
 def _from_page(request: Request) -> bool:
     """Return whether the page itself asks: a form of another site has another type of content, its scripts another origin."""
     kind = request.headers.get("content-type", "").split(";")[0].strip()
+    # Another page's script may send JSON only if we allowed it beforehand, which we never do; a form cannot send it at all.
     origin = request.headers.get("origin")
     return kind == "application/json" and origin in (None, f"{request.url.scheme}://{request.headers.get('host')}")
 
@@ -140,21 +135,3 @@ async def _body(request: Request) -> bytes | None:
 
 def _json(body: Any, status: int = 200) -> Response:
     return Response(json.dumps(body), status, media_type="application/json")
-
-
-class _Careful:
-    """Adds to every response what keeps a browser from doing more than the page asks for."""
-
-    def __init__(self, inner: ASGIApp) -> None:
-        self._inner = inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message["headers"],
-                    *((name.lower().encode(), value.encode()) for name, value in _HEADERS.items()),
-                ]
-            await send(message)
-
-        await self._inner(scope, receive, guarded)

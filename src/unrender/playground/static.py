@@ -44,15 +44,12 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
             if source.resolve() != (folder / "pyodide").resolve():
                 shutil.copytree(source, folder / "pyodide", dirs_exist_ok=True)
             where = "./pyodide/"
-        return tuple(_written(folder, _contents(where)))
+        contents = _contents(where)
+        for name, data in contents.items():
+            (folder / name).write_bytes(data)
     except OSError as error:
         raise StaticError(f"{error.filename or folder}: {error.strerror}") from error
-
-
-def _written(folder: Path, contents: dict[str, bytes]) -> Iterator[Path]:
-    for name, data in contents.items():
-        (folder / name).write_bytes(data)
-        yield folder / name
+    return tuple(folder / name for name in contents)
 
 
 def _contents(where: str) -> dict[str, bytes]:
@@ -94,5 +91,6 @@ def _archive(contents: Iterable[tuple[str, bytes]]) -> bytes:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents:
+            # With no time of day in it: a site that is built again from the same files is the same.
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return data.getvalue()

@@ -2,7 +2,7 @@
 
 The fixture is there as soon as the package is installed with the extra `testing`; it needs no import.
 In: a template, a request, an output, and what it must mean. Out: an `AssertionError` that shows what it means instead. Open `chat`
-first; `expectation` compares messages, `chunks` cuts outputs, `plugin` is what pytest loads.
+first, which compares messages; `chunks` cuts outputs, `plugin` is what pytest loads.
 
 Rules: an expectation is checked at every split, leniently and strictly, and against the grammars of the engines that are there.
 Names are imported when they are first used, so that pytest, which loads the plugin in every run, starts as fast as before.
@@ -11,29 +11,16 @@ Names are imported when they are first used, so that pytest, which loads the plu
 from __future__ import annotations
 
 import importlib
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unrender.testing.chat import Case, Chat
+    from unrender.testing.chat import Case, Chat, ExpectedCall, broken_call, call
     from unrender.testing.chunks import splits
-    from unrender.testing.expectation import ExpectedCall, broken_call, call
 
 __all__ = ["Case", "Chat", "ExpectedCall", "broken_call", "call", "splits"]
 
-_MODULES = MappingProxyType(
-    {
-        "Case": "unrender.testing.chat",
-        "Chat": "unrender.testing.chat",
-        "ExpectedCall": "unrender.testing.expectation",
-        "broken_call": "unrender.testing.expectation",
-        "call": "unrender.testing.expectation",
-        "splits": "unrender.testing.chunks",
-    }
-)
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    return getattr(importlib.import_module(f"{__name__}.{'chunks' if name == 'splits' else 'chat'}"), name)

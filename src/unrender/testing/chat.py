@@ -1,25 +1,130 @@
 """Tests one output and its meaning: at all splits, leniently and strictly, and against the grammars.
 
-Strategy: `given` and `output` only collect; `expect` and `expect_tolerated` run, and either fails with `AssertionError`.
+Strategy: an `Expectation` describes the answer that a test expects: it is compared with what was read, and can be written as Python, so
+a failed test shows the expectation that would have held. `given` and `output` only collect; `expect` and `expect_tolerated` run, and either fails with `AssertionError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unrender import ChatTemplate, Event, MalformedOutput, Message, Parser, Turn
+from unrender import CallStatus, ChatTemplate, Event, MalformedOutput, Message, Parser, ToolCall, Turn
 from unrender.explain import joined_events
 from unrender.printable import printable_lines
 from unrender.testing.chunks import splits
-from unrender.testing.expectation import Expectation, ExpectedCall
 from unrender.verify import refusals
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 """The conversation when none is given."""
 _DIFFERS = "the output means something else (- expected, + found)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCall:
+    """A call as a test expects it, made by `call` or `broken_call`."""
+
+    name: str
+    arguments: Mapping[str, Any] | str
+    """The values or, of a call that is not complete, the JSON text as far as it came."""
+    status: CallStatus = CallStatus.COMPLETE
+
+    def source(self) -> str:
+        """Return the Python expression that makes this call."""
+        if isinstance(self.arguments, str):
+            status = "" if self.status is CallStatus.TRUNCATED else f", status={str(self.status)!r}"
+            return f"broken_call({self.name!r}, {self.arguments!r}{status})"
+        if all(key.isidentifier() for key in self.arguments):
+            return f"call({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.arguments.items())])})"
+        return f"call({self.name!r}, {dict(self.arguments)!r})"
+
+
+def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> ExpectedCall:
+    """Return a complete call. Arguments whose names are not Python names are passed as a mapping.
+
+    >>> call("get_weather", city="Paris") == call("get_weather", {"city": "Paris"})
+    True
+    """
+    return ExpectedCall(name=name, arguments={**(values or {}), **more})
+
+
+def broken_call(name: str, arguments: str, *, status: str = CallStatus.TRUNCATED) -> ExpectedCall:
+    """Return a dead call: it was cut off or, with status "invalid", is broken. Its text is content.
+
+    `arguments` is its JSON text so far.
+    """
+    return ExpectedCall(name=name, arguments=arguments, status=CallStatus(status))
+
+
+_OF_CALLS = ("tool_calls", "dead_calls")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """A whole answer as a test expects it. Parts that are not given are expected to be empty."""
+
+    reasoning: str = ""
+    content: str = ""
+    tool_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
+    dead_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
+
+    @classmethod
+    def of(cls, message: Message) -> Expectation:
+        """Return the expectation that the message fulfils."""
+        calls, dead = (tuple(map(_expected, calls)) for calls in (message.tool_calls, message.dead_calls))
+        return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls, dead_calls=dead)
+
+    def differences(self, found: Expectation) -> list[str]:
+        """Return lines that show where `found` differs; none if it does not.
+
+        `-` was expected, `+` was found.
+        """
+        return [
+            line
+            for name in ("reasoning", "content", *_OF_CALLS)
+            for line in _difference(name, getattr(self, name), getattr(found, name))
+        ]
+
+    def source(self) -> str:
+        """Return a call of `expect` that states this, as Python."""
+        rows = [f"{name}={value!r}" for name in ("reasoning", "content") if (value := getattr(self, name))]
+        for name in _OF_CALLS:
+            calls = [item.source() for item in getattr(self, name)]
+            rows += [f"{name}=[{', '.join(calls)}]"] if calls else []
+        if len(rows) < 2:
+            return f".expect({', '.join(rows)})"
+        return "".join([".expect(\n", *(f"    {row},\n" for row in rows), ")"])
+
+
+def _expected(found: ToolCall) -> ExpectedCall:
+    arguments = json.loads(found.arguments) if found.status is CallStatus.COMPLETE else found.arguments
+    return ExpectedCall(name=found.name, arguments=arguments, status=found.status)
+
+
+def _difference(name: str, expected: Any, found: Any) -> Iterator[str]:
+    if isinstance(expected, str):
+        one, other = _lines(expected), _lines(found)
+        differ = expected != found
+    else:
+        one, other = ([item.source() for item in side] for side in (expected, found))
+        differ = list(map(_exact, expected)) != list(map(_exact, found))
+    if differ:  # The hint lines of difflib show the characters.
+        yield from (name, *(f"  {line.rstrip()}" for line in difflib.ndiff(one, other)))
+
+
+def _exact(item: ExpectedCall) -> tuple[str, str, str]:
+    """Return the call as text to compare: 1, 1.0 and true differ in it, the order of arguments does not."""
+    return item.name, json.dumps(item.arguments, sort_keys=True), item.status
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines as Python strings, in which white space can be seen."""
+    return [repr(line) for line in text.splitlines(keepends=True)] or ["''"]
 
 
 class Chat:
@@ -85,14 +190,10 @@ class Case:
         expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, dead_calls=dead_calls)
         message = self._check(turn, output, expected, strict=False)
         self._check(turn, output, expected, strict=True)
-        refused = refusals(turn, output, message)
-        if refused:
-            raise AssertionError(
-                self._report(
-                    f"the output means what is expected, but the grammars do not allow it: {', '.join(refused)}",
-                    advice=("use expect_tolerated if a constrained model need not be able to write this",),
-                )
-            )
+        if refused := refusals(turn, output, message):
+            found = f"the output means what is expected, but the grammars do not allow it: {', '.join(refused)}"
+            advice = ["use expect_tolerated if a constrained model need not be able to write this"]
+            raise AssertionError(self._report(found, advice=advice))
 
     def expect_tolerated(
         self,
@@ -112,13 +213,12 @@ class Case:
         message = self._check(turn, output, expected, strict=False)
         _, refusal = _read(turn.parser(strict=True), [output])
         if not refusal and not refusals(turn, output, message):
-            raise AssertionError(
-                self._report("there is nothing to tolerate: the output is as the format has it", advice=("use expect",))
-            )
+            found = "there is nothing to tolerate: the output is as the format has it"
+            raise AssertionError(self._report(found, advice=["use expect"]))
 
     def _prepared(self) -> tuple[Turn, str]:
         __tracebackhide__ = True
-        self.finished = True
+        self.finished = True  # Also when it fails below: the fixture reports only chains that never came here.
         if self._output is None:
             raise AssertionError("no output to read: call output(…) before expect(…)")
         return self._template.prepare(self._messages, **self._request), self._output
@@ -133,13 +233,11 @@ class Case:
             events, refusal = _read(parser, chunks)
             if refusal:
                 advice = ["use expect_tolerated if this deviation is to be read"]
-                raise AssertionError(
-                    self._report(f"the strict parser refuses: {refusal}", mode, chunks, events, advice)
-                )
+                said = f"the strict parser refuses: {refusal}"
+                raise AssertionError(self._report(said, mode, chunks, events, advice))
             message = parser.message
             found = Expectation.of(message)
-            difference = expected.differences(found)
-            if difference:
+            if difference := expected.differences(found):
                 advice = ["if what was found is right, expect it:", *found.source().splitlines()]
                 raise AssertionError(self._report("\n".join([_DIFFERS, *difference]), mode, chunks, events, advice))
         return message

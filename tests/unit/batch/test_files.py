@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from unrender.batch import files
-from unrender.batch.failure import BatchError
-from unrender.batch.files import arrow, is_table, pieces, size_of, total_size
-from unrender.errors import UnrenderError
+from unrender.batch.files import arrow, pieces, size_of, total_size
+from unrender.batch.outputs import BatchError
 
 
 @pytest.fixture(autouse=True)
@@ -63,20 +62,6 @@ def test_a_line_that_is_too_long_is_not_kept(monkeypatch, longest, rows):
     assert [row for piece in pieces(["a.jsonl"], ()) for row in piece.rows] == rows
 
 
-def test_progress_is_known():
-    """A piece says how much of its file had been read."""
-    assert [piece.read for piece in pieces(["a.jsonl"], ())] == [5, 9]
-    assert next(pieces(["a.jsonl"], ())).emptied().rows is None
-
-
-def test_compressed_lines():
-    """What is compressed is read as it was."""
-    with gzip.open("c.jsonl.gz", "wb") as file:
-        file.write(b"1\n2\n")
-
-    assert told("c.jsonl.gz") == [("c.jsonl.gz", 1, [b"1\n", b"2\n"], 2)]
-
-
 def test_standard_input(monkeypatch):
     """Lines of a pipe have no position, and no size."""
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"1\n")))
@@ -84,12 +69,6 @@ def test_standard_input(monkeypatch):
     (piece,) = pieces(["-"], ())
     assert (piece.rows, piece.read) == ([b"1\n"], 0)
     assert total_size(["a.jsonl", "-"]) is None
-
-
-def test_sizes():
-    """The bytes of all files are added up."""
-    assert size_of("a.jsonl") == 9
-    assert total_size(["a.jsonl", "b.jsonl"]) == 10
 
 
 @pytest.mark.parametrize(
@@ -124,14 +103,3 @@ def test_a_missing_library_is_named():
     """What is needed is said with the command that installs it."""
     with pytest.raises(BatchError, match=r"^a\.parquet: this needs pyarrow: pip install 'unrender\[batch\]'$"):
         arrow("no_such_module", "a.parquet")
-
-
-@pytest.mark.parametrize(("path", "table"), [("a.parquet", True), ("a.parquet.gz", False), ("a.jsonl", False)])
-def test_tables_are_known_by_their_name(path, table):
-    """Only Parquet is a table."""
-    assert is_table(path) is table
-
-
-def test_a_failure_is_one_of_the_librarys():
-    """Whoever catches the library's errors catches those of files."""
-    assert issubclass(BatchError, UnrenderError)

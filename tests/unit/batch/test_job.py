@@ -20,9 +20,10 @@ from unittest.mock import patch
 import pytest
 from unit.batch.conftest import BROKEN, CALL, CUT, PLAIN
 
+from unrender import Message, ToolCall
 from unrender.batch import BatchError, Reader, files, read_files, sinks
-from unrender.batch.tally import REST, Tally
-from unrender.batch.workers import mapped
+from unrender.batch.job import mapped
+from unrender.batch.rows import REST, Reading, Tally
 
 TEXTS = [CALL, PLAIN, CUT, BROKEN]
 ROWS = 1_500
@@ -94,7 +95,7 @@ def test_bad_rows_stand_aside(reader):
     aside = records("out.jsonl.bad.jsonl")
     assert [record["id"] for record in records("out.jsonl")] == [1, 2]
     assert [(found["file"], found["line"]) for found in aside] == [("a.jsonl", at) for at in range(2, 9)]
-    assert [found["reason"].split(",")[0].split(":")[0] for found in aside] == [
+    kinds = [
         "expected JSON",
         "expected a JSON object",
         "text",
@@ -103,18 +104,9 @@ def test_bad_rows_stand_aside(reader):
         "expected a JSON object",
         "expected JSON",
     ]
+    assert [found["reason"].split(",")[0].split(":")[0] for found in aside] == kinds
     assert all(len(found["found"]) <= 1000 for found in aside)
     assert (tally.statuses["unreadable"], tally.rows) == (7, 9)
-
-
-def test_too_long_lines_are_bad_rows(reader, monkeypatch):
-    """A line beyond the limit is passed over, and what follows is read."""
-    monkeypatch.setattr(files, "LONGEST_BATCH_LINE", 500)
-    Path("a.jsonl").write_text(f"{line(0)}\n{'x' * 2000}\n{line(1)}\n", encoding="utf-8")
-    read_files(reader, ["a.jsonl"], "out.jsonl", keep=["id"])
-
-    assert [record["id"] for record in records("out.jsonl")] == [0, 1]
-    assert records("out.jsonl.bad.jsonl")[0]["line"] == 2
 
 
 @pytest.mark.slow
@@ -247,32 +239,36 @@ def rows_done() -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for a job's processes in /proc")
-def test_goes_on_after_a_kill(template):
-    """Killed while several processes work, a job leaves none of them, and goes on to what one run gives."""
+@pytest.mark.parametrize("killed", ["job", "worker"])
+def test_goes_on_after_a_kill(template, killed):
+    """Killed while several processes work, or with one of these killed, a job leaves none, and goes on to what one run gives."""
     write("a.jsonl", ROWS)
     Path("format.json").write_text(template.format.to_json(), encoding="utf-8")
-    reader = Reader(template.format)
-    job = subprocess.Popen([sys.executable, "-c", KILLED], env={**os.environ, "PYTHONPATH": str(SOURCE)})
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    job = subprocess.Popen([sys.executable, "-c", KILLED], env=env, stderr=subprocess.PIPE, text=True)
     while not rows_done() and job.poll() is None:
         time.sleep(0.02)
     children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text(encoding="utf-8").split()
-    job.kill()
-    assert job.wait() == -signal.SIGKILL
+    workers = [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    os.kill(job.pid if killed == "job" else int(workers[0]), signal.SIGKILL)
+    _, told = job.communicate(timeout=30)
+
+    assert killed == "job" or "a worker has ended" in told.splitlines()[-1]
     assert 0 < rows_done() < ROWS
     deadline = time.monotonic() + 20
     while any(Path(f"/proc/{child}/cwd").exists() for child in children) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [child for child in children if Path(f"/proc/{child}/cwd").exists()] == []
     files._ROWS = 50  # The fixture restores it.
-    read_files(reader, ["a.jsonl"], "out.jsonl", keep=["id"])
-    read_files(reader, ["a.jsonl"], "whole.jsonl", keep=["id"])
-
+    for out in ("out.jsonl", "whole.jsonl"):
+        read_files(Reader(template.format), ["a.jsonl"], out, keep=["id"])
     assert Path("out.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
 
 
 LIMITED = """
 import resource, sys
 from pathlib import Path
+from unrender import Message, ToolCall
 from unrender.batch import BatchError, Reader, files, read_files, sinks
 from unrender.format import Format
 files._ROWS, sinks._EVERY = 10, -1
@@ -304,32 +300,6 @@ def test_goes_on_after_a_full_disk(template, suffix, most):
     read_files(reader, ["a.jsonl"], f"whole.{suffix}", keep=["id"])
     assert Path(out).read_bytes() == Path(f"whole.{suffix}").read_bytes()
     assert sorted(path.name for path in Path().iterdir()) == sorted(["a.jsonl", "format.json", out, f"whole.{suffix}"])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for a job's processes in /proc")
-def test_goes_on_after_a_worker_is_killed(template):
-    """A killed worker ends the job with a sentence, and the next run goes on to what one run gives."""
-    write("a.jsonl", ROWS)
-    Path("format.json").write_text(template.format.to_json(), encoding="utf-8")
-    job = subprocess.Popen(
-        [sys.executable, "-c", KILLED], env={**os.environ, "PYTHONPATH": str(SOURCE)}, stderr=subprocess.PIPE, text=True
-    )
-    while not rows_done() and job.poll() is None:
-        time.sleep(0.02)
-    children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text(encoding="utf-8").split()
-    workers = [
-        child for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8")
-    ]
-    os.kill(int(workers[0]), signal.SIGKILL)
-    _, told = job.communicate(timeout=30)
-
-    assert "a worker has ended" in told.splitlines()[-1]
-    assert 0 < rows_done() < ROWS
-    files._ROWS = 50  # The fixture restores it.
-    read_files(Reader(template.format), ["a.jsonl"], "out.jsonl", keep=["id"])
-    read_files(Reader(template.format), ["a.jsonl"], "whole.jsonl", keep=["id"])
-    assert Path("out.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
 
 
 def test_never_writes_onto_an_input(reader):
@@ -465,7 +435,7 @@ def test_names_a_file_that_cannot_be_read(reader):
     Path("empty.parquet").touch()
     Path("cut.jsonl.gz").write_bytes(gzip.compress(b"x" * 1000)[:-10])
     Path("no.jsonl.gz").write_text("no", encoding="utf-8")
-    names = (
+    odd = (
         "missing.jsonl",
         "cut.jsonl.gz",
         "no.jsonl.gz",
@@ -474,7 +444,7 @@ def test_names_a_file_that_cannot_be_read(reader):
         "no.jsonl.zst",
         "folder.jsonl",
     )
-    for name in names:
+    for name in odd:
         with pytest.raises(BatchError, match=name):
             read_files(reader, [name], "out.jsonl")
     assert [path.name for path in Path().glob("out*")] == []
@@ -536,3 +506,13 @@ def test_names_from_models_are_bounded():
     assert other == tally
     assert max(map(len, tally.refusals)) == 200
     assert Tally.restore(json.loads(json.dumps(tally.data()))) == tally
+
+
+def test_a_thousand_tools_are_kept_apart():
+    """Tools that come later are counted together; those that are known go on."""
+    tally = Tally()
+    for name in (*(f"f{at}" for at in range(1000)), "f7", "new", "newer"):
+        tally.take(Reading(message=Message(tool_calls=(ToolCall(id="i", name=name, arguments="{}"),))))
+
+    assert len(tally.calls) == 1001
+    assert (tally.calls["f7"], tally.calls[REST]) == ({"complete": 2}, {"complete": 2})

@@ -179,7 +179,7 @@ def test_no_value_raises(reader, value):
 
 def test_a_defect_is_told(reader):
     """A defect of unrender costs one row, which says so."""
-    with patch("unrender.batch.rows.Parser.finish", side_effect=KeyError("x")):
+    with patch("unrender.batch.reader.Parser.finish", side_effect=KeyError("x")):
         (row,) = reader([{"text": PLAIN}])
 
     assert (row["status"], "defect of unrender" in row["warnings"]) == ("unreadable", True)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrender.cli import explain, output, terminal
+from unrender.cli import answers, output, terminal
 from unrender.nodes import Role
 from unrender.parser.streaming import Span
 
@@ -110,7 +110,7 @@ def test_stops_are_looked_up():
     """Where reading stopped many times, the stretches between are found without asking each stop for each."""
     spans = [Span(Role.CONTENT, at, at + 2) for at in range(0, 100_000, 2)]
 
-    pieces = list(explain._pieces(spans, range(1, 100_000, 2)))
+    pieces = list(answers._pieces(spans, range(1, 100_000, 2)))
 
     assert pieces[:3] == [(0, "content", 0, 1), (1, "content", 1, 2), (1, "content", 2, 3)]
     assert len(pieces) == 100_000

@@ -8,8 +8,10 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +90,30 @@ def on_terminal(*program: str, text: str = "", **environment: str) -> str:
     return seen.decode("utf-8", "surrogateescape")
 
 
+DEEP = "[" * 100_000 + "]" * 100_000
+SAID = {
+    "M": "marked.jinja",
+    "R": "refusing.jinja",
+    "NOWHERE": NOWHERE,
+    "HOSTILE": HOSTILE,
+    "CALL": CALL,
+    "CHUNK": json.dumps([[HOSTILE]]),
+    "LONG": "x" * 5000,
+    "DEEP": DEEP[:100_000],
+    "DIGITS": "9" * 5000,
+}
+ROWS: Any = tomllib.loads(Path(__file__).with_name("hostile.toml").read_text(encoding="utf-8"))
+M = "marked.jinja"
+
+
+def meant(words: str) -> str:
+    """Return words with the texts that they name."""
+    return re.sub(rf"\b({'|'.join(SAID)})\b", lambda found: SAID[found[1]], words)
+
+
+COMMANDS = [([meant(word) for word in words.split(" ")], meant(text)) for words, text in ROWS["attacked"]]
+
+
 def alive(seen: str) -> set[str]:
     """Return the characters that a terminal obeys or that deceive its reader, beyond the command line's own."""
     own = OWN_STYLES.sub("", seen)
@@ -136,62 +162,8 @@ def seen(attacked):
     return sent
 
 
-M, R, T, H = "marked.jinja", "refusing.jinja", ("--tools", "tools.json"), ("--tools", "hostile.json")
-COMMANDS = [
-    (("inspect", M), ""),
-    (("inspect", M, "--json"), ""),
-    (("inspect", M, "--verbose"), ""),
-    (("inspect", M, "--compare", "R1"), ""),
-    (("inspect", M, "--compare", NOWHERE), ""),
-    (("parse", M, *T), CALL),
-    (("parse", M, *T, "--stream"), CALL),
-    (("parse", M, *T, "--stream", "--json"), CALL),
-    (("parse", R), ""),
-    (("chat", M, "question.json", *H, "--tool-choice", "required"), ""),
-    (("chat", M, "question.json", *T, "--answer", "output.txt"), ""),
-    (("chat", M, "question.json", *T, "--answer", "output.txt", "--json"), ""),
-    (("chat", M, "question.json", "--prompt"), ""),
-    (("chat", R, "question.json"), ""),
-    (("chat", M, NOWHERE), ""),
-    (("explain", M, "output.txt", *T), ""),
-    (("explain", M, "output.txt", *T, "--json"), ""),
-    (("explain", M, "-"), HOSTILE),
-    (("batch", "replay", M, "chunks.json", *T), ""),
-    (("batch", "replay", M, "chunks.json", *T, "--json"), ""),
-    (("batch", "replay", M, "-"), json.dumps([[HOSTILE]])),
-    (("lint", R), ""),
-    (("lint", R, "--json"), ""),
-    (("lint", "many"), ""),
-    (("verify", "ambiguous.jinja"), ""),
-    (("verify", "ambiguous.jinja", "--json"), ""),
-    (("verify", "many", "--samples", "1"), ""),
-    (("grammar", M, "--dialect", "gbnf", *H), ""),
-    (("grammar", M, "--dialect", "lark", *H), ""),
-    (("grammar", M, "--dialect", "structural-tag", *H), ""),
-    (("grammar", M, "--dialect", "gbnf", "--tools", "schema.json"), ""),
-    (("grammar", M, "--dialect", "gbnf", *T, "--tool-choice", NOWHERE), ""),
-    (("format", "show", M), ""),
-    (("format", "export", M), ""),
-    (("format", "diff", M, R), ""),
-    (("format", "diff", M, R, "--json"), ""),
-    ((NOWHERE,), ""),
-    (("parse", M, "--set", NOWHERE), ""),
-    (("format", "show", M, NOWHERE), ""),
-    (("format", "show", f"--{NOWHERE}"), ""),
-    (("format", NOWHERE), ""),
-    *(((command, NOWHERE), "") for command in ("inspect", "parse", "lint", "verify")),
-    *((("format", command, NOWHERE), "") for command in ("show", "export")),
-    (("grammar", NOWHERE, "--dialect", "gbnf"), ""),
-    (("explain", M, NOWHERE), ""),
-    (("batch", "replay", M, NOWHERE), ""),
-    (("format", "diff", M, NOWHERE), ""),
-    (("verify", M, "--report", NOWHERE + "/x"), ""),
-    (("parse", M, "--tools", NOWHERE), ""),
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("index", range(len(COMMANDS)), ids=lambda index: " ".join(COMMANDS[index][0])[:40])
+@pytest.mark.parametrize("index", range(len(COMMANDS)), ids=lambda index: ROWS["attacked"][index][0])
 def test_nothing_from_outside_is_obeyed(seen, index):
     """No command sends a terminal anything but text, whatever its inputs hold; what attacked is shown."""
     assert alive(seen[index]) == set()
@@ -220,39 +192,8 @@ def test_plain_means_no_codes_and_no_progress(folder):
     assert before == after
 
 
-DEEP = "[" * 100_000 + "]" * 100_000
-LONG = "x" * 5000
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *((command, LONG) for command in ("inspect", "parse", "lint", "verify")),
-        *(("format", command, LONG) for command in ("show", "export")),
-        ("grammar", LONG, "--dialect", "gbnf"),
-        ("format", "diff", LONG, M),
-        ("format", "diff", M, LONG),
-        ("explain", M, LONG),
-        ("batch", "replay", M, LONG),
-        ("batch", "replay", M, "deep.json"),
-        ("batch", "replay", M, "digits.json"),
-        ("parse", M, "--tools", LONG),
-        ("parse", M, "--tools", "deep.json"),
-        ("parse", M, "--tools", "digits.json"),
-        ("parse", M, "--messages", "deep.json"),
-        ("parse", M, "--set", f"x={DEEP[:100_000]}"),
-        ("parse", M, "--set", f"x={'9' * 5000}"),
-        ("parse", M, "--tools", "binary.json"),
-        ("parse", M, "--tools", "many"),
-        ("format", "export", M, "--declared", "deep.json"),
-        ("format", "diff", "deep.json", M),
-        ("format", "diff", "digits.json", M),
-        ("inspect", "deep.json"),
-        ("verify", M, "--report", LONG),
-    ],
-    ids=lambda arguments: " ".join(arguments)[:60],
-)
-def test_unusable_input_is_one_line(run, arguments):
+@pytest.mark.parametrize("words", ROWS["unusable"])
+def test_unusable_input_is_one_line(run, words):
     """A path, a number or a nesting beyond all measure ends in one line on standard error and exit code 2."""
     Path(M).write_text("{{ messages[-1].content }}", encoding="utf-8")
     Path("deep.json").write_text(DEEP, encoding="utf-8")
@@ -260,7 +201,7 @@ def test_unusable_input_is_one_line(run, arguments):
     Path("binary.json").write_bytes(b"\xff\xfe\x00")
     Path("many").mkdir()
 
-    result = run(*arguments)
+    result = run(*map(meant, words.split()))
 
     *usage, line = result.stderr.splitlines()
     assert result.exit_code == 2
@@ -271,7 +212,7 @@ def test_unusable_input_is_one_line(run, arguments):
 
 def test_defect_is_one_line(run, monkeypatch):
     """An exception that nobody expected is a line with its name and exit code 3, not a traceback."""
-    monkeypatch.setattr("unrender.cli.format.show.load", lambda _, name: {}["\x1b[31m"])
+    monkeypatch.setattr("unrender.cli.format.load", lambda _, name: {}["\x1b[31m"])
 
     result = run("format", "show", "chat_template.jinja")
 
@@ -390,7 +331,7 @@ def test_what_others_log_is_escaped(run, monkeypatch):
             logging.getLogger("others").exception("odd: %s", "\x1b[31m\nred")
         return ChatTemplate.from_string("")
 
-    monkeypatch.setattr("unrender.cli.format.show.load", load)
+    monkeypatch.setattr("unrender.cli.format.load", load)
 
     assert run("format", "show", "x").stderr == "error others: odd: \\x1b[31m\\nred\n"
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from unrender.playground import QUESTIONS, answer
+from unrender.playground import QUESTIONS, answer, questions
 
 SOURCE = (
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|{{ m.role }}|>"
@@ -85,21 +85,6 @@ def test_reading_is_a_film():
     assert found["message"]["tool_calls"][0]["function"] == {"name": "find", "arguments": '{"what": "it"}'}
 
 
-def test_a_recording_keeps_its_chunks():
-    """A recorded stream is fed as it came."""
-    found = asked("read", chunks=["Hel", "lo", "!"])
-
-    assert [step["fed"] for step in found["steps"]] == [3, 5, 6, 6]
-
-
-def test_a_long_output_is_a_film_of_bounded_length():
-    """However small the chunks, a film has some thousand steps at most; the answer says how large the chunks are."""
-    found = asked("read", output="word " * 20_000, chunk=1)
-
-    assert len(found["steps"]) <= 5_001
-    assert found["chunk"] == 20
-
-
 def test_a_format_is_compared_with_a_template():
     """Either side of a comparison may be a format instead of a template."""
     kept = asked("format")["format"]
@@ -162,3 +147,59 @@ def test_a_template_that_never_ends_is_stopped():
     )
 
     assert "the template" in found["error"]
+
+
+TURN = {
+    "source": "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+}
+
+
+def film(**fields):
+    """Return the film of an output, and how far each of its steps was fed."""
+    shown = answer("read", {**TURN, **fields})
+    return shown, [step["fed"] for step in shown["steps"]]
+
+
+@pytest.mark.parametrize(
+    ("chunk", "most", "size", "steps"),
+    [
+        (1, 9, 1, [1, 2, 3, 4, 5, 5]),
+        (2, 9, 2, [2, 4, 5, 5]),
+        (9, 9, 9, [5, 5]),
+        (0, 9, 1, [1, 2, 3, 4, 5, 5]),
+        (-3, 9, 1, [1, 2, 3, 4, 5, 5]),
+        (1, 5, 1, [1, 2, 3, 4, 5, 5]),
+        (1, 4, 2, [2, 4, 5, 5]),
+        (1, 2, 3, [3, 5, 5]),
+        (1, 1, 5, [5, 5]),
+    ],
+)
+def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps):
+    """Chunks have at least a character, the last step is the end; a long output is fed in larger chunks."""
+    monkeypatch.setattr(questions, "MOST_FILM_STEPS", most)
+    shown, fed = film(output="abcde", chunk=chunk)
+
+    assert (shown["chunk"], fed) == (size, steps)
+    assert film(output="")[1] == [0]
+
+
+@pytest.mark.parametrize(("most", "steps"), [(9, [1, 3, 6, 6]), (3, [1, 3, 6, 6]), (2, [3, 6, 6]), (1, [6, 6])])
+def test_a_recorded_stream_keeps_its_chunks(monkeypatch, most, steps):
+    """Neighbours are joined where there are too many."""
+    monkeypatch.setattr(questions, "MOST_FILM_STEPS", most)
+    shown, fed = film(chunks=["a", "bc", "def"])
+
+    assert (shown["chunk"], fed) == (0, steps)
+
+
+def test_what_a_film_shows():
+    """Events with their kind, the roles of the whole, and the message; what may begin a marker is not settled yet."""
+    shown, _ = film(output="Hi<|end|>", chunk=100)
+
+    assert shown["message"] == {"role": "assistant", "content": "Hi"}
+    assert shown["spans"] == [{"role": "content", "start": 0, "end": 2}, {"role": "marker", "start": 2, "end": 9}]
+    assert (shown["dead_calls"], shown["finish_reason"]) == ([], "stop")
+    assert shown["steps"][0]["events"][0] == {"event": "ContentText", "text": "Hi"}
+    assert shown["steps"][0]["deltas"] == [{"content": "Hi"}]
+    assert shown["steps"][-1]["events"][-1]["event"] == "MessageFinished"
+    assert [step["settled"] for step in film(output="a<|", chunk=3)[0]["steps"]] == [1, 3]

@@ -6,7 +6,7 @@ import pytest
 
 from unrender import CallStatus, Message, ToolCall
 from unrender.testing import broken_call, call
-from unrender.testing.expectation import Expectation
+from unrender.testing.chat import Expectation
 
 
 def message(**parts):

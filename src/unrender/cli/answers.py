@@ -1,0 +1,298 @@
+"""Commands of one turn: `chat` answers a conversation, `parse` and `explain` read an answer, `grammar` says what may be written."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from io import BufferedIOBase
+from itertools import groupby, islice, pairwise
+from typing import cast
+
+import click
+
+from unrender import ChatTemplate, Event, Malformed, Parser, Span, Turn
+from unrender.cli.description import MARKER_STYLE, answers
+from unrender.cli.inputs import (
+    BadInput,
+    InputPath,
+    RequestOptions,
+    claim_standard_input,
+    conversation_options,
+    json_of,
+    json_option,
+    read_text,
+    request_options,
+)
+from unrender.cli.output import INDENT, Row, event_data, event_line, print_heading, print_rows
+from unrender.cli.terminal import (
+    BOLD,
+    BOLD_CYAN,
+    CYAN,
+    DIM,
+    NARROWEST,
+    NO_STYLE,
+    RED,
+    print_block,
+    print_document,
+    print_json,
+    print_line,
+    remark,
+    shortened,
+    width,
+)
+from unrender.explain import Explanation, explain, listing
+from unrender.format import ToolMode
+from unrender.grammar import Role
+from unrender.limits import LONGEST_STRETCH, MOST_STRETCHES, READ_AT_MOST
+
+_DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.structural_tag}
+_FIELDS = {
+    "messages": "messages",
+    "tools": "tools",
+    "tool_choice": "tool_choice",
+    "response_format": "response_format",
+    "parallel_tool_calls": "parallel",
+    "chat_template_kwargs": "settings",
+}
+"""The fields of a request to a server that are read → what they are here."""
+_STYLES = {"marker": MARKER_STYLE, "malformed": RED, "name": BOLD_CYAN, "argument": CYAN}
+_SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
+"""White space between markers is shown with them."""
+_STOPPED = "^ stopped"
+
+
+@click.command(short_help="Show prompt, answer and message.")
+@request_options
+@click.argument("conversation", type=InputPath())
+@click.option(
+    "--answer", metavar="FILE", type=InputPath(), help="The model's raw answer, instead of one that is made up."
+)
+@click.option("--seed", default=0, show_default=True, help="Another seed makes up another answer.")
+@click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt, exactly, and nothing else.")
+@json_option
+def chat_command(
+    conversation: str, *, request: RequestOptions, answer: str | None, seed: int, only_prompt: bool, as_json: bool
+) -> None:
+    """Render a conversation, answer it as a model that is always right, and read the answer back.
+
+    CONVERSATION is a JSON file (- for standard input): a list of messages, or the body of a request to an OpenAI
+    server. The request's tools and choices are used where no option is given. The exit code is 1 when a part of the
+    answer could not be read.
+    """
+    turn = _with_body(request, conversation).turn()
+    if only_prompt:
+        print_document(turn.prompt)
+        return
+    text = turn.sample(seed) if answer is None else read_text(answer)
+    parser = turn.parser()
+    complaints = _complaints(parser, [text])
+    message = parser.message.to_openai()
+    if as_json:
+        print_json({"prompt": turn.prompt, "answer": text, "message": message, "complaints": complaints})
+    else:
+        shown = json.dumps(message, indent=2, ensure_ascii=False)
+        _show_text("Prompt", f"{len(turn.prompt)} characters", turn.prompt)
+        _show_text("Answer", "made up" if answer is None else answer, text)
+        _show_text("Message", "", shown)
+        for complaint in complaints:
+            remark(complaint)
+    sys.exit(bool(complaints))
+
+
+def _with_body(request: RequestOptions, path: str) -> RequestOptions:
+    """Add what a file says of a conversation to what the options say. Raises `BadInput`, naming the file."""
+    body = json_of(path)
+    if isinstance(body, list):
+        return replace(request, messages=body)
+    if not isinstance(body, dict) or "messages" not in body:
+        raise BadInput(f"{path}: expected a list of messages, or an object with `messages`")
+    said = {ours: body[theirs] for theirs, ours in _FIELDS.items() if body.get(theirs) is not None}
+    # What an option says wins over the file; an option that is not given has its default, and wins over nothing.
+    unset = RequestOptions(source=request.source)
+    given = {name: getattr(request, name) for name in _FIELDS.values()}
+    return replace(request, **said | {name: value for name, value in given.items() if value != getattr(unset, name)})
+
+
+def _events(parser: Parser, output: Iterable[str]) -> Iterator[Event]:
+    for chunk in output:
+        yield from parser.feed(chunk)
+    yield from parser.finish()
+
+
+def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], None] | None = None) -> list[str]:
+    """Read an output, and show each event as soon as it is certain. Return a sentence for each part that was not read."""
+    malformed = []
+    for event in _events(parser, output):
+        if show:
+            show(event)
+        if isinstance(event, Malformed):
+            malformed.append(event_line(event))
+    dead = parser.message.dead_calls
+    return [*malformed, *(f"the call of {call.name} is {call.status}, and no call of the message" for call in dead)]
+
+
+def _show_text(title: str, summary: str, text: str) -> None:
+    print_heading(title, summary)
+    print_block([(text, NO_STYLE)], indent=INDENT)
+
+
+@click.command(short_help="Turn output into a message.")
+@conversation_options
+@click.option("--stream", is_flag=True, help="Print each event as soon as it is certain.")
+@json_option
+def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> None:
+    """Read a model's output from standard input and print the message it means.
+
+    With --stream, events are printed instead, one on a line, while the output comes in; with --json as well, each line
+    is JSON. The exit code is 1 when a part of the output could not be read.
+    """
+    claim_standard_input()
+    parser = request.turn().parser()
+    if sys.stdin is None:
+        raise BadInput("standard input is closed")
+    output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
+    if stream:
+        complaints = _complaints(parser, output, _print_json if as_json else _print_line)
+    else:
+        complaints = _complaints(parser, output)
+        print_json(parser.message.to_openai())
+        for complaint in complaints:
+            remark(complaint)
+    sys.exit(bool(complaints))
+
+
+def chunks(source: BufferedIOBase) -> Iterator[str]:
+    """Yield text as its bytes arrive. A character whose bytes are split over chunks comes with the later chunk."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while data := source.read1(READ_AT_MOST):
+        yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
+
+
+def _print_json(event: Event) -> None:
+    print_json(event_data(event), indent=None)
+
+
+def _print_line(event: Event) -> None:
+    print_line(event_line(event))
+
+
+@click.command(short_help="Say why an output was read so.")
+@conversation_options
+@click.argument("output", type=InputPath())
+@click.option(
+    "--prompt", metavar="FILE", type=InputPath(), help="The prompt that the model was really given, or its tail."
+)
+@click.option("--program", is_flag=True, help="Print the parser's instructions instead, one on a line.")
+@json_option
+def explain_command(output: str, *, request: RequestOptions, prompt: str | None, program: bool, as_json: bool) -> None:
+    """Show how an output is read, where reading a call stopped, and what would help.
+
+    OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The
+    exit code is 1 when something could not be read, or looks wrong.
+    """
+    if program:
+        lines = listing(request.turn().parser())
+        if as_json:
+            print_json([{"address": line.address, "name": line.name, "fields": line.fields} for line in lines])
+        for line in () if as_json else lines:
+            print_line(str(line))
+        return
+    text = read_text(output)
+    loaded = request.load()
+    begun = None if prompt is None else read_text(prompt)
+    explanation = explain(loaded, text, messages=request.conversation, prompt=begun, **request.arguments)
+    if as_json:
+        print_json(explanation.to_dict())
+    else:
+        _show_explanation(explanation, loaded)
+    sys.exit(not explanation.clean)
+
+
+def _show_explanation(explanation: Explanation, template: ChatTemplate) -> None:
+    print_line((_summary(explanation), BOLD))
+    print_heading("Output", f"{len(explanation.output)} characters, as they were read")
+    stretches = _stretches(explanation)
+    for label, text in islice(stretches, MOST_STRETCHES):
+        _print_stretch(label, text)
+    if next(stretches, None):
+        print_line(INDENT, "… and more; --json has all")
+    if explanation.calls:
+        print_heading("Calls")
+        print_rows([(call.name, f"{call.status} {call.arguments}") for call in explanation.calls])
+    if explanation.stops:
+        print_heading("Reading stopped")
+        print_rows([("", str(stop)) for stop in explanation.stops])
+    if explanation.expected[:1] not in (("text",), ("reasoning",), ()):
+        print_heading("Could come next")
+        print_rows([("", " or ".join(explanation.expected))])
+    if explanation.tolerances:
+        print_heading("Read all the same", "the template writes it otherwise")
+        print_rows([("", sentence) for sentence in explanation.tolerances])
+    if explanation.nearest:
+        print_heading("Another syntax would have read it", explanation.nearest.name)
+        print_rows([("", call) for call in explanation.nearest.calls])
+    if explanation.hints:
+        print_heading("Hints")
+        print_rows([(hint.name, str(hint)) for hint in explanation.hints])
+    if not explanation.clean and explanation.format.tools.mode is not ToolMode.NONE:
+        print_heading("What the model should write", "«…» are its own words")
+        for answer in answers(explanation.format, template.capabilities):
+            print_block(answer, indent=INDENT)
+
+
+def _summary(explanation: Explanation) -> str:
+    calls = Counter(call.status for call in explanation.calls)
+    parts = [f"{count} {status} call{'s' * (count > 1)}" for status, count in calls.items()] or ["no call"]
+    return f"{', '.join(parts)} read; " + ("nothing is wrong" if explanation.clean else "something is wrong")
+
+
+def _stretches(explanation: Explanation) -> Iterator[Row]:
+    """Yield role and text of each stretch, and between them where reading stopped."""
+    stops = {stop.position: stop for stop in explanation.stops}
+    # Neighbours with one label and no stop between them are one stretch: `<call name="` and `f` differ, two markers do not.
+    for (_, label), run in groupby(_pieces(explanation.spans, sorted(stops)), key=lambda piece: piece[:2]):
+        pieces = list(run)
+        start, end = pieces[0][2], pieces[-1][3]
+        yield label, explanation.output[start:end]
+        if end in stops:
+            yield _STOPPED, f"expected {stops[end].expected}"
+
+
+def _pieces(spans: Sequence[Span], stops: Sequence[int]) -> Iterator[tuple[int, str, int, int]]:
+    """Yield how many stops lie before a piece of a span, its label, its start and its end; no stop lies inside."""
+    # A stop inside a span cuts it: `Hello <ca` `^ stopped` `ll>` are one text to the parser, and two to the reader of this page.
+    for span in spans:
+        inside = stops[bisect_right(stops, span.start) : bisect_left(stops, span.end)]
+        for start, end in pairwise([span.start, *inside, span.end]):
+            yield bisect_right(stops, start), _SHOWN_AS.get(span.role, str(span.role)), start, end
+
+
+def _print_stretch(label: str, text: str) -> None:
+    quoted = text if label == _STOPPED else repr(shortened(text, LONGEST_STRETCH))
+    columns = max(width() - len(INDENT) - 12, NARROWEST)
+    for at in range(0, len(quoted), columns):
+        name = "" if at else label
+        print_line(INDENT, (name.ljust(12), DIM), (quoted[at : at + columns], _STYLES.get(label, NO_STYLE)))
+
+
+@click.command(short_help="Print a grammar for engines.")
+@conversation_options
+@click.option("--dialect", type=click.Choice(list(_DIALECTS)), required=True, help="What the grammar is written in.")
+def grammar_command(*, request: RequestOptions, dialect: str) -> None:
+    """Print the grammar that constrains an answer to the derived format.
+
+    The grammar starts where the prompt ends: after the conversation in --messages, or after a single question. Parts of
+    a tool's schema that the dialect cannot express are listed on standard error; there the grammar allows more than the
+    schema.
+    """
+    emitted = _DIALECTS[dialect](request.turn())
+    if isinstance(emitted, str):
+        print_document(emitted)
+    else:
+        print_json(emitted)

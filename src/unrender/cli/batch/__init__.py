@@ -1,1 +1,0 @@
-"""`unrender batch`: reads recorded answers, of files or of one stream."""

@@ -1,0 +1,233 @@
+"""Commands of the group `format`: `show` prints one, `diff` compares two, `declared` lists and checks, `export` writes for others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from unrender import ChatTemplate, Exported, FormatError, Target, read_response_template
+from unrender.cli.inputs import (
+    BadInput,
+    InputPath,
+    json_of,
+    json_option,
+    load,
+    read_json,
+    read_source,
+    template_argument,
+    template_name_option,
+    write_text,
+)
+from unrender.cli.output import UNUSABLE, Row, print_heading, print_rows
+from unrender.cli.templates import finding_row
+from unrender.cli.terminal import NO_STYLE, print_block, print_json, remark
+from unrender.explain import differences
+from unrender.format import Format
+from unrender.formats import Declared, declared_formats, read_declared
+from unrender.limits import LONGEST_PRINTED_VALUE
+from unrender.verify import verify_export, verify_format
+
+_KEY = "response_template"
+
+
+@click.command("show", short_help="Print the format as JSON.")
+@template_argument
+@template_name_option
+def show_command(template: str, *, template_name: str | None) -> None:
+    """Print the derived format as JSON, to be kept, compared or edited."""
+    print_json(load(template, name=template_name).format.to_dict())
+
+
+@click.command(short_help="Compare two formats.")
+@click.argument("before", metavar="A", type=InputPath())
+@click.argument("after", metavar="B", type=InputPath())
+@json_option
+def diff_command(before: str, after: str, *, as_json: bool) -> None:
+    """Compare the formats of A and B, each a template or a file written by `unrender format show`.
+
+    Every part that differs is named as in the Format. The exit code is 1 when anything differs.
+    """
+    found = differences(_format(before), _format(after))
+    if as_json:
+        print_json([asdict(difference) for difference in found])
+    else:
+        for difference in found:
+            print_block([(str(difference), NO_STYLE)])
+    sys.exit(bool(found))
+
+
+def _format(source: str) -> Format:
+    """Return the Format in a file, or that of a template."""
+    path = Path(source)
+    data = json_of(source) if path.suffix == ".json" and path.is_file() else None
+    # Other JSON holds a template: only a Format has a version and no template.
+    if not isinstance(data, dict) or "version" not in data or "chat_template" in data:
+        return load(source).format
+    try:
+        return Format.from_dict(data)
+    except FormatError as error:
+        raise BadInput(f"{source}: {error}") from error
+
+
+@click.command(short_help="List declared formats, or check files.")
+@click.argument("files", nargs=-1, type=InputPath())
+@json_option
+def declared_command(files: tuple[str, ...], *, as_json: bool) -> None:
+    """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
+
+    With FILES (- for standard input), check these instead, as if they were in effect. The exit code is 1 when a file is
+    malformed, when its name is taken, or when an answer that its grammars generate cannot be read, and 2 when a file
+    cannot be.
+    """
+    found = [_checked(file) for file in files] if files else list(declared_formats())
+    if as_json:
+        print_json([_data(item) for item in found])
+    else:
+        for item in found:
+            if isinstance(item, _Wrong):
+                print_heading(item.what, item.why)
+            else:
+                print_heading(item.name, item.origin)
+                print_rows([("why", item.why), ("applies", _applies(item))])
+    sys.exit(max((item.code for item in found if isinstance(item, _Wrong)), default=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wrong:
+    """A file that is no declared format."""
+
+    why: str
+    what: str = "malformed"
+    code: int = 1
+
+
+def _checked(file: str) -> Declared | _Wrong:
+    """Return the declared format in a file, or what is wrong with it."""
+    try:
+        item = read_declared(read_source(file), where=file, origin=file)
+        taken = {known.name: known for known in declared_formats() if known.origin != str(Path(file).absolute())}
+    except BadInput as error:
+        return _Wrong(what="not read", why=error.message, code=UNUSABLE)
+    except FormatError as error:
+        return _Wrong(why=str(error))
+    if item.name in taken:
+        return _Wrong(why=f"{file}: name: expected one that is not taken, found {item.name!r}")
+    for finding in verify_format(item.format).refuted:
+        answer = finding.counterexample.answer if finding.counterexample else ""
+        return _Wrong(why=f"{file}: format: {finding.capability}: refuted by {answer!r:.200}")
+    return item
+
+
+def _applies(item: Declared) -> str:
+    if item.evidence is None:
+        return "by name"
+    needed = {"all of": item.evidence.all, "one of": item.evidence.any, "none of": item.evidence.none}
+    parts = [f"{what} {', '.join(map(repr, texts))}" for what, texts in needed.items() if texts]
+    return f"to sources with {'; '.join(parts)}" if parts else "to every template"
+
+
+def _data(item: Declared | _Wrong) -> dict[str, str]:
+    if isinstance(item, _Wrong):
+        return {"error": item.why}
+    return {"name": item.name, "why": item.why, "origin": item.origin, "applies": _applies(item)}
+
+
+@click.command(short_help="Write the format for other parsers.")
+@template_argument
+@template_name_option
+@click.option(
+    "--field-names",
+    type=click.Choice([str(target) for target in Target]),
+    default=str(Target.TRANSFORMERS),
+    show_default=True,
+    help="Whose name reasoning has; SGLang takes vLLM's.",
+)
+@click.option(
+    "--write",
+    "config",
+    metavar="FILE",
+    type=InputPath(),
+    help="Put it into this tokenizer_config.json instead of printing it; - reads one and prints it.",
+)
+@click.option("--check", "checks", is_flag=True, help="Let transformers read the template's renderings with it.")
+@click.option(
+    "--declared", metavar="FILE", type=InputPath(), callback=read_json, help="Check this response template instead."
+)
+@json_option
+def export_command(
+    template: str,
+    *,
+    template_name: str | None,
+    field_names: str,
+    config: str | None,
+    checks: bool,
+    declared: Any,
+    as_json: bool,
+) -> None:
+    """Print the format as a Hugging Face response template.
+
+    Parts that the response template cannot express are listed on standard error. A format whose calls it cannot express
+    at all is refused with exit code 2. With --check or --declared, which need transformers, the result of the check is
+    printed instead; if transformers reads an answer otherwise than unrender, the exit code is 1 and nothing is written.
+    """
+    loaded = load(template, name=template_name)
+    if declared is None:
+        exported = loaded.response_template(target=Target(field_names))
+    else:  # A tokenizer's configuration may hold it.
+        exported = read_response_template(declared.get(_KEY, declared) if isinstance(declared, dict) else declared)
+    checked = checks or declared is not None
+    held = not checked or _check(loaded, exported, template, as_json=as_json)
+    if config is not None and held:
+        _write(exported, config)
+    elif not checked:
+        print_json(exported.template)
+    for omission in exported.omissions:
+        remark(f"not expressed: {omission.what}")
+    sys.exit(not held)
+
+
+def _write(exported: Exported, path: str) -> None:
+    """Put a response template into a JSON file; what else is in the file stays."""
+    config = json_of(path)
+    if not isinstance(config, dict):
+        raise BadInput(f"{path}: expected a JSON object, found {type(config).__name__}")
+    text = json.dumps({**config, _KEY: exported.template}, indent=2, ensure_ascii=False)
+    write_text(path, text + "\n")
+
+
+def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool) -> bool:
+    """Print what held, and return whether all did."""
+    report = verify_export(loaded, exported)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print_heading(name, "read by transformers")
+        print_rows([finding_row(finding) for finding in report.findings])
+        for finding in report.refuted:
+            if example := finding.counterexample:
+                print_heading(finding.capability, f"read differently, fed {example.chunking}")
+                print_rows([("answer", repr(example.answer)), *_differences(example.expected, example.found)])
+    return not report.refuted
+
+
+def _differences(ours: str, theirs: str) -> Iterator[Row]:
+    """Yield the parts of two messages that differ; a parser that raised has no message."""
+    mine, other = json.loads(ours), json.loads(theirs)
+    if isinstance(other, str):
+        yield "transformers", _short(other)
+        return
+    for part in mine:
+        if mine[part] != other[part]:
+            yield f"{part} unrender", _short(mine[part])
+            yield f"{part} transformers", _short(other[part])
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_PRINTED_VALUE else text[:LONGEST_PRINTED_VALUE] + " …"

@@ -1,0 +1,378 @@
+"""Commands that serve: `serve` runs a gateway, `engine-args` says how an engine serves a model, `playground` shows a page.
+
+vLLM and SGLang run the plug-in, and the gateway goes in front of every engine: both read with the whole format. Some engines
+also read an exported response template by themselves, which can say less.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unrender import ChatTemplate, ExportError, Target
+from unrender.cli.inputs import QUESTION, BadInput, json_option, load, template_argument, template_name_option
+from unrender.cli.output import print_heading, print_rows
+from unrender.cli.templates import finding_row
+from unrender.cli.terminal import print_document, print_json, print_line, remark
+from unrender.format import ReasoningMode, ToolMode
+from unrender.integrations.rendered import TEMPLATE
+from unrender.verify import verify
+
+if TYPE_CHECKING:
+    from unrender.gateway.config import Config
+    from unrender.gateway.telemetry import Telemetry
+
+_BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
+_ALONE = ("sampler", "transformers")
+"""Backends without an address."""
+_SAMPLED = "no model: every answer is random, well-formed text drawn from the format's grammar"
+_KEY = "UNRENDER_ENGINE_KEY"
+_COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_ADDRESS = "http://127.0.0.1:8001"
+"""Where the printed commands have an engine behind the gateway."""
+_RATE = 50.0
+"""Tokens a second of the sampler: about what a person sees of a model."""
+
+
+@click.command(short_help="Serve a model over HTTP.")
+@click.argument("url", required=False)
+@click.option(
+    "--backend", type=click.Choice(_BACKENDS), help="What kind of engine is at URL; sampler, without a URL, is none."
+)
+@click.option(
+    "--gguf", "path", metavar="FILE", type=click.Path(), help="A model to run in this process, by llama.cpp's own code."
+)
+@click.option("--model", "template", metavar="TEMPLATE", help="Whose chat template to use; llama-server tells its own.")
+@click.option("--engine-model", metavar="NAME", help="The model's name at the engine, if that has several.")
+@click.option("--name", help="The name that clients ask for; any other is answered as well.")
+@click.option(
+    "--constrain",
+    type=click.Choice(["always", "required", "never"]),
+    help="When the engine is given a grammar: whenever there are tools or a response format (the default), or only "
+    "when a call or a format is required, or never.",
+)
+@click.option(
+    "--config", metavar="FILE", type=click.Path(), help="Settings in TOML, for several models, keys and limits."
+)
+@click.option("--host", help="The address to listen at.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
+@click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
+@click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
+def serve_command(
+    config: str | None, host: str | None, port: int | None, drain: float | None, log: bool, **model: str | None
+) -> None:
+    """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
+
+    URL is the engine's address. Without one there is no model: answers are random, but well-formed, so that clients,
+    tools and load can be tried. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress
+    are finished first; at SIGHUP, the file of settings is read again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and
+    durations are sent there.
+    """
+    with _extra("gateway"):
+        from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
+        from unrender.gateway.failure import Failure  # noqa: PLC0415
+    given = {name: value for name, value in model.items() if value is not None}
+    if config is not None and given:
+        raise click.UsageError(f"--config describes the models; expected no {next(iter(given))!r} beside it")
+    try:
+        settings = read_file(config) if config is not None else read({"models": [_model(given)]})
+    except Failure as failure:
+        raise BadInput(failure.message) from failure
+    if log:
+        from unrender.gateway.logs import write  # noqa: PLC0415 - an extra
+
+        write()
+    own = {"host": host, "port": port, "drain": drain}
+    _run(settings, config, {name: value for name, value in own.items() if value is not None})
+
+
+@contextmanager
+def _extra(name: str, why: str = "") -> Iterator[None]:
+    """Say which extra is missing when the block cannot import what it needs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise BadInput(f"{why}{error.name} is missing: pip install 'unrender[{name}]'") from error
+
+
+def _model(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of the one model that options describe."""
+    if "path" in given:
+        if found := next((name for name in ("backend", "url", "engine_model") if name in given), None):
+            raise click.UsageError(f"--gguf is an engine of its own; expected no {found!r} beside it")
+        return {**given, "backend": "gguf", "aliases": "*"}
+    kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
+    if kind in _ALONE:
+        if "url" in given:
+            raise click.UsageError(f"--backend {kind} has no URL; name the engine with --backend")
+        if kind == "sampler":
+            return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
+        if "template" not in given:
+            raise click.UsageError("--backend transformers needs --model, a directory or a hub id")
+        own = {name: value for name, value in given.items() if name != "template"}
+        return {**own, "backend": kind, "path": given["template"], "aliases": "*"}
+    if "url" not in given:
+        raise click.UsageError(f"--backend {kind} needs the engine's URL")
+    key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
+    if template := given.get("template"):
+        load(template)  # for its errors, which name what was looked for
+    return {**given, "backend": kind, "aliases": "*", **key}
+
+
+def _in_this_process(model: str | None) -> str:
+    """Return what runs a model when no engine does: transformers where it has weights, else the sampler."""
+    folder = Path(model or "")
+    weights = model and folder.is_dir() and any(folder.glob("*.safetensors"))
+    return "transformers" if weights else "sampler"
+
+
+def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
+    from unrender.gateway.backends.sampler import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.config import read_file  # noqa: PLC0415
+    from unrender.gateway.failure import Failure  # noqa: PLC0415
+    from unrender.gateway.routes import app  # noqa: PLC0415
+    from unrender.gateway.serve import listeners, server  # noqa: PLC0415
+
+    where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
+    for model in config.models:
+        if isinstance(model.backend, Sampler):
+            remark(f"{model.name}: {_SAMPLED}")
+    try:
+        sockets = listeners(where["host"], where["port"])
+    except Failure as failure:
+        raise BadInput(failure.message) from failure
+    # `fe80::1%eth0`: what follows the percent sign is a network's name.
+    here = all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
+    if not config.keys.models and not here:
+        remark("no keys: everyone who reaches this address may use it")
+    host = f"[{where['host']}]" if ":" in where["host"] else where["host"]
+    remark(f"listening at http://{host}:{sockets[0].getsockname()[1]}/v1")
+    application = app(config.models, limits=config.limits, keys=config.keys, telemetry=_telemetry())
+
+    def read_again() -> Config:
+        nonlocal config
+        config = read_file(path or "", config)  # Models that have not changed stay as they are.
+        return config
+
+    server(application, settings=read_again if path else None, **where).run(sockets)
+
+
+def _telemetry() -> Telemetry | None:
+    """Return what traces, where the environment names a collector."""
+    if not os.environ.get(_COLLECTOR):
+        return None
+    with _extra("otel", f"{_COLLECTOR} is set, and "):
+        from unrender.gateway.telemetry import exporting  # noqa: PLC0415 - an extra
+
+        return exporting()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to serve a model."""
+
+    title: str
+    lines: tuple[str, ...]
+    """Commands of a shell, or lines of Python."""
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A model, as the user names it, and what its template is."""
+
+    model: str
+    template: ChatTemplate
+
+    @property
+    def quoted(self) -> str:
+        """The model, quoted for a shell."""
+        return shlex.quote(self.model)
+
+    @property
+    def served(self) -> str:
+        """The model that the engine loads, quoted for a shell; MODEL when the user named a template's file."""
+        return "MODEL" if Path(self.model).is_file() else self.quoted
+
+    @property
+    def folder(self) -> str:
+        """The model's folder, quoted for a shell; DIR when the user did not name a folder."""
+        return self.quoted if Path(self.model).is_dir() else "DIR"
+
+
+@click.command(short_help="Print how to start an engine for a template.")
+@template_argument
+@click.option(
+    "--engine", required=True, type=click.Choice(["vllm", "sglang", "llama-server", "transformers", "ollama"])
+)
+@template_name_option
+@json_option
+def engine_args_command(template: str, *, engine: str, template_name: str | None, as_json: bool) -> None:
+    """Print the exact commands, or the code, with which an engine serves this model, and the reasons for them.
+
+    The plug-in and the gateway read answers with the whole format. An engine that reads response templates needs
+    neither, if the format can be written as one; what that loses is listed. The proof is that of `unrender verify`.
+    """
+    loaded = load(template, name=template_name)
+    ways = tuple(_ENGINES[engine](Subject(model=template, template=loaded)))
+    report = verify(loaded)
+    if as_json:
+        print_json({"engine": engine, "ways": [asdict(way) for way in ways], "proof": report.to_dict()})
+        return
+    for way in ways:
+        print_heading(way.title)
+        print_document("\n".join(way.lines))
+        print_rows([("-", why) for why in way.why])
+    print_heading("Proof", "answers that the template wrote, parsed back")
+    print_rows([finding_row(finding) for finding in report.findings])
+
+
+def _gateway(subject: Subject, engine: str, start: str, url: str, why: Sequence[str], more: str = "") -> Way:
+    serve = f"unrender serve {url} --backend {engine} --model {subject.quoted}{more} --port 8000"
+    stops = ", ".join(repr(text) for text in subject.template.prepare(QUESTION).stop) or "none"
+    told = [*why, f"the gateway sends what ends a turn with each request: {stops}"]
+    if tokens := subject.template.format.preserved_tokens:
+        told.append(f"it keeps the special tokens that answers are read by: {', '.join(tokens)}")
+    return Way(title="With the gateway", lines=(start, serve), why=tuple(told))
+
+
+def _inside(subject: Subject, engine: str, start: str) -> Way:
+    """Return how an engine runs our plug-in."""
+    why = [
+        "the plug-in is found when unrender is installed beside the engine; it reads and constrains as the gateway does"
+    ]
+    if Path(subject.model).is_file():
+        start = f"{TEMPLATE}={subject.quoted} {start}"
+        why.append(f"engines do not tell plug-ins of a template outside the checkpoint, hence {TEMPLATE}")
+    return Way(title=f"Inside {engine}", lines=("pip install unrender", start), why=tuple(why))
+
+
+def _own(subject: Subject, engine: str, start: str, why: str, target: Target = Target.VLLM) -> Way:
+    """Return how an engine reads answers by itself, or why it cannot."""
+    title = f"By {engine} itself"
+    try:
+        omissions = subject.template.response_template(target=target).omissions
+    except ExportError as error:
+        return Way(title=title, lines=("# not possible for this format",), why=(str(error),))
+    config = f"{subject.folder}/tokenizer_config.json"
+    write = f"unrender format export {subject.quoted} --field-names {target} --write {config}"
+    return Way(title=title, lines=(write, start), why=(why, *(f"not expressed: {it.what}" for it in omissions)))
+
+
+def _vllm(subject: Subject) -> Iterator[Way]:
+    flags = "--enable-auto-tool-choice --tool-call-parser unrender --reasoning-parser unrender"
+    yield _inside(subject, "vLLM", f"vllm serve {subject.served} {flags}")
+    why = "without --reasoning-parser: with it, vLLM never enforces a grammar on raw completions (vllm#57726)"
+    yield _gateway(subject, "vllm", f"vllm serve {subject.served} --port 8001", _ADDRESS, [why])
+    flags = ""
+    if subject.template.format.tools.mode is not ToolMode.NONE:
+        flags += " --enable-auto-tool-choice --tool-call-parser hf"
+    if subject.template.format.reasoning.mode is not ReasoningMode.NONE:
+        flags += " --reasoning-parser hf"
+    why = "`hf` reads the checkpoint's response template; it refuses strict tools, required and named calls"
+    yield _own(subject, "vLLM", f"vllm serve {subject.folder}{flags}", why)
+
+
+def _sglang(subject: Subject) -> Iterator[Way]:
+    start = "python -m sglang.launch_server --model-path"
+    flags = "--tool-call-parser unrender --reasoning-parser unrender"
+    yield _inside(subject, "SGLang", f"{start} {subject.served} {flags}")
+    yield _gateway(subject, "sglang", f"{start} {subject.served} --port 8001", _ADDRESS, [])
+    why = "`auto` takes the response template only where no rule of SGLang's knows the chat template: see its log"
+    yield _own(subject, "SGLang", f"{start} {subject.folder} --tool-call-parser auto --reasoning-parser auto", why)
+
+
+def _llama_server(subject: Subject) -> Iterator[Way]:
+    why = ["without --model, the GGUF's own template is used"]
+    yield _gateway(subject, "llama-server", "llama-server -m MODEL.gguf --port 8001", _ADDRESS, why)
+
+
+def _transformers(subject: Subject) -> Iterator[Way]:
+    lines = (
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "from unrender.integrations.transformers import chat_template, read_ids",
+        f"tokenizer = AutoTokenizer.from_pretrained({subject.model!r})",
+        f"model = AutoModelForCausalLM.from_pretrained({subject.model!r})",
+        "turn = chat_template(tokenizer).prepare(messages, tools=tools)",
+        'inputs = tokenizer(turn.prompt, return_tensors="pt", add_special_tokens=False)',
+        "output = model.generate(**inputs, max_new_tokens=512)",
+        'message = read_ids(turn, tokenizer, output[0][inputs["input_ids"].shape[1]:])',
+    )
+    yield Way(title="In Python", lines=lines, why=("the prompt is whole: special tokens must not be added again",))
+    why = "`transformers serve` reads the checkpoint's response template; it takes no tool_choice and no grammars"
+    yield _own(subject, "transformers", "transformers serve", why, Target.TRANSFORMERS)
+
+
+def _ollama(subject: Subject) -> Iterator[Way]:
+    why = ["Ollama takes no grammars: a required call is asked for, and asked for again where it is missing"]
+    yield _gateway(subject, "ollama", "ollama serve", "http://127.0.0.1:11434", why, " --engine-model NAME")
+
+
+_ENGINES: Mapping[str, Callable[[Subject], Iterator[Way]]] = {
+    "vllm": _vllm,
+    "sglang": _sglang,
+    "llama-server": _llama_server,
+    "transformers": _transformers,
+    "ollama": _ollama,
+}
+
+
+PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
+"""Where the page of a static folder takes Pyodide from, if nothing else is said."""
+
+
+@click.command(short_help="See a template's format in a browser.")
+@click.argument("templates", metavar="[TEMPLATE]...", nargs=-1)
+@click.option("--port", type=click.IntRange(0, 65535), default=8800, show_default=True, help="The port to listen at.")
+@click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
+@click.option(
+    "--static", metavar="DIR", type=click.Path(), help="Write the page into a folder for any web server, and end."
+)
+@click.option(
+    "--pyodide",
+    metavar="URL|DIR",
+    default=PYODIDE,
+    show_default=True,
+    help="Where the page of --static takes Pyodide from; a folder is copied.",
+)
+def playground_command(
+    templates: tuple[str, ...], *, port: int, opened: bool, static: str | None, pyodide: str
+) -> None:
+    """Show on a page how a template's answers are written, and how an output is read as it streams in.
+
+    Each TEMPLATE can be chosen on the page, and others can be pasted there. The page is served at 127.0.0.1 only and
+    needs no network. With --static, Python runs in the browser instead, on Pyodide.
+    """
+    if static is not None:
+        _write_page(Path(static), pyodide)
+        return
+    with _extra("gateway"):
+        from unrender.playground.server import app, bound, serve  # noqa: PLC0415 - an extra
+    application = app({name: load(name) for name in templates})
+    try:
+        listener = bound(port)
+    except OSError as error:
+        raise BadInput(f"port {port}: {error.strerror}") from error
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    remark(f"the playground is at {address}")
+    if opened:
+        click.launch(address)
+    serve(application, listener)
+
+
+def _write_page(folder: Path, pyodide: str) -> None:
+    from unrender.playground.static import StaticError, write  # noqa: PLC0415 - loaded when it is used
+
+    try:
+        files = write(folder, pyodide=pyodide)
+    except StaticError as error:
+        raise BadInput(str(error)) from error
+    print_line(f"{len(files)} files are in {folder}; serve them with any web server")

@@ -1,1 +1,0 @@
-"""Commands that serve something, or say how it is served: `unrender serve`, `engine-args`, `playground`."""

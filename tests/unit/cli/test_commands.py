@@ -1,0 +1,181 @@
+"""Commands, a row each in `commands.toml`: the words of the command line, the exit code, and what is said."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unrender.cli.answers import chunks
+from unrender.format import Format
+from unrender.verify.engines import installed
+
+HERE = Path(__file__).parent
+CASES: Any = tomllib.loads((HERE / "commands.toml").read_text(encoding="utf-8"))["case"]
+T = "chat_template.jinja"
+
+
+@pytest.fixture
+def asked(run):
+    """Return a function that runs a command line in a folder that holds `files/` as well."""
+    shutil.copytree(HERE / "files", ".", dirs_exist_ok=True)
+    return lambda words, text="": run(*(T if word == "T" else word for word in shlex.split(words)), text=text)
+
+
+def check(said, expected):
+    """Look for what is expected: `^` at the beginning, `~` as a pattern, `!` nowhere; `==` is nothing at all."""
+    for part in expected:
+        if part == "==":
+            assert said == ""
+        elif part[0] == "^":
+            assert said.startswith(part[1:])
+        elif part[0] == "~":
+            assert re.search(part[1:], said, re.MULTILINE)
+        elif part[0] == "!":
+            assert part[1:] not in said
+        else:
+            assert part in said
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case, marks=[pytest.mark.slow] * case["words"].startswith(("inspect", "verify T")), id=case["words"]
+        )
+        for case in CASES
+    ],
+)
+def test_a_command(asked, case):
+    """Each command ends with its code, and says what it has to; no line for people is too wide."""
+    result = asked(case["words"], case.get("in", ""))
+
+    assert result.exit_code == case.get("code", 0), result.output
+    check(result.stdout, case.get("out", ()))
+    check(result.stderr, case.get("err", ()))
+    if re.match(r"(inspect|lint|explain)(?!.*--(json|program))", case["words"]):
+        assert max(map(len, result.stdout.splitlines()), default=0) <= 80
+
+
+def test_an_answer_is_reproducible(asked):
+    """A seed gives an answer again, and another seed another; with --prompt, the prompt comes exactly."""
+    one, again, other = (asked(f"chat T talk.json --json --seed {seed}").stdout for seed in (1, 1, 2))
+
+    assert one == again != other
+    prompt = "<|user|>\nWill it rain in Paris?<|end|>\n<|assistant|>\n\n"
+    assert asked("chat T talk.json --prompt").stdout == prompt
+
+
+def test_chunks_keep_characters_whole():
+    """A character whose bytes arrive in two reads comes out whole."""
+
+    class Slow(io.BytesIO):
+        def read1(self, size=-1):
+            return super().read1(1)
+
+    assert "".join(chunks(Slow("a é 中 🙂".encode()))) == "a é 中 🙂"
+
+
+def test_explanations_are_bounded(asked):
+    """Of a very long output only the beginning and the end are shown."""
+    said = asked("explain T - --tools tools.json", "word " * 300 + '<call nome="get_weather">').stdout
+
+    assert said.count("word") < 60
+    assert " … " in said
+
+
+def test_a_format_is_kept(run):
+    """What is shown can be read back, and compared with the template; what is in effect may be the user's own."""
+    Path("kept.json").write_text(run("format", "show", T).stdout, encoding="utf-8")
+
+    assert Format.from_json(Path("kept.json").read_text(encoding="utf-8")).reasoning.end == "</think>"
+    assert run("format", "diff", T, "kept.json").exit_code == 0
+
+
+def test_formats_in_effect_are_listed(asked, monkeypatch):
+    """The library's own and the user's are listed, each with its origin."""
+    Path("formats").mkdir()
+    Path("mine.json").rename("formats/mine.json")
+    monkeypatch.setenv("UNRENDER_FORMATS", "formats")
+    listed = {item["name"]: item for item in json.loads(asked("format declared --json").stdout)}
+
+    assert listed["qwen3"]["origin"] == ""
+    assert listed["mine"]["origin"] == str(Path("formats/mine.json").absolute())
+
+
+@pytest.mark.parametrize("command", ["format show", "inspect", "lint", "verify", "parse", "format export", "explain"])
+def test_a_malformed_file_in_effect_ends_every_command(asked, monkeypatch, command):
+    """The sentence names file and field, and the exit code says that the input cannot be used."""
+    Path("formats").mkdir()
+    Path("bad.json").rename("formats/bad.json")
+    monkeypatch.setenv("UNRENDER_FORMATS", "formats")
+    Path("t.jinja").write_text("{{ messages[-1].content }}", encoding="utf-8")
+    result = asked(f"{command} t.jinja" + " cut.txt" * (command == "explain"))
+
+    assert result.exit_code == 2
+    assert "bad.json: why: expected a text, found ''" in " ".join(result.stderr.split("\n"))
+
+
+def test_a_configuration_keeps_what_else_is_in_it(asked):
+    """With --write the response template is put into the file beside what was there."""
+    result = asked("format export T --write config.json")
+    config = json.loads(Path("config.json").read_text(encoding="utf-8"))
+
+    assert (result.exit_code, result.stdout, config["version"]) == (0, "", 1)
+    assert config["response_template"]["version"] == 1
+
+
+@pytest.mark.skipif(installed("transformers"), reason="transformers is installed")
+def test_a_check_without_transformers_says_what_is_missing(run):
+    """The check is not passed over in silence."""
+    result = run("format", "export", T, "--check")
+
+    assert (result.exit_code, "needs transformers" in result.stderr) == (2, True)
+
+
+@pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
+def test_response_templates_are_checked(asked):
+    """With --check and --declared, what transformers reads alike and differently is shown; the exit code says which."""
+    declared = {"start_anchor": "<|assistant|>\n", "fields": {"content": {"close": "<|end|>"}}}
+    Path("own.json").write_text(json.dumps({"response_template": declared}), encoding="utf-8")
+    checked, refuted = asked("format export T --check"), asked("format export T --declared own.json")
+    data = json.loads(asked("format export T --declared own.json --json").stdout)
+
+    assert (checked.exit_code, "proved (4 of 4)" in checked.stdout) == (0, True)
+    assert (refuted.exit_code, "tool_calls transformers" in refuted.stdout) == (1, True)
+    assert data["proved"] is False
+
+
+CHUNKS = ["<thi", "nk>Rain?</think>\nHel", "lo"]
+FORMS = {
+    "list": json.dumps(CHUNKS),
+    "lines": "\n".join(map(json.dumps, CHUNKS)) + "\n\n",
+    "texts": "\n".join(json.dumps({"text": chunk}) for chunk in CHUNKS),
+    "completions": json.dumps([{"choices": [{"text": chunk}]} for chunk in CHUNKS]),
+    "deltas": json.dumps([{"choices": [{"delta": {"content": chunk}}]} for chunk in [None, *CHUNKS]]),
+    "events": "".join(f": comment\ndata: {json.dumps({'text': chunk})}\n\n" for chunk in CHUNKS) + "data: [DONE]\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_of_recordings_are_read(asked, form):
+    """Lists and lines of strings, texts and an OpenAI server's chunks are the same recording."""
+    data = json.loads(asked("batch replay T - --json", FORMS[form]).stdout)
+
+    assert data["message"] == {"role": "assistant", "content": "Hello", "reasoning_content": "Rain?"}
+    assert data["differences"] == []
+
+
+@pytest.mark.parametrize("command", ["inspect", "format", "grammar", "parse", "verify"])
+def test_every_command_explains_itself(run, command):
+    """`--help` says what a command does."""
+    result = run(command, "--help")
+
+    assert (result.exit_code, len(result.stdout.splitlines()) > 5) == (0, True)

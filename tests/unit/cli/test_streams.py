@@ -1,0 +1,311 @@
+"""What commands read and write: settings, never the same file twice, `-` wherever a file is named, and streams that end early."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from unrender.cli.inputs import InputPath, OutputPath
+
+T = "chat_template.jinja"
+
+
+@pytest.mark.parametrize(
+    ("settings", "value"),
+    [
+        (["a=false"], False),
+        (["a=7"], 7),
+        (["a=high"], "high"),
+        (["a="], ""),
+        (["a=b=c"], "b=c"),
+        (['a={"b": [1]}'], {"b": [1]}),
+        (["a=1", "a=3"], 3),
+    ],
+)
+def test_settings(run, settings, value):
+    """A value is JSON where it can be, else text; of two for one name, the last holds."""
+    Path("t.jinja").write_text("{{ messages[-1].content }}{{ a | tojson }}", encoding="utf-8")
+    Path("hi.json").write_text('[{"role": "user", "content": "Hi"}]', encoding="utf-8")
+
+    result = run("chat", "t.jinja", "hi.json", "--prompt", *(word for one in settings for word in ("--set", one)))
+
+    assert json.loads(result.stdout.removeprefix("Hi")) == value
+
+
+@pytest.mark.parametrize("setting", ["a", "=1", "a-b=1", "1a=1", "tools=[]", "tool_choice=auto"])
+def test_bad_settings(run, setting):
+    """A name is needed, and one that no other option has."""
+    result = run("parse", T, "--set", setting)
+
+    assert (result.exit_code, "expected NAME=VALUE, found" in result.stderr) == (2, True)
+
+
+def test_bytes_that_are_no_text(run):
+    """A model's output may hold them; a template may not."""
+    Path("output.txt").write_bytes(b"a\r\n\xff")
+    Path("broken.jinja").write_bytes(b"a\xff")
+
+    shown = json.loads(run("explain", T, "output.txt", "--json").stdout)
+    refused = run("format", "show", "-", text=b"a\xff")
+
+    assert shown["message"]["content"] == "a\r\n\ufffd"
+    assert (refused.exit_code, "-: expected UTF-8 text, found byte 0xff" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["b.jinja", "a.jinja", "c.txt"], ["many/a.jinja", "many/b.jinja"]),
+        (["chat_template.jinja", "a.jinja"], ["many"]),
+    ],
+)
+def test_a_directory_of_templates(run, files, found):
+    """A directory that holds no model stands for its templates, in order."""
+    Path("many").mkdir()
+    for name in files:
+        Path("many", name).write_text("{{ messages[-1].content }}", encoding="utf-8")
+
+    assert list(json.loads(run("lint", "many", "--json", "--jobs", "1").stdout)) == found
+
+
+SOURCE = Path(__file__).resolve().parents[3] / "src"
+T = "chat_template.jinja"
+ROW = '{"text": "Yes.<|end|>", "message": {"content": "Yes."}}\n'
+ELSEWHERE = {("serve", "path"), ("serve", "config"), ("playground", "static")}
+"""Parameters that name no file that is read or written whole: a model, settings that are read again, a folder."""
+
+
+@pytest.fixture(autouse=True)
+def files(run):
+    """Put more inputs beside the template and the tools."""
+    Path("rows.jsonl").write_text(ROW, encoding="utf-8")
+    Path("messages.json").write_text('[{"role": "user", "content": "Hello"}]', encoding="utf-8")
+    Path("output.txt").write_text("Yes.<|end|>", encoding="utf-8")
+    Path("config.json").write_text('{"kept": 1}', encoding="utf-8")
+
+
+def test_every_file_that_is_named_is_known_as_read_or_written(commands):
+    """No command takes a path that its other paths are not compared with."""
+    plain = {
+        (command, param.name)
+        for command, found in commands.items()
+        for param in found.params
+        if isinstance(param.type, click.Path) and not isinstance(param.type, InputPath | OutputPath)
+    }
+
+    assert plain == ELSEWHERE
+
+
+ROWS: Any = tomllib.loads(Path(__file__).with_name("streams.toml").read_text(encoding="utf-8"))
+
+
+def words_of(text: str) -> list[str]:
+    return [T if word == "T" else word for word in text.split()]
+
+
+WRITING = {command: words_of(words) for command, words in ROWS["writing"].items()}
+
+
+def test_every_output_is_tried(commands):
+    """The table above has each command with an output."""
+    writing = {
+        name for name, found in commands.items() if any(isinstance(param.type, OutputPath) for param in found.params)
+    }
+
+    assert writing == set(WRITING)
+
+
+@pytest.mark.parametrize("command", WRITING)
+@pytest.mark.parametrize("link", ["itself", "soft", "hard"])
+def test_no_command_writes_onto_its_input(run, command, link):
+    """Under whatever name, an output that is an input ends the command with 2, and all files stay as they were."""
+    inputs = [word for word in WRITING[command] if Path(word).is_file()]
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    for name in inputs:
+        output = {"itself": f"./{name}", "soft": f"soft-{name}", "hard": f"hard-{name}"}[link]
+        if link == "soft":
+            Path(output).symlink_to(name)
+        if link == "hard":
+            Path(output).hardlink_to(name)
+
+        result = run(*WRITING[command], output)
+
+        assert result.exit_code == 2
+        assert f"{output}: this file would be written, and {name} is read" in result.stderr
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_folders_template_is_an_input(run):
+    """What is read of a folder is kept as well; a report beside it is none of that."""
+    Path("model").mkdir()
+    Path("model", T).write_bytes(Path(T).read_bytes())
+
+    result = run("verify", "model", "--samples", "1", "--report", f"model/{T}")
+
+    assert (result.exit_code, "and model is read" in result.stderr) == (2, True)
+    assert Path("model", T).read_bytes() == Path(T).read_bytes()
+    assert run("verify", "model", "--samples", "1", "--report", "model/report.md").exit_code == 0
+    assert run("verify", "model", "--samples", "1", "--report", "model/report.md").exit_code == 0
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_a_minus_prints_what_would_be_written(run, command):
+    """`-` is standard output: the same text, nothing else on it, and no file of that name."""
+    run(*WRITING[command], "written")
+    result = run(*WRITING[command], "-")
+
+    assert result.exit_code == 0
+    assert result.stdout == Path("written").read_text(encoding="utf-8")
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize("command", ["batch audit", "verify"])
+def test_two_things_are_not_printed_as_one(run, command):
+    """A page and JSON are not mixed on standard output."""
+    result = run(*WRITING[command], "-", "--json")
+
+    assert (result.exit_code, "both print on standard output" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("row", ROWS["reading"])
+def test_a_minus_reads_standard_input(run, row):
+    """`-` is standard input, and says the same as the file."""
+    words, source = words_of(row), ROWS["reading"][row]
+    if source == "messages.json" and "replay" in words:
+        Path(source).write_text('["Yes."]', encoding="utf-8")
+    text = Path(source).read_text(encoding="utf-8")
+    named = [source if word == "-" and at and words[at - 1] != "-o" else word for at, word in enumerate(words)]
+
+    piped = run(*words, text=text)
+    if "export" in words:
+        assert json.loads(piped.stdout) == {
+            "kept": 1,
+            "response_template": json.loads(run("format", "export", T).stdout),
+        }
+        return
+    from_file = run(*named)
+    assert piped.exit_code == from_file.exit_code
+    assert piped.stdout.split() == [word.replace(source, "-") for word in from_file.stdout.split()]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("format", "diff", "-", "-"), "standard input (-) can be read once only"),
+        (("explain", "-", "-"), "standard input (-) can be read once only"),
+        (("parse", "-"), "reads standard input itself"),
+        (("verify", "-", T), "-: standard input is examined alone"),
+    ],
+)
+def test_standard_input_is_read_once(run, words, told):
+    """What two arguments would read is refused, not given to the first of them."""
+    result = run(*words, text="{{ messages }}")
+
+    assert (result.exit_code, told in result.stderr) == (2, True)
+
+
+BROKEN = {
+    "latin": b'["\xe9"]',
+    "deep": b"[" * 100_000,
+    "digits": b"1" * 10_000,
+    "cut": b'{"a": ',
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("row", ROWS["words"]["taking"])
+@pytest.mark.parametrize("kind", [*BROKEN, "missing", "folder", "secret"])
+def test_every_error_names_the_file(run, row, kind):
+    """Whatever is wrong with a file of JSON, one sentence names it, and it is no defect of unrender."""
+    path = Path("broken.json")
+    if kind in BROKEN:
+        path.write_bytes(BROKEN[kind])
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "secret":
+        path.write_bytes(b"[]")
+        path.chmod(0)
+        if os.access(path, os.R_OK):
+            pytest.skip("this user may read everything")
+
+    result = run(*words_of(row), "broken.json")
+
+    if "replay" in row and kind in ("latin", "empty"):
+        assert result.exit_code == 0  # A model's text may be anything, and nothing at all.
+        return
+    assert result.exit_code in (1, 2)
+    assert "broken.json" in result.output
+    assert "defect" not in result.output
+
+
+def test_a_damaged_format_is_named(run):
+    """A file that says it is a format, and is none, is named with what is wrong in it."""
+    Path("format.json").write_text('{"version": 1, "reasoning": 3}', encoding="utf-8")
+
+    result = run("format", "diff", T, "format.json")
+
+    assert (result.exit_code, "format.json: " in result.stderr and "reasoning" in result.stderr) == (2, True)
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(run):
+    """A folder without room for it is named; what was there stays."""
+    result = run(*WRITING["verify"], "none/report.md")
+
+    assert (result.exit_code, "none/report.md: No such file or directory" in result.stderr) == (2, True)
+
+
+def started(*words: str, more: str = "", **given) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a process of its own, whose shell does something to its streams."""
+    command = f"{sys.executable} -m unrender {' '.join(words)} {more}"
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    return subprocess.run(["bash", "-c", command], env=env, capture_output=True, check=False, timeout=60, **given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS["words"]["saying"])
+def test_a_reader_that_has_enough_ends_a_command_well(row):
+    """Before `head`, every command ends with 0 and without a word, as other tools do; also when only remarks are read."""
+    words = words_of(row)
+    run = started(*words, more="2>errors | (exec 0<&-; sleep 0.1); echo ${PIPESTATUS[0]}")
+    wrong = words[-1] == "none"
+
+    assert run.stdout == (b"2\n" if wrong else b"0\n")
+    errors = Path("errors").read_text(encoding="utf-8")
+    assert "Traceback" not in errors
+    assert "Broken pipe" not in errors
+    if wrong:
+        run = started(*words, more="2>&1 >/dev/null | (exec 0<&-; sleep 0.1); echo ${PIPESTATUS[0]}")
+        assert (run.stdout, run.stderr) == (b"0\n", b"")
+
+
+@pytest.mark.slow
+def test_streams_that_are_closed_or_full():
+    """A closed output takes nothing, a full one is named, and a closed input is an input that is missing."""
+    assert started("format", "show", T, more=">&-").returncode == 0
+    assert started("format", "show", "none", more="2>&-").returncode == 2
+    full = started("format", "show", T, more=">/dev/full")
+    assert (full.returncode, full.stderr) == (2, b"Error: standard output: No space left on device\n")
+    for words in (("parse", T), ("format", "show", "-"), ("batch", "read", T, "-", "-o", "out.jsonl", "--jobs", "1")):
+        closed = started(*words, more="<&-")
+        assert closed.returncode == 2
+        assert b"standard input is closed" in closed.stderr
+
+
+def test_every_json_option_prints_json(run, commands):
+    """With `--json`, what each command prints is one JSON value, or one on each line of a stream."""
+    Path("chunks.json").write_text('["Yes."]', encoding="utf-8")
+    able = {name for name, found in commands.items() if any("--json" in param.opts for param in found.params)}
+
+    assert able == set(ROWS["json"])
+    for command, words in ROWS["json"].items():
+        printed = run(*command.split(), *words_of(words), "--json", text="Yes.<|end|>").stdout
+        for value in printed.splitlines() if command == "parse" else [printed]:
+            json.loads(value)

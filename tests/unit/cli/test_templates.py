@@ -1,0 +1,212 @@
+"""Commands that examine templates: what a person and a program get to see of formats, verdicts and findings."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from unrender.cli.examining import examine
+from unrender.errors import TemplateError
+
+
+@pytest.mark.slow
+def test_every_comparison_shows_something_of_its_own(run):
+    """No two comparisons show the same two renderings."""
+    names = {evidence["comparison"] for evidence in evidence_of(run)} - {""}
+    pages = {name: run("inspect", "chat_template.jinja", "--compare", name).stdout.splitlines()[2:] for name in names}
+
+    assert names >= {"R1", "R3", "C1", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "A3"}
+    assert len(set(map(tuple, pages.values()))) == len(pages)
+
+
+@pytest.mark.slow
+def test_json_holds_both_sides_and_their_split(run):
+    """With --json, each comparison has two texts, and what of them is shared gives them again."""
+    for evidence in evidence_of(run):
+        split = evidence["split"]
+        for side in ("left", "right"):
+            assert split["prefix"] + split[side] + split["suffix"] == evidence[side]["text"]
+
+
+def evidence_of(run):
+    return json.loads(run("inspect", "chat_template.jinja", "--json").stdout)["evidence"]
+
+
+# Beside a call, content is written where reasoning belongs: no parser can tell them apart.
+AMBIGUOUS = """\
+{%- for message in messages %}
+{{- '<|' ~ message.role ~ '|>' }}
+{%- if message.reasoning_content %}{{ '<think>' ~ message.reasoning_content ~ '</think>' }}{% endif %}
+{%- if message.tool_calls and message.content %}{{ '<think>' ~ message.content ~ '</think>' }}
+{%- else %}{{ message.content }}{% endif %}
+{%- for call in message.tool_calls or [] %}
+{{- '<call name="' ~ call.function.name ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}
+{%- endfor %}
+{{- '<|end|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
+"""
+
+
+@pytest.mark.slow
+def test_shows_a_counterexample(run):
+    """What is refuted is shown with the answer that refutes it, and the exit code is 1."""
+    Path("ambiguous.jinja").write_text(AMBIGUOUS, encoding="utf-8")
+
+    result = run("verify", "ambiguous.jinja")
+
+    assert result.exit_code == 1
+    assert "content and tool calls  refuted by this answer" in result.stdout
+    assert "\n  - content: " in result.stdout
+    assert '\n  + content: ""' in result.stdout
+
+
+@pytest.mark.slow
+def test_directory_gives_a_table(run):
+    """A directory of templates gives a line for each, and a sum."""
+    Path("many").mkdir()
+    for name in ("one", "two"):
+        Path(f"many/{name}.jinja").write_text(Path("chat_template.jinja").read_text(), encoding="utf-8")
+
+    result = run("verify", "many")
+
+    head, first, second, _, last = result.stdout.splitlines()
+    assert head.split() == ["template", "proved", "not", "observable", "refuted", "seconds"]
+    assert first.split()[0] == "one"
+    assert second.split()[0] == "two"
+    assert last == "2 templates, 0 with something refuted"
+
+
+@pytest.mark.slow
+def test_history_is_no_proof(run):
+    """A history that is written anew each time is shown as a diff, and does not fail."""
+    source = Path("chat_template.jinja").read_text(encoding="utf-8")
+    Path("unstable.jinja").write_text(
+        source.replace("{{- '<|end|>\\n' }}", "{{- '<|end|>\\n' if loop.last else '<|over|>\\n' }}"), encoding="utf-8"
+    )
+
+    result = run("verify", "unstable.jinja")
+
+    assert result.exit_code == 0
+    assert ["content,", "then", "a", "question", "changed"] in [line.split() for line in result.stdout.splitlines()]
+    assert "+ …" in result.stdout
+
+
+@pytest.mark.slow
+def test_report_is_a_page_of_markdown(run):
+    """With --report, all is written to a file, beside what is printed."""
+    result = run("verify", "chat_template.jinja", "--report", "report.md")
+
+    page = Path("report.md").read_text(encoding="utf-8")
+    assert result.exit_code == 0
+    assert page.startswith("# What is proved\n")
+    assert "| content | proved | 8 of 8 |  |" in page
+    assert run("verify", "chat_template.jinja", "--report", "no/where.md").exit_code == 2
+
+
+@pytest.mark.slow
+def test_bad_file_stops_nothing(run):
+    """In a folder, a file that is not a template is named in the table, the others are examined, and the exit code is 2."""
+    Path("many").mkdir()
+    Path("many/good.jinja").write_text(Path("chat_template.jinja").read_text(encoding="utf-8"), encoding="utf-8")
+    Path("many/bad.jinja").write_text("{% for %}", encoding="utf-8")
+
+    result = run("verify", "many", "--samples", "1", "--report", "report.md")
+    data = json.loads(run("verify", "many", "--samples", "1", "--json").stdout)
+
+    assert result.exit_code == 2
+    assert "not examined: " in " ".join(result.stdout.split())
+    assert result.stdout.splitlines()[-1] == "2 templates, 0 with something refuted, 1 not examined"
+    assert "\n| bad.jinja | " in Path("report.md").read_text(encoding="utf-8")
+    assert data["many/good.jinja"]["proved"]
+    assert "error" in data["many/bad.jinja"]
+
+
+def test_nothing_left_exits_with_0(run):
+    """What is ignored is not reported and does not fail."""
+    found = json.loads(run("lint", "chat_template.jinja", "--json").stdout)["chat_template.jinja"]
+    ignored = [word for finding in found for word in ("--ignore", finding["rule"])]
+
+    result = run("lint", "chat_template.jinja", *ignored)
+
+    assert result.exit_code == 0
+    assert "nothing found" in result.stdout
+
+
+@pytest.mark.slow
+def test_directory_gives_a_table_of_findings(run):
+    """A directory of templates gives a line for each, and how often each rule was broken."""
+    Path("many").mkdir()
+    for name in ("one", "two"):
+        Path(f"many/{name}.jinja").write_text(Path("chat_template.jinja").read_text(), encoding="utf-8")
+
+    result = run("lint", "many")
+
+    head, *lines = result.stdout.splitlines()
+    assert head.split() == ["template", "errors", "warnings", "notes", "seconds", "rules"]
+    assert [line.split()[0] for line in lines if line[:3] in ("one", "two")] == ["one", "two"]
+    assert any(line.startswith("2 templates: ") for line in lines)
+
+
+def test_finding_names_its_severity_and_page(run):
+    """As data, a finding says how bad it is, and where its rule is explained."""
+    found = json.loads(run("lint", "chat_template.jinja", "--json").stdout)["chat_template.jinja"]
+    pages = (Path(__file__).parents[3] / "docs/reference/lint.md").read_text(encoding="utf-8")
+
+    assert {finding["severity"] for finding in found} <= {"error", "warning", "note"}
+    for finding in found:
+        page, _, anchor = finding["page"].partition("#")
+        assert page == "docs/reference/lint.md"
+        assert f"\n## {anchor}\n" in pages
+
+
+def ask(name: str) -> str:
+    """Do what the name says, in another process."""
+    match name:
+        case "hangs":
+            time.sleep(60)
+        case "dies":
+            os._exit(7)
+        case "fails":
+            raise TemplateError("no such luck")
+        case "breaks":
+            raise KeyError("oh")
+        case "warns":
+            warnings.warn("\x1b[31mmind", UserWarning, stacklevel=1)
+    return name.upper()
+
+
+@pytest.mark.slow
+def test_each_name_has_its_outcome_in_order():
+    """What hangs, dies or fails stops nothing, and everything comes in the order in which it was asked."""
+    names = ["one", "hangs", "fails", "two", "dies", "breaks", "three"]
+
+    outcomes = examine(names, ask, timeout=5, jobs=2)
+
+    assert [outcome.name for outcome in outcomes] == names
+    assert [outcome.result for outcome in outcomes] == ["ONE", None, None, "TWO", None, None, "THREE"]
+    hangs, fails, dies, breaks = (outcomes[at].failure for at in (1, 2, 4, 5))
+    assert hangs == "took longer than 5 s"
+    assert fails == "no such luck"
+    assert dies == "its process ended with code 7"
+    assert breaks.startswith("KeyError: 'oh'; this is a defect of unrender")
+
+
+def test_single_name_is_asked_here():
+    """One template without a limit needs no process, and what goes wrong is raised."""
+    assert examine(["one"], ask, timeout=None, jobs=2)[0].result == "ONE"
+    with pytest.raises(TemplateError, match="no such luck"):
+        examine(["fails"], ask, timeout=None, jobs=2)
+
+
+@pytest.mark.slow
+def test_warnings_of_processes_are_escaped(capfd):
+    """What another process warns of reaches the terminal as text."""
+    examine(["warns", "one"], ask, timeout=20, jobs=1)
+
+    assert "warning: \\x1b[31mmind\n" in capfd.readouterr().err
