@@ -87,7 +87,7 @@ class Scripted(Connection):
         self.others = others or {}
 
     @asynccontextmanager
-    async def _request(self, method: str, path: str, *_: Any) -> AsyncGenerator[Any, None]:
+    async def _request(self, path: str, *_: Any) -> AsyncGenerator[Any, None]:
         async def parts() -> AsyncGenerator[bytes, None]:
             for part in self.parts:
                 yield part

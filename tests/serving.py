@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,12 @@ def metric(text: str, name: str, **labels: str) -> float | None:
     """Return the number with these labels among metrics in Prometheus' text form; None where there is none."""
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     return next((sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)), None)
+
+
+def corpus(name: str) -> list[Any]:
+    """Return the rows of a file in `corpus/gateway`."""
+    text = (Path(__file__).parent / "corpus" / "gateway" / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n") if line]
 
 
 def chunked(text: str, size: int) -> Iterable[str]:

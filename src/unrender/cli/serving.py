@@ -87,9 +87,9 @@ def serve_command(
     except Failure as failure:
         raise BadInput(failure.message) from failure
     if log:
-        from unrender.gateway.logs import write  # noqa: PLC0415 - an extra
+        from unrender.gateway.record import write_log  # noqa: PLC0415 - an extra
 
-        write()
+        write_log()
     own = {"host": host, "port": port, "drain": drain}
     _run(settings, config, {name: value for name, value in own.items() if value is not None})
 

@@ -3,8 +3,9 @@
 In come requests over HTTP; out go answers, streamed or whole. A request takes this way:
 `http` (bytes → JSON) → `surfaces` (JSON → an `Ask`) → `answers` (an `Ask` → a prompt and a grammar) → `backends` (a prompt → pieces
 of text) → `answers` (pieces → events) → `surfaces` (events → frames) → `http` (frames → bytes).
-`http/exchange.py` leads one request all the way; open it first. `routes` makes the application, `serve` runs it, `config` reads its
-settings. `gateway` and `models` hold what requests share; `record`, `metrics`, `telemetry` and `logs` say what happened.
+`http/exchange.py` leads one request all the way; open it first. `routes` makes the application and answers what generates nothing,
+`serve` runs it, `config` reads its settings. `gateway` holds what requests share: models, limits, keys. `record` says what has become
+of each request, in numbers and in the log, and `telemetry` in traces. Whatever fails is a `Failure`; `schema` reads JSON from outside.
 
 Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it.
 Rules: model text never gives an error of the server's. No parameter is ignored silently. Nothing is kept between requests.
@@ -13,12 +14,10 @@ Of unrender only public names are imported.
 
 from __future__ import annotations
 
-from unrender.gateway.answers.promises import Calls
-from unrender.gateway.answers.turns import Constrain, Turns
+from unrender.gateway.answers.turns import Calls, Constrain, Turns
 from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError, EngineGrammar, Job, Piece
 from unrender.gateway.backends.sampler import Sampler
-from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
-from unrender.gateway.models import Model
+from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, Model
 from unrender.gateway.routes import app
 
 __all__ = [

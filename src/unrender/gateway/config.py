@@ -9,29 +9,26 @@ from __future__ import annotations
 import asyncio
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from unrender import ChatTemplate, LoadedTemplates
-from unrender.gateway.answers.promises import Calls
-from unrender.gateway.answers.turns import Constrain, Turns
+from unrender.gateway.answers.turns import Calls, Constrain, Turns
 from unrender.gateway.backends.backend import Backend, EngineError
-from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
+from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
 from unrender.gateway.backends.connection import Connection
-from unrender.gateway.backends.llama_cpp import SLOTS, start
-from unrender.gateway.backends.llama_server import LlamaServer
+from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, start
 from unrender.gateway.backends.ollama import Ollama
 from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import invalid
-from unrender.gateway.gateway import GatewayLimits, Keys
-from unrender.gateway.models import ALL, Model
+from unrender.gateway.gateway import ALL, GatewayLimits, Keys, Model
 from unrender.gateway.schema import Name, Settings, texts, wrong
 from unrender.gateway.surfaces.surface import ReasoningField
 
@@ -92,10 +89,6 @@ class _File(Settings):
     drain: Annotated[float, Field(ge=0, le=1e9)] | None = None
 
 
-Made = tuple[Backend, Callable[[], ChatTemplate]]
-"""An engine, and what gives the template where none is named."""
-
-
 class _Model(Settings):
     """What is said of every model."""
 
@@ -112,16 +105,24 @@ class _Model(Settings):
     probe: bool = True
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
 
-    def made(self, where: str) -> Made:
+    def engine(self, where: str) -> Backend:
         """Return the engine that the settings at a place describe."""
         raise NotImplementedError
+
+    def own_template(self) -> ChatTemplate:
+        """Return the engine's own template, for a model that names none."""
+        said = "template: expected a model directory, a file or a hub id, since this engine tells none"
+        raise invalid(said, param="template")
 
 
 class _Sampled(_Model):
     rate: Annotated[float, Field(ge=0, le=1e9)] = 0.0
 
-    def made(self, where: str) -> Made:  # noqa: ARG002
-        return Sampler(rate=self.rate), sampler_template
+    def engine(self, where: str) -> Backend:  # noqa: ARG002
+        return Sampler(rate=self.rate)
+
+    def own_template(self) -> ChatTemplate:
+        return sampler_template()
 
 
 class _Remote(_Model, _Secret):
@@ -138,37 +139,39 @@ class _Remote(_Model, _Secret):
 
 
 class _LlamaServer(_Remote):
-    def made(self, where: str) -> Made:
-        engine = LlamaServer(self.connection(where))
-        return engine, lambda: ChatTemplate(asyncio.run(_fetched(LlamaServer(self.connection(where)))))
+    def engine(self, where: str) -> LlamaServer:
+        return LlamaServer(self.connection(where))
 
-
-class _Named(_Remote):
-    """An engine that may have several models."""
-
-    engine_model: str = ""
-
-
-class _Vllm(_Named):
-    def made(self, where: str) -> Made:
-        return Completions(self.connection(where), VLLM, model=self.engine_model), _no_template
-
-
-class _OpenAI(_Named):
-    def made(self, where: str) -> Made:
-        return Completions(self.connection(where), PLAIN, model=self.engine_model), _no_template
+    def own_template(self) -> ChatTemplate:
+        # A connection belongs to one event loop, so the one that asks here is not the one that will generate.
+        return ChatTemplate(asyncio.run(_fetched(self.engine(""))))
 
 
 class _Sglang(_Remote):
-    def made(self, where: str) -> Made:
-        return SGLang(self.connection(where)), _no_template
+    def engine(self, where: str) -> Backend:
+        return SGLang(self.connection(where))
 
 
-class _Ollama(_Named):
-    def made(self, where: str) -> Made:
+class _OpenAI(_Remote):
+    """An engine that may have several models."""
+
+    engine_model: str = ""
+    kind: ClassVar[Kind] = PLAIN
+
+    def engine(self, where: str) -> Backend:
+        return Completions(self.connection(where), self.kind, model=self.engine_model)
+
+
+class _Vllm(_OpenAI):
+    kind = VLLM
+
+
+class _Ollama(_OpenAI):
+    def engine(self, where: str) -> Backend:
+        connection = self.connection(where)
         if not self.engine_model:
             raise wrong(f"{where}.engine_model", "the model's name at the engine", None)
-        return Ollama(self.connection(where), model=self.engine_model), _no_template
+        return Ollama(connection, model=self.engine_model)
 
 
 class _Gguf(_Model):
@@ -177,9 +180,12 @@ class _Gguf(_Model):
     slots: Annotated[int, Field(ge=1, le=1024)] = SLOTS
     threads: Annotated[int, Field(ge=0, le=1024)] = 0
 
-    def made(self, where: str) -> Made:  # noqa: ARG002
+    def engine(self, where: str) -> Backend:  # noqa: ARG002
         url, process = start(self.path, context=self.context, slots=self.slots, threads=self.threads)
-        return LlamaServer(Connection(url), process=process), lambda: ChatTemplate.from_file(self.path)
+        return LlamaServer(Connection(url), process=process)
+
+    def own_template(self) -> ChatTemplate:
+        return ChatTemplate.from_file(self.path)
 
 
 class _Transformers(_Model):
@@ -187,9 +193,11 @@ class _Transformers(_Model):
     device: str = ""
     masks: Literal["", "llguidance", "xgrammar"] = ""
 
-    def made(self, where: str) -> Made:  # noqa: ARG002
-        engine = load(self.path, device=self.device, masks=self.masks)
-        return engine, lambda: ChatTemplate.from_pretrained(self.path)
+    def engine(self, where: str) -> Backend:  # noqa: ARG002
+        return load(self.path, device=self.device, masks=self.masks)
+
+    def own_template(self) -> ChatTemplate:
+        return ChatTemplate.from_pretrained(self.path)
 
 
 BACKENDS: Mapping[str, type[_Model]] = {
@@ -236,6 +244,7 @@ def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     _check_names(models)
+    # `port = 0`, `drain = 0` and `stored = 0` are meant; only what is absent has a default.
     limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
     names = frozenset(model.name for model in models)
     where = file.model_dump(include={"host", "port", "drain"}, exclude_none=True)
@@ -258,20 +267,17 @@ def _model(entry: Mapping[str, Any], where: str) -> Model:
     if kind not in BACKENDS:
         raise wrong(f"{where}.backend", f"one of {list(BACKENDS)}", kind)
     said = BACKENDS[kind].read(entry, where)
-    backend, own = said.made(where)
-    template = ChatTemplate.from_pretrained(said.template) if said.template else own()
+    backend = said.engine(where)
+    template = ChatTemplate.from_pretrained(said.template) if said.template else said.own_template()
+    own_turns = ("constrain", "variables", "tool_format")
+    own_model = ("reasoning_field", "calls", "check", "attempts")
     return Model(
         name=said.name or kind,
-        turns=Turns(
-            template=template, constrain=said.constrain, variables=said.variables, tool_format=said.tool_format
-        ),
+        turns=Turns(template=template, **{name: getattr(said, name) for name in own_turns}),
         backend=backend,
         aliases=texts(said.aliases),
-        reasoning_field=said.reasoning_field,
-        calls=said.calls,
-        check=said.check,
         probes=said.probe,
-        attempts=said.attempts,
+        **{name: getattr(said, name) for name in own_model},
     )
 
 
@@ -300,11 +306,6 @@ def sampler_template() -> ChatTemplate:
     """Return the template for a gateway without a model."""
     source = files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8")
     return ChatTemplate.from_string(source)
-
-
-def _no_template() -> ChatTemplate:
-    said = "template: expected a model directory, a file or a hub id, since this engine tells none"
-    raise invalid(said, param="template")
 
 
 def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:

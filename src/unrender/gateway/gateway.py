@@ -1,4 +1,7 @@
-"""Holds what all requests of one gateway share: models, limits, keys, and the number of running answers."""
+"""Holds what all requests of one gateway share: models, limits, keys, and the number of running answers.
+
+A model is a template, an engine, and a name that clients call it by.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,131 @@ import asyncio
 import hmac
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from unrender import Turn
+from unrender.gateway.answers.probes import Findings, probe
+from unrender.gateway.answers.turns import Calls, Turns
+from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError
 from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.metrics import Metrics
-from unrender.gateway.models import ALL, Model, Models
+from unrender.gateway.record import Metrics
 from unrender.gateway.surfaces.stored import Stored
+from unrender.gateway.surfaces.surface import ReasoningField
 
 if TYPE_CHECKING:
     from unrender.gateway.telemetry import Telemetry
+
+_CHARACTERS = 4
+"""Characters of a token, roughly."""
+ALL = frozenset("*")
+"""The names of all models, as keys open them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One model."""
+
+    name: str
+    turns: Turns
+    backend: Backend
+    aliases: tuple[str, ...] = ()
+    """Other names for it; "*" for every name that nobody else has."""
+    reasoning_field: ReasoningField = "reasoning_content"
+    attempts: int = 2
+    """How often a job is sent to the engine, at most, before anything has come back."""
+    calls: Calls = Calls.CERTAIN
+    created: int = 0
+    check: bool = False
+    """An answer that no grammar binds is judged before its first byte is out, streamed ones too, and asked for again."""
+    probes: bool = False
+    """Its engine is tried when it is first there."""
+    found: Findings = field(default_factory=Findings)
+    """What was found of the engine when it was tried."""
+
+    @property
+    def capabilities(self) -> EngineCapabilities:
+        """What the engine supports, as far as its claims were confirmed by a try."""
+        # What an engine says of itself is believed until a try has shown otherwise.
+        stated = self.backend.capabilities
+        return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
+
+    async def probe(self) -> bool:
+        """Try the engine, unless that has been done or is being done; returns whether it has been done now."""
+        # Balancers ask `/ready` every second, and a try of a busy engine takes longer than that.
+        if self.found.tried or self.found.trying:
+            return False
+        self.found.trying = True
+        try:
+            await probe(self.turns, self.backend, self.found)
+        finally:
+            self.found.trying = False
+        return self.found.tried
+
+    async def count(self, text: str) -> tuple[int, bool]:
+        """Return how many tokens a text is, and whether the engine has said so; if it cannot, the number is an estimate."""
+        try:
+            counted = await self.backend.count(text)
+        except EngineError:
+            counted = None
+        return (len(text) // _CHARACTERS + 1, False) if counted is None else (counted, True)
+
+    def sent(self, turn: Turn) -> Turn:
+        """Return the turn as it is sent to the engine."""
+        bos = self.turns.template.template.bos_token
+        # Of an engine that writes "<s>" itself, the prompt's own "<s>" would be a second one.
+        return replace(turn, prompt=turn.prompt.removeprefix(bos)) if self.found.doubled and bos else turn
+
+
+@dataclass(slots=True)
+class Models:
+    """All models, by their names."""
+
+    all: Sequence[Model] = ()
+    active: int = 0
+    """Answers on their way."""
+    idle: asyncio.Event | None = None
+    """Set when the last answer is out, once somebody waits for that."""
+    _named: Mapping[str, Model] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._named = {name: model for model in self.all for name in (model.name, *model.aliases)}
+
+    def __iter__(self) -> Iterator[Model]:
+        return iter(self.all)
+
+    def begin(self) -> None:
+        """Note that an answer begins."""
+        self.active += 1
+
+    def end(self) -> None:
+        """Note that an answer has ended."""
+        self.active -= 1
+        if not self.active and self.idle is not None:
+            self.idle.set()
+
+    async def retire(self, kept: Sequence[Model] = ()) -> None:
+        """Wait until all answers are out, and let go of the engines of all models but those `kept`."""
+        # Set here, not before: most gateways never wait for silence.
+        self.idle = asyncio.Event()
+        if self.active:
+            await self.idle.wait()
+        await asyncio.gather(*(model.backend.close() for model in self.all if not any(model is one for one in kept)))
+
+    def among(self, opened: frozenset[str]) -> list[Model]:
+        """Return the models whose names are among these."""
+        return [model for model in self.all if opened & {model.name, "*"}]
+
+    def find(self, name: str, opened: frozenset[str] = ALL) -> Model:
+        """Return the model with this name; without a name, the only model. Raises `Failure` when none of `opened` is it."""
+        known = self.among(opened)
+        only = known[0] if len(known) == 1 else None
+        model = self._named.get(name) or self._named.get("*") if name else only
+        if model is None or not any(model is one for one in known):
+            said = f"model: expected one of {[one.name for one in known]}, found {name!r:.80}"
+            raise Failure(Kind.NOT_FOUND, said, param="model", code="model_not_found")
+        return model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +168,12 @@ class Keys:
         """
         if not self.models:
             return ALL
-        given = sha256(_given(headers)).digest()
-        opened: frozenset[str] | None = None
-        for key, models in self.models.items():  # to the last: the time must not tell which key is nearly right
-            if hmac.compare_digest(sha256(key.encode()).digest(), given):
-                opened = models
-        if opened is None:
+        given = self.owner(headers)
+        # All are compared, to the last: the time must not tell which key is nearly right.
+        found = [one for key, one in self.models.items() if hmac.compare_digest(sha256(key.encode()).digest(), given)]
+        if not found:
             raise Failure(Kind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
-        return opened
+        return found[-1]
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
         """Return an identifier of the sender of a request; it is the same for everybody when no key is needed."""
@@ -95,9 +210,9 @@ class Gateway:
         if self.draining:
             raise Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down")
         if self.streams >= self.limits.streams:
-            raise Failure(
-                Kind.BUSY, f"expected at most {self.limits.streams} answers at a time", code="too_many_streams"
-            )
+            said = f"expected at most {self.limits.streams} answers at a time"
+            raise Failure(Kind.BUSY, said, code="too_many_streams")
+        # The models of this moment: a reload replaces them, and waits for the answers that began with them.
         self.streams += 1
         models = self.models
         models.begin()

@@ -1,21 +1,88 @@
-"""Counts and logs one request: names, times and numbers, never its content."""
+"""Says what has become of each request: numbers for Prometheus, and a line of JSON in the log; never its content.
+
+Rules: labels have few values, and no text of a client's makes a new one: a model's name is the one it is served under. A
+stream is counted at its ends, never by the chunk.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from unrender import Usage
-from unrender.gateway.metrics import Metrics, reading
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+
+from unrender import CallStatus, Usage
+from unrender.gateway.surfaces.surface import Outcome
 
 if TYPE_CHECKING:
     from unrender.gateway.answers.answer import Answer
     from unrender.gateway.answers.turns import Prepared
 
-_log = logging.getLogger("unrender.gateway.requests")
+_REQUESTS = "unrender.gateway.requests"
+_log = logging.getLogger(_REQUESTS)
+
+_COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "requests_total": ("Requests, by how they ended.", ("surface", "model", "outcome")),
+    "tokens_total": ("Tokens, as the engine counts them.", ("model", "kind")),
+    "answers_total": ("Answers, by how they could be read.", ("model", "reading")),
+    "grammar_total": ("Answers, by what became of a grammar.", ("model", "result")),
+    "cancellations_total": ("Answers that were broken off, by whom.", ("surface", "by")),
+    "rejections_total": ("Requests that were refused before an answer, by the reason.", ("reason",)),
+    "backend_errors_total": ("Jobs that an engine failed, those sent again included.", ("model", "kind")),
+}
+_TIMES = {
+    "request_seconds": "From a request to the end of its answer.",
+    "prompt_seconds": "Checking a request and rendering its prompt.",
+    "grammar_seconds": "Building a grammar, or finding it again.",
+    "time_to_first_chunk_seconds": "From a request to the first chunk of its answer.",
+}
+"""By surface and model."""
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Seconds."""
+
+
+class _Registry(CollectorRegistry):
+    """The metrics of one gateway: a process may have several."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Leave out the times when each series was made: every counter would be two in the text form."""
+        for metric in super().collect():
+            # `unrender_requests_created` beside `unrender_requests_total`: nobody asked for it, and it doubles what is read.
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
+
+
+class Metrics:
+    """Everything that is counted; `streams` tells how many answers are on their way."""
+
+    def __init__(self, streams: Callable[[], float]) -> None:
+        self._registry = _Registry()
+        self._counters = {
+            name: Counter(f"unrender_{name}", about, labels, registry=self._registry)
+            for name, (about, labels) in _COUNTERS.items()
+        }
+        self._times = {
+            name: Histogram(f"unrender_{name}", about, ("surface", "model"), registry=self._registry, buckets=_BUCKETS)
+            for name, about in _TIMES.items()
+        }
+        Gauge("unrender_streams", "Answers on their way.", registry=self._registry).set_function(streams)
+
+    def count(self, name: str, *labels: str, times: float = 1) -> None:
+        """Add to a counter."""
+        self._counters[name].labels(*labels).inc(times)
+
+    def time(self, name: str, seconds: float, *labels: str) -> None:
+        """Add a time to a histogram."""
+        self._times[name].labels(*labels).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus' text form."""
+        return generate_latest(self._registry)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,41 +115,46 @@ class Record:
 
     def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> float:
         """Count the request, and write its line of JSON to the log; returns the seconds that it took."""
-        seconds = time.monotonic() - self.begun
-        self._time(metrics, seconds)
-        metrics.requests.labels(self.surface, self.model, self.outcome).inc()
+        seconds, prepared = time.monotonic() - self.begun, self.prepared
+        times = {
+            "request_seconds": seconds,
+            "prompt_seconds": prepared.prompt_seconds if prepared else None,
+            "grammar_seconds": prepared.grammar_seconds if prepared else None,
+            "time_to_first_chunk_seconds": self.framed_after,
+        }
+        for name, spent in times.items():
+            if spent is not None:
+                metrics.time(name, spent, self.surface, self.model)
+        metrics.count("requests_total", self.surface, self.model, self.outcome)
         if self.cancelled_by:
-            metrics.cancellations.labels(self.surface, self.cancelled_by).inc()
+            metrics.count("cancellations_total", self.surface, self.cancelled_by)
         if self.rejected:
-            metrics.rejections.labels(self.rejected).inc()
+            metrics.count("rejections_total", self.rejected)
         if answer is not None:
             self._count(metrics, answer)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", json.dumps(self._line(request_id, seconds, usage_of(answer))))
         return seconds
 
-    def _time(self, metrics: Metrics, seconds: float) -> None:
-        where = (self.surface, self.model)
-        metrics.request.labels(*where).observe(seconds)
-        if self.prepared is not None:
-            metrics.prompt.labels(*where).observe(self.prepared.prompt_seconds)
-            if self.prepared.grammar_seconds is not None:
-                metrics.grammar.labels(*where).observe(self.prepared.grammar_seconds)
-        if self.framed_after is not None:
-            metrics.first.labels(*where).observe(self.framed_after)
-
     def _count(self, metrics: Metrics, answer: Answer) -> None:
         # A 400 from an engine that was given a grammar is nearly always for the grammar.
         refused = bool(answer.prepared.grammar) and self.outcome == "invalid"
-        metrics.grammars.labels(self.model, "refused" if refused else answer.prepared.grammar_result).inc()
+        metrics.count("grammar_total", self.model, "refused" if refused else answer.prepared.grammar_result)
         for kind in answer.errors:
-            metrics.engine_errors.labels(self.model, kind).inc()
-        usage = usage_of(answer)
-        if usage is not None:
-            metrics.count_usage(self.model, usage)
+            metrics.count("backend_errors_total", self.model, kind)
+        if (usage := usage_of(answer)) is not None:
+            tokens = {
+                "prompt": usage.prompt_tokens,
+                "cached": usage.cached_tokens,
+                "completion": usage.completion_tokens,
+                "reasoning": usage.reasoning_tokens,
+            }
+            for kind, number in tokens.items():
+                if number:
+                    metrics.count("tokens_total", self.model, kind, times=number)
         if self.outcome == "ok":
             for choice in answer.choices:
-                metrics.answers.labels(self.model, reading(choice.outcome, choice.broken)).inc()
+                metrics.count("answers_total", self.model, reading(choice.outcome, choice.broken))
 
     def _line(self, request_id: str, seconds: float, usage: Usage | None) -> dict[str, object]:
         return {
@@ -101,3 +173,50 @@ class Record:
 def usage_of(answer: Answer | None) -> Usage | None:
     """Return the tokens that an answer has used so far; None when nothing was generated."""
     return answer.usage if answer is not None and answer.choices else None
+
+
+def reading(outcome: Outcome, broken: int) -> str:
+    """Return one word for how well an answer could be read.
+
+    `broken` is the number of places that the format does not allow.
+    """
+    message = outcome.message
+    statuses = {call.status for call in message.dead_calls}
+    if CallStatus.TRUNCATED in statuses or outcome.reason == "length":
+        return "truncated"
+    if CallStatus.INVALID in statuses:
+        return "malformed"
+    if not (message.content or message.reasoning or message.tool_calls):
+        return "empty"
+    return "tolerated" if broken else "clean"
+
+
+class _Lines(logging.Formatter):
+    """Writes a log record as one line of JSON: `time`, `level`, and the request's own fields or a `message`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+        }
+        text = record.getMessage()
+        line |= json.loads(text) if record.name == _REQUESTS else {"logger": record.name, "message": text}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def write_log(stream: Any = None) -> logging.Handler:
+    """Write the gateway's log, and uvicorn's warnings, as lines of JSON to a stream; return the handler.
+
+    By default the stream is standard error.
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Lines())
+    for name, level in {"unrender.gateway": logging.INFO, "uvicorn": logging.WARNING}.items():
+        logger = logging.getLogger(name)
+        logger.setLevel(level)
+        logger.addHandler(handler)
+        logger.propagate = False  # whoever set up the root would write each line again, as text
+    return handler

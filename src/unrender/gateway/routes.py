@@ -1,30 +1,49 @@
-"""Builds the ASGI application from models, with errors for unknown paths."""
+"""Builds the ASGI application: lists its paths, and answers those that generate nothing.
+
+Those are models, formats, prompts, stored answers, counts, and what is wrong with a path or a request before it is read.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from unrender import Malformed, Turn
 from unrender.gateway.failure import STATUSES, Failure, Kind
-from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
-from unrender.gateway.http.body import Gone
-from unrender.gateway.http.paths import Paths, answered
-from unrender.gateway.models import Model, Models
+from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, Model, Models
+from unrender.gateway.http import openapi
+from unrender.gateway.http.body import Gone, read_json
+from unrender.gateway.http.exchange import Endpoint
+from unrender.gateway.http.openapi import Path
 from unrender.gateway.surfaces import chat, messages
+from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS, ChatRequest, ParseRequest
+from unrender.gateway.surfaces.messages import MESSAGES, CountRequest
+from unrender.gateway.surfaces.responses import RESPONSES
+from unrender.gateway.surfaces.surface import Api, Ask
 
 if TYPE_CHECKING:
     from unrender.gateway.telemetry import Telemetry
 
 _log = logging.getLogger("unrender.gateway")
+
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_NAMED = {"model": {"type": "string"}}
+_PAGE: Mapping[str, Any] = {
+    "order": {"enum": ["asc", "desc"]},
+    "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+    "after": {"type": "string"},
+}
 
 
 def app(
@@ -75,3 +94,187 @@ async def _no_such_path(request: Request, error: HTTPException) -> Response:
     kind = Kind.WRONG_METHOD if error.status_code == STATUSES[Kind.WRONG_METHOD] else Kind.NOT_FOUND
     failure = Failure(kind, f"{request.method} {request.url.path}: {error.detail}")
     return answered(chat.refusal(failure), error.status_code, error.headers)
+
+
+class Paths:
+    """The paths of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        stored, conversation = "/v1/responses/{id}", "An answer to a conversation, by"
+        self.all: Sequence[Path] = (
+            self._api("/v1/chat/completions", CHAT, openapi.ChatAnswer, f"{conversation} OpenAI's Chat Completions."),
+            self._api("/v1/responses", RESPONSES, openapi.ResponsesAnswer, f"{conversation} OpenAI's Responses."),
+            self._api("/v1/messages", MESSAGES, openapi.MessagesAnswer, f"{conversation} Anthropic's Messages."),
+            self._api(
+                "/v1/completions", COMPLETIONS, openapi.CompletionsAnswer, "How a text goes on; nothing is read."
+            ),
+            self._path("/v1/messages/count_tokens", self.count, method="POST", body=CountRequest),
+            self._path("/v1/render", self.render, method="POST", body=ChatRequest),
+            self._path("/v1/parse", self.parse, method="POST", body=ParseRequest),
+            self._path(stored, self.stored),
+            self._path(stored, self.delete, method="DELETE"),
+            self._path(f"{stored}/input_items", self.input_items, query=_PAGE, answer=openapi.Page),
+            self._path("/v1/models", self.models, answer=openapi.Page),
+            self._path("/v1/models/{name:path}", self.model),
+            self._path("/v1/format", self.format, query=_NAMED),
+            self._path("/openapi.json", self.openapi, open=True),
+            self._path("/metrics", self.metrics, media="text/plain", open=True),
+            self._path("/health", self.health, open=True),
+            self._path("/ready", self.ready, open=True),
+        )
+        """Every path."""
+
+    def _api(self, path: str, api: Api, answer: type[BaseModel], summary: str) -> Path:
+        # These look at the key themselves, since an `Exchange` counts whom it refuses.
+        endpoint = Endpoint(self._gateway, api)
+        return Path(path, endpoint, summary, method="POST", body=api.request, answer=answer, streams=True)
+
+    def _path(self, path: str, handler: Callable[[Request], Awaitable[Response]], **more: Any) -> Path:
+        """Return a path whose key is looked at before anything else: before the body, too."""
+
+        async def checked(request: Request) -> Response:
+            self._opened(request)
+            return await handler(request)
+
+        return Path(path, handler if more.get("open") else checked, handler.__doc__ or "", **more)
+
+    def _opened(self, request: Request) -> frozenset[str]:
+        return self._gateway.keys.check(dict(request.scope["headers"]))
+
+    def _model(self, request: Request, name: str) -> Model:
+        return self._gateway.models.find(name, self._opened(request))
+
+    async def models(self, request: Request) -> Response:
+        """List the models that the key opens, in the fields that each API's clients look for."""
+        listed = [described(model) for model in self._gateway.models.among(self._opened(request))]
+        ends = {"first_id": listed[0]["id"] if listed else None, "last_id": listed[-1]["id"] if listed else None}
+        return answered({"object": "list", "data": listed, "models": listed, "has_more": False, **ends})
+
+    async def model(self, request: Request) -> Response:
+        """Describe one model."""
+        return answered(described(self._model(request, request.path_params["name"])))
+
+    async def format(self, request: Request) -> Response:
+        """Return the format that was derived from a model's template."""
+        model = self._model(request, request.query_params.get("model", ""))
+        return Response(model.turns.template.format.to_json(), media_type="application/json")
+
+    async def render(self, request: Request) -> Response:
+        """Return the prompt of a chat request, and what an engine is told with it."""
+        turn, warnings = await self._turn(request, chat.read(await self._read(request)))
+        said = {"stop": turn.stop, "preserved_tokens": turn.preserved_tokens, "begun": turn.begun, "warnings": warnings}
+        return answered({"prompt": turn.prompt, **said})
+
+    async def parse(self, request: Request) -> Response:
+        """Return the message that a text means as the answer to a chat request."""
+        body = await self._read(request)
+        text = ParseRequest.read(body).text
+        turn, warnings = await self._turn(request, chat.read({name: body[name] for name in body if name != "text"}))
+        parser = turn.parser()
+        events = [*parser.feed(text), *parser.finish()]
+        broken = [
+            {"text": event.text, "position": event.position, "expected": event.expected}
+            for event in events
+            if isinstance(event, Malformed)
+        ]
+        said = {"message": parser.message.to_openai(), "finish_reason": parser.message.finish_reason()}
+        return answered({**said, "malformed": broken, "warnings": warnings})
+
+    async def count(self, request: Request) -> Response:
+        """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""
+        ask = messages.read_conversation(await self._read(request))
+        turn, _ = await self._turn(request, ask)
+        counted, exact = await self._model(request, ask.model).count(turn.prompt)
+        return answered({"input_tokens": counted} | ({} if exact else {"estimated": True}))
+
+    async def stored(self, request: Request) -> Response:
+        """Return an answer of Responses that was stored."""
+        return answered(self._gateway.stored.get(*self._stored(request)).response)
+
+    async def delete(self, request: Request) -> Response:
+        """Forget an answer of Responses that was stored."""
+        return answered(self._gateway.stored.delete(*self._stored(request)))
+
+    async def input_items(self, request: Request) -> Response:
+        """Return the items that a stored answer was given to, a page of them."""
+        owner, id = self._stored(request)
+        return answered(self._gateway.stored.input_items(owner, id, dict(request.query_params)))
+
+    def _stored(self, request: Request) -> tuple[bytes, str]:
+        """Return whose answer is asked for, and its id."""
+        return self._gateway.keys.owner(dict(request.scope["headers"])), request.path_params["id"]
+
+    async def openapi(self, _: Request) -> Response:
+        """Return what all paths take and give, as an OpenAPI document."""
+        return answered(openapi.document(self.all))
+
+    async def metrics(self, _: Request) -> Response:
+        """Return what was counted, for Prometheus."""
+        return Response(self._gateway.metrics.text(), media_type=_PROMETHEUS)
+
+    async def health(self, _: Request) -> Response:
+        """Say that the process lives."""
+        return answered({"status": "ok"})
+
+    async def ready(self, _: Request) -> Response:
+        """Say whether answers can be generated: every engine is there, and the gateway is not shutting down."""
+        found = zip(self._gateway.models, await self.problems(), strict=True)
+        problems = {model.name: why for model, why in found if why}
+        if self._gateway.draining:
+            problems["gateway"] = "shutting down"
+        models = self._gateway.models
+        status = {
+            "status": "not ready" if problems else "ready",
+            "problems": problems,
+            "grammars": {model.name: model.capabilities.dialect or None for model in models},
+            "findings": {model.name: model.found.told() | {"said": _complaints(model)} for model in models},
+        }
+        return answered(status, STATUSES[Kind.BUSY] if problems else 200)
+
+    async def problems(self) -> list[str | None]:
+        """Return for each model why it cannot answer, None where it can; an engine is tried when it is first there."""
+        return await asyncio.gather(*map(_problem, self._gateway.models))
+
+    async def _turn(self, request: Request, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
+        return await self._model(request, ask.model).turns.turn(ask, self._gateway.client(request.scope))
+
+    async def _read(self, request: Request) -> Any:
+        return await read_json(request.receive, self._gateway.limits.body, self._gateway.limits.upload)
+
+
+async def _problem(model: Model) -> str | None:
+    problem = await model.backend.ready()
+    if problem is None and model.probes and await model.probe():
+        for complaint in _complaints(model):
+            _log.warning("%s: %s", model.name, complaint)
+    return problem
+
+
+def _complaints(model: Model) -> list[str]:
+    """Return what an operator should know of a model's engine."""
+    engine = model.backend.capabilities
+    none = "the engine takes no grammars: calls and formats are only asked for"
+    return [*([] if engine.dialect or engine.obeys else [none]), *model.found.complaints()]
+
+
+def answered(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a JSON response in ASCII.
+
+    Clients may send half a surrogate pair, which has no form in UTF-8.
+    """
+    return Response(json.dumps(body), status, headers, media_type="application/json")
+
+
+def described(model: Model) -> dict[str, Any]:
+    """Return a model's description with the fields that OpenAI's, Anthropic's and Codex's clients look for."""
+    return {
+        "id": model.name,
+        "object": "model",
+        "type": "model",
+        "created": model.created,
+        "created_at": "1970-01-01T00:00:00Z",
+        "owned_by": "unrender",
+        "slug": model.name,
+        "display_name": model.name,
+    }

@@ -57,7 +57,7 @@ class Server(uvicorn.Server):
     def begin_reload(self) -> None:
         """Read the settings again while answers are still being generated."""
         task = asyncio.get_running_loop().create_task(self.reload())
-        self._reloads.add(task)
+        self._reloads.add(task)  # the loop holds tasks weakly: one that nobody holds may vanish before it ends
         task.add_done_callback(self._reloads.discard)
 
     async def reload(self) -> None:

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 SCOPE = "unrender.gateway"
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
-"""The buckets that the conventions name."""
+_MEASURES = {
+    "request.duration": ("From a request to the end of its answer.", _SECONDS),
+    "time_to_first_token": ("From a request to the first chunk of its answer.", _SECONDS),
+    "time_per_output_token": ("For each token after the first.", _TOKEN_SECONDS),
+}
+"""With the buckets that the conventions name."""
 
 
 class Telemetry:
@@ -30,17 +35,12 @@ class Telemetry:
     def __init__(self, *, traces: Any = None, meters: Any = None) -> None:
         self.tracer: trace.Tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=traces)
         meter = metrics.get_meter(SCOPE, __version__, meter_provider=meters)
-        self.duration: metrics.Histogram
-        self.first: metrics.Histogram
-        self.each: metrics.Histogram
-        self.duration, self.first, self.each = (
-            meter.create_histogram(f"gen_ai.server.{name}", "s", about, explicit_bucket_boundaries_advisory=buckets)
-            for name, about, buckets in (
-                ("request.duration", "From a request to the end of its answer.", _SECONDS),
-                ("time_to_first_token", "From a request to the first chunk of its answer.", _SECONDS),
-                ("time_per_output_token", "For each token after the first.", _TOKEN_SECONDS),
+        self.measures: dict[str, metrics.Histogram] = {
+            name: meter.create_histogram(
+                f"gen_ai.server.{name}", "s", about, explicit_bucket_boundaries_advisory=buckets
             )
-        )
+            for name, (about, buckets) in _MEASURES.items()
+        }
 
     def begin(self, headers: Mapping[str, str]) -> Span:
         """Begin a request's span, in the trace that its headers name."""
@@ -56,6 +56,7 @@ class Span:
 
     def headers(self) -> dict[str, str]:
         """Return headers that make the engine's spans children of this one."""
+        # `traceparent` with this span's id, in place of the client's: a trace is client → gateway → engine.
         found: dict[str, str] = {}
         propagate.inject(found, trace.set_span_in_context(self._span))
         return found
@@ -71,47 +72,40 @@ class Span:
             told["error.type"] = record.outcome
             self._span.set_status(Status(StatusCode.ERROR, record.outcome))
         self._span.update_name(f"chat {record.model}".strip())
-        self._span.set_attributes({**told, **_request_attributes(answer), **_response_attributes(record, answer)})
+        self._span.set_attributes({**told, **_attributes(record, answer)})
         self._span.end()
         self._measure(record, seconds, answer, told)
 
     def _measure(self, record: Record, seconds: float, answer: Answer | None, told: Mapping[str, str]) -> None:
-        telemetry, usage = self._telemetry, usage_of(answer)
-        telemetry.duration.record(seconds, told)
-        if record.framed_after is None:
-            return
-        telemetry.first.record(record.framed_after, told)
-        # The first token's time is `time_to_first_token`; the rest is shared by the others.
-        if usage is not None and usage.completion_tokens > 1:
-            telemetry.each.record((seconds - record.framed_after) / (usage.completion_tokens - 1), told)
+        found, usage = {"request.duration": seconds}, usage_of(answer)
+        if record.framed_after is not None:
+            found["time_to_first_token"] = record.framed_after
+            # The first token's time is `time_to_first_token`; the rest is shared by the others.
+            if usage is not None and usage.completion_tokens > 1:
+                found["time_per_output_token"] = (seconds - record.framed_after) / (usage.completion_tokens - 1)
+        for name, spent in found.items():
+            self._telemetry.measures[name].record(spent, told)
 
 
-def _request_attributes(answer: Answer | None) -> dict[str, Any]:
+def _attributes(record: Record, answer: Answer | None) -> dict[str, Any]:
+    """Return what is told of a request, and of its answer as far as there is one."""
     if answer is None:
         return {}
-    ask = answer.ask
-    found = {
+    ask, usage = answer.ask, usage_of(answer)
+    found: dict[str, Any] = {
         "gen_ai.request.max_tokens": ask.limit,
         "gen_ai.request.seed": ask.seed,
         "gen_ai.request.choice.count": ask.choices if ask.choices > 1 else None,
         "gen_ai.request.temperature": ask.sampling.get("temperature"),
         "gen_ai.request.top_p": ask.sampling.get("top_p"),
     }
+    if usage is not None:
+        found["gen_ai.response.model"] = record.model
+        found["gen_ai.usage.input_tokens"] = usage.prompt_tokens
+        found["gen_ai.usage.output_tokens"] = usage.completion_tokens
+        if record.outcome == "ok":
+            found["gen_ai.response.finish_reasons"] = [choice.outcome.reason or "stop" for choice in answer.choices]
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _response_attributes(record: Record, answer: Answer | None) -> dict[str, Any]:
-    usage = usage_of(answer)
-    if answer is None or usage is None:
-        return {}
-    found: dict[str, Any] = {
-        "gen_ai.response.model": record.model,
-        "gen_ai.usage.input_tokens": usage.prompt_tokens,
-        "gen_ai.usage.output_tokens": usage.completion_tokens,
-    }
-    if record.outcome == "ok":
-        found["gen_ai.response.finish_reasons"] = [choice.outcome.reason or "stop" for choice in answer.choices]
-    return found
 
 
 def exporting() -> Telemetry:

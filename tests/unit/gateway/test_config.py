@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from serving import TEMPLATES
+from serving import TEMPLATES, corpus
 
 from unrender.gateway import Constrain
 from unrender.gateway.backends.completions import Completions
@@ -72,44 +72,13 @@ def test_engines_are_made():
         assert isinstance(model.backend, cls)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({}, "models: expected at least one"),
-        ({"models": 1}, "models: expected a valid list, found 1"),
-        ({"models": [{"backend": "tgi"}]}, "models[0].backend: expected one of"),
-        ({"models": [{"backend": "vllm"}]}, "models[0].url: expected the engine's address"),
-        ({"models": [{"backend": "vllm", "url": "file:///etc"}]}, "models[0].url"),
-        ({"models": [{"backend": "vllm", "url": "http://x"}]}, "template: expected a model directory"),
-        ({"models": [{"backend": "ollama", "url": "http://x"}]}, "models[0].engine_model"),
-        ({"models": [{"nmae": "x"}]}, "models[0].nmae: not a setting"),
-        ({"models": [{}], "limits": {"strems": 1}}, "limits.strems: not a setting"),
-        ({"models": [{}], "keys": [{"models": ["x"]}]}, "keys[0]: expected a `key`"),
-        ({"models": [{}], "keys": [{"key_env": "NOT_SET_ANYWHERE"}]}, "is not set"),
-        ({"models": [{"backend": "vllm", "model": "x"}]}, "models[0].model: not a setting; expected `template`"),
-        (
-            {"models": [{"backend": "vllm", "base_url": "http://x"}]},
-            "models[0].base_url: not a setting; expected `url`",
-        ),
-        ({"models": [{"alias": "x"}]}, "models[0].alias: not a setting; did you mean 'models[0].aliases'?"),
-        ({"models": [{"name": "a"}, {"name": "a"}]}, "models[1]: expected a name of its own, found 'a'"),
-        ({"models": [{"name": "a"}, {"name": "b", "aliases": ["a"]}]}, "models[1]: expected a name of its own"),
-        ({"models": [{"aliases": "*"}, {"name": "b", "aliases": "*"}]}, "models[1]: expected a name of its own"),
-        ({"models": [{"name": "a"}], "keys": [{"key": "k", "models": []}]}, "keys[0].models: expected names"),
-        ({"models": [{"name": "a"}], "keys": [{"key": "k", "models": ""}]}, "keys[0].models: expected names"),
-        ({"models": [{"name": "a"}], "keys": [{"key": "k", "models": ["b"]}]}, "expected some of ['a'], found 'b'"),
-        ({"models": [{"name": "a"}], "keys": [{"key": "k", "model": "a"}]}, "did you mean 'keys[0].models'?"),
-        ({"models": [{}], "keys": [{"key": "k"}, {"key": "k", "models": "sampler"}]}, "keys[1]: expected a key of its"),
-        ({"models": [{}], "port": 70000}, "port: expected a number less than or equal to 65535, found 70000"),
-        ({"models": [{"backend": "llama-server", "url": "http://127.0.0.1:9"}]}, "cannot be reached"),
-    ],
-)
-def test_mistake_is_named(settings, said):
+@pytest.mark.parametrize("row", corpus("settings"), ids=lambda row: row["said"])
+def test_mistake_is_named(row):
     """What is wrong is named by its place."""
     with pytest.raises(Failure) as caught:
-        read(settings)
+        read(row["settings"])
 
-    assert said in caught.value.message
+    assert row["said"] in caught.value.message
 
 
 def test_file_that_is_none_is_named(tmp_path):

@@ -29,6 +29,9 @@ def routes():
     ]
 
 
+POSTED = [path for method, path in routes() if method == "POST"]
+
+
 def head(method, path, more="", length=1_000_000):
     """Return the head of a request whose body is still to come."""
     return f"{method} {path} HTTP/1.1\r\nhost: x\r\n{more}content-length: {length}\r\n\r\n".encode()
@@ -46,11 +49,10 @@ def test_keys_come_before_bodies_on_every_path():
 
     async def run():
         async with listening(Told("Hi"), keys=KEYS) as gateway:
-            return await answers(
-                gateway, *(head(method, path, "expect: 100-continue\r\n") for method, path in listed)
-            ), await answers(
-                gateway, *(head(method, path, "authorization: Bearer wrong\r\n") for method, path in listed)
-            )
+            return [
+                await answers(gateway, *(head(method, path, more) for method, path in listed))
+                for more in ("expect: 100-continue\r\n", "authorization: Bearer wrong\r\n")
+            ]
 
     for found in asyncio.run(run()):
         for (method, path), answer in zip(listed, found, strict=True):
@@ -59,33 +61,24 @@ def test_keys_come_before_bodies_on_every_path():
 
 
 @pytest.mark.slow
-def test_no_path_waits_for_a_slow_body():
-    """With a key, a body that does not come in time is a 408 on every path that reads one, in its API's own shape."""
+@pytest.mark.parametrize(
+    ("limits", "begun", "status"),
+    [(GatewayLimits(upload=0.3), b"{", b"408"), (GatewayLimits(body=1000), b" " * 2000, b"413")],
+)
+def test_no_path_waits_for_a_body_without_bounds(limits, begun, status):
+    """A body that does not come in time, or is too large, is refused on every path that reads one, in its API's own shape."""
 
     async def run():
-        async with listening(Told("Hi"), keys=KEYS, limits=GatewayLimits(upload=0.3)) as gateway:
-            posted = [path for method, path in routes() if method == "POST"]
-            return posted, await answers(gateway, *(head("POST", path, GOOD) + b"{" for path in posted))
+        async with listening(Told("Hi"), keys=KEYS, limits=limits) as gateway:
+            return await answers(gateway, *(head("POST", path, GOOD) + begun for path in POSTED))
 
-    posted, found = asyncio.run(run())
+    found = asyncio.run(run())
 
-    assert len(posted) >= 7
-    for path, answer in zip(posted, found, strict=True):
-        assert answer[:12] == b"HTTP/1.1 408", (path, answer)
+    assert len(POSTED) >= 7
+    for path, answer in zip(POSTED, found, strict=True):
+        assert answer[9:12] == status, (path, answer)
         body = json.loads(answer.partition(b"\r\n\r\n")[2])
         assert ("type" in body) == ("messages" in path)
-
-
-@pytest.mark.slow
-def test_no_path_reads_more_than_its_limit():
-    """A body above the limit is a 413 on every path that reads one, while the rest is still to come."""
-
-    async def run():
-        async with listening(Told("Hi"), limits=GatewayLimits(body=1000)) as gateway:
-            posted = [path for method, path in routes() if method == "POST"]
-            return await answers(gateway, *(head("POST", path) + b" " * 2000 for path in posted))
-
-    assert {answer[:12] for answer in asyncio.run(run())} == {b"HTTP/1.1 413"}
 
 
 @pytest.mark.slow
@@ -106,7 +99,7 @@ def test_client_that_sends_on_can_read_its_refusal():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [path for method, path in routes() if method == "POST"])
+@pytest.mark.parametrize("path", POSTED)
 def test_client_that_goes_in_mid_body_leaves_no_traceback(path, caplog):
     """A client that leaves before its body is whole is no error."""
 

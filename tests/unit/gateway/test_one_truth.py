@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import random
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 from jiter import from_json
 from openai.lib.streaming.chat._completions import ChatCompletionStreamState
-from serving import CALL, HELLO, TOOL, WEATHER, Told, anthropic_client, chunked, openai_client, served
+from serving import CALL, HELLO, TOOL, WEATHER, Told, anthropic_client, chunked, openai_client, served, template
 
 from unrender.gateway import Calls, EngineCapabilities, Piece
 
 FLAT: Any = {"type": "function", **WEATHER}
 BLOCK: Any = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
+FORMATS = (
+    *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
+    *("bracket-id", "name-line", "answer-wrapped", "message-parts", ""),
+)
 CUT = CALL.partition("ris")[0]
 HALF = CALL.replace('"}}', '"; 1')
 BREAKS = {
@@ -45,15 +50,15 @@ each_release = pytest.mark.parametrize("calls", list(Calls), ids=str)
 each_reason = pytest.mark.parametrize("reason", ["stop", "length"])
 
 
-def gateway(text: str, calls: Calls, reason: str, *, obeys: bool = False) -> Any:
+def gateway(text: str, calls: Calls, reason: str, name: str = "", *, obeys: bool = False) -> Any:
     """Return a gateway whose engine says the text in pieces of five characters."""
-    capabilities = EngineCapabilities(seed=False, obeys=obeys)
-    return served(Told([*chunked(text, 5), Piece("", 0, reason)], capabilities=capabilities), calls=calls)
+    engine = Told([*chunked(text, 5), Piece("", 0, reason)], capabilities=EngineCapabilities(seed=False, obeys=obeys))
+    return served(engine, name, calls=calls)
 
 
-async def chat(application: Any, messages: list[Any], *, stream: bool) -> Any:
+async def chat(application: Any, messages: list[Any], *, stream: bool, **more: Any) -> Any:
     client = openai_client(application)
-    asked: Any = {"model": "m", "messages": messages, "tools": [TOOL]}
+    asked: Any = {"model": "m", "messages": messages, "tools": [TOOL], **more}
     if not stream:
         return (await client.chat.completions.create(**asked)).model_dump(exclude_none=True)["choices"][0]
     state: Any = ChatCompletionStreamState()
@@ -67,15 +72,12 @@ async def responses(application: Any, items: list[Any], *, stream: bool) -> Any:
     asked: Any = {"model": "m", "input": items, "tools": [FLAT]}
     if not stream:
         return (await client.responses.create(**asked)).model_dump(exclude_none=True)
-    items_done: list[Any] = []
-    async for event in await client.responses.create(stream=True, **asked):
-        if event.type == "response.output_item.done":
-            assert event.output_index == len(items_done)
-            items_done.append(event.item.model_dump(exclude_none=True))
-        elif event.type in ("response.completed", "response.incomplete"):
-            final = event.response.model_dump(exclude_none=True)
-    assert final["output"] == items_done
-    return final
+    events = [event async for event in await client.responses.create(stream=True, **asked)]
+    done = [event for event in events if event.type == "response.output_item.done"]
+    final: Any = events[-1]
+    assert [event.output_index for event in done] == list(range(len(done)))
+    assert final.response.output == [event.item for event in done]
+    return final.response.model_dump(exclude_none=True)
 
 
 async def messages(application: Any, messages: list[Any], *, stream: bool) -> Any:
@@ -90,7 +92,7 @@ async def messages(application: Any, messages: list[Any], *, stream: bool) -> An
 Asked = Callable[..., Awaitable[Any]]
 APIS: dict[str, Asked] = {"chat": chat, "responses": responses, "messages": messages}
 each_api = pytest.mark.parametrize("api", APIS)
-_RANDOM = (
+_RANDOM = {
     "id",
     "call_id",
     "created_at",
@@ -100,15 +102,24 @@ _RANDOM = (
     "parsed_output",
     "parsed_arguments",
     "index",
-)
+}
+
+
+def both(api: str, application: Any, conversation: list[Any] = HELLO, **more: Any) -> tuple[Any, Any]:
+    """Return what an SDK makes of the stream, and the whole answer."""
+
+    async def run() -> tuple[Any, Any]:
+        streamed = await APIS[api](application, conversation, stream=True, **more)
+        return streamed, await APIS[api](application, conversation, stream=False, **more)
+
+    return asyncio.run(run())
 
 
 def comparable(value: Any) -> Any:
     """Return an answer without what differs between any two answers, or is the SDK's own."""
     if isinstance(value, dict):
-        return {
-            name: comparable(item) for name, item in value.items() if name not in _RANDOM and item not in (None, "")
-        }
+        kept = {name: item for name, item in value.items() if name not in _RANDOM and item not in (None, "")}
+        return {name: comparable(item) for name, item in kept.items()}
     return [comparable(item) for item in value] if isinstance(value, list) else value
 
 
@@ -122,7 +133,11 @@ def calls_in(api: str, answer: dict[str, Any]) -> list[tuple[str, Any, bool]]:
     else:
         items = [item for item in answer["output"] if item["type"] == "function_call"]
         found = [(item["call_id"], item["arguments"]) for item in items]
-    return [(id, from_json(text.encode() or b"{}", partial_mode=True), is_json(text)) for id, text in found]
+    return [(id, so_far(text), is_json(text)) for id, text in found]
+
+
+def so_far(arguments: str) -> Any:
+    return from_json(arguments.encode() or b"{}", partial_mode=True)
 
 
 def is_json(text: str) -> bool:
@@ -132,18 +147,59 @@ def is_json(text: str) -> bool:
         return False
 
 
+def answers(turn: Any, seed: int) -> Iterator[str]:
+    """Yield a right answer, and ones that are cut, littered and shuffled."""
+    dice = random.Random(seed)
+    text = turn.sample(seed)
+    first, last = sorted((dice.randrange(len(text) + 1), dice.randrange(len(text) + 1)))
+    yield text
+    yield text[:first]
+    yield text[:first] + dice.choice(("}", '"', "<", "</think>", "\n\ndata: x\n\n", "\0")) + text[first:]
+    yield text[:first] + text[last:] + text[first:last]
+
+
+@pytest.mark.slow
+@each_api
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_says_the_same(name: str, api: str) -> None:
+    """In every format, right or broken, the stream, the whole answer and the message that the text means are the same."""
+    turn = template(name).prepare(HELLO, tools=[TOOL])
+    for seed in range(2):
+        for text in answers(turn, seed):
+            streamed, whole = both(api, gateway(text, Calls.COMPLETE, "stop", name))
+            parser = turn.parser()
+            parser.feed(text)
+            parser.finish("stop")
+
+            assert comparable(streamed) == comparable(whole)
+            expected = [so_far(call.arguments) for call in parser.message.tool_calls]
+            assert [values for _, values, _ in calls_in(api, whole)] == expected
+
+
+@pytest.mark.parametrize("stop", [{}, {"stop": "zebra"}], ids=str)
+@pytest.mark.parametrize("calls", [Calls.WRITTEN, Calls.COMPLETE], ids=str)
+def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> None:
+    """An answer that is continued inside a call's arguments gives the whole call, its name included, and nothing else."""
+    begun, rest = f"Hm.\n{CUT}", CALL.removeprefix(CUT)
+    conversation = [*HELLO, {"role": "assistant", "content": begun}]
+    application = gateway(f"{rest}<|end|>", calls, "stop", "json-tags")
+
+    streamed, whole = both("chat", application, conversation, extra_body={"continue_final_message": True}, **stop)
+
+    assert comparable(streamed) == comparable(whole)
+    assert not whole["message"].get("content")
+    assert [call["function"] for call in whole["message"]["tool_calls"]] == [
+        {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+    ]
+
+
 @each_reason
 @each_release
 @each_api
 @each_break
 def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason: str) -> None:
     """However calls are released, what an SDK makes of the stream is what the whole answer says."""
-
-    async def both() -> tuple[dict[str, Any], dict[str, Any]]:
-        application = gateway(text, calls, reason)
-        return await APIS[api](application, HELLO, stream=True), await APIS[api](application, HELLO, stream=False)
-
-    streamed, whole = asyncio.run(both())
+    streamed, whole = both(api, gateway(text, calls, reason))
 
     assert comparable(streamed) == comparable(whole)
 
@@ -197,12 +253,7 @@ def continued(api: str, answer: dict[str, Any], ids: list[str]) -> list[Any]:
 @each_api
 def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
     """An engine that obeys lets a call through before it is whole, and a call cut off by the limit is incomplete in both."""
-
-    async def both() -> list[dict[str, Any]]:
-        application = gateway(CUT, Calls.CERTAIN, "length", obeys=True)
-        return [await APIS[api](application, HELLO, stream=stream) for stream in (True, False)]
-
-    streamed, whole = asyncio.run(both())
+    streamed, whole = both(api, gateway(CUT, Calls.CERTAIN, "length", obeys=True))
 
     assert comparable(streamed) == comparable(whole)
     ((_, values, whole_call),) = calls_in(api, whole)
@@ -218,19 +269,18 @@ def test_when_a_call_is_sent(api: str, calls: Calls) -> None:
 
     async def pieces() -> int:
         application = gateway(CALL, calls, "stop")
-        asked: Any = {"model": "m", "stream": True, "messages": HELLO}
+        asked: Any = {"model": "m", "stream": True}
         stream: Any
-        tools: Any = [TOOL]
         if api == "messages":
-            client = anthropic_client(application).messages
-            stream = await client.create(tools=[BLOCK], max_tokens=9, **asked)
+            create = anthropic_client(application).messages.create
+            stream = await create(tools=[BLOCK], max_tokens=9, messages=HELLO, **asked)
             return sum([event.type == "content_block_delta" async for event in stream])
+        client = openai_client(application)
         if api == "responses":
-            stream = await openai_client(application).responses.create(
-                input="Hello", model="m", stream=True, tools=[FLAT]
-            )
+            stream = await client.responses.create(input="Hello", tools=[FLAT], **asked)
             return sum([event.type == "response.function_call_arguments.delta" async for event in stream])
-        stream = await openai_client(application).chat.completions.create(tools=tools, **asked)
+        asked |= {"messages": HELLO, "tools": [TOOL]}
+        stream = await client.chat.completions.create(**asked)
         deltas = [call for chunk in [c async for c in stream] for call in chunk.choices[0].delta.tool_calls or ()]
         return sum(bool(call.function.arguments) for call in deltas)
 

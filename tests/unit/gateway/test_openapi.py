@@ -1,4 +1,4 @@
-"""`/openapi.json`: schemathesis sends what it allows and what it does not, and judges the answers by it."""
+"""The paths that generate nothing, and `/openapi.json`: schemathesis sends what it allows and what it does not, and judges the answers by it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
     unsupported_method,
 )
-from serving import browser, served
+from serving import CALL, HELLO, TOOL, Told, browser, served, template
 
 from unrender.gateway import GatewayLimits, Sampler
 
@@ -50,13 +50,7 @@ def test_paths_keep_what_the_document_says(case):
 
 def test_document_has_every_path():
     """Every route is described, and its requests by what reads them: ranges, words and fields that are refused."""
-    application = served(Sampler())
-
-    async def run():
-        async with browser(application) as client:
-            return (await client.get("/openapi.json")).json()
-
-    found = asyncio.run(run())
+    application, found = served(Sampler()), fetched("/openapi.json").json()
     paths, schemas = found["paths"], found["components"]["schemas"]
     routes: Any = application.routes
     served_paths = {(route.path.replace(":path", ""), method) for route in routes for method in route.methods}
@@ -70,3 +64,59 @@ def test_document_has_every_path():
     assert "xhigh" in chat["reasoning_effort"]["anyOf"][0]["enum"]
     assert chat["chat_template"]["type"] == "null"
     assert schemas["StreamOptions"]["properties"]["include_usage"]["anyOf"] == [{"type": "boolean"}, {"type": "null"}]
+
+
+def fetched(path, body=None):
+    async def run():
+        async with browser(served(Told("Hi"))) as client:
+            return await (client.get(path) if body is None else client.post(path, json=body))
+
+    return asyncio.run(run())
+
+
+def test_models_are_listed_for_every_client():
+    """`/v1/models` lists the models under `data` and under `models`; one can be asked for by its name."""
+    listed, one = fetched("/v1/models").json(), fetched("/v1/models/m").json()
+
+    assert listed["data"] == listed["models"] == [one]
+    assert one["id"] == "m"
+    assert fetched("/v1/models/other").status_code == 404
+
+
+def test_format_is_shown():
+    """`/v1/format` gives the derived format."""
+    assert fetched("/v1/format").json()["tools"]["mode"] == template().format.tools.mode
+
+
+def test_prompt_is_rendered():
+    """`/v1/render` gives the prompt that the engine would get."""
+    answer = fetched("/v1/render", {"messages": HELLO}).json()
+
+    assert answer["prompt"] == template().prepare(HELLO).prompt
+    assert "<|end|>" in answer["stop"]
+
+
+def test_text_is_parsed():
+    """`/v1/parse` reads a text as the answer to a request, and says what could not be read."""
+    answer = fetched("/v1/parse", {"messages": HELLO, "tools": [TOOL], "text": f"Look.\n{CALL}"}).json()
+    broken = fetched("/v1/parse", {"messages": HELLO, "tools": [TOOL], "text": "<tool_call>\n{x"}).json()
+
+    assert answer["message"]["content"] == "Look."
+    assert answer["finish_reason"] == "tool_calls"
+    assert answer["malformed"] == []
+    assert broken["malformed"]
+    assert fetched("/v1/parse", {"messages": HELLO}).status_code == 400
+
+
+def test_unknown_paths_are_refused_in_the_same_shape():
+    """A path that is none, and a wrong method, get an error like all others."""
+    assert fetched("/v1/nothing").json()["error"]["message"] == "GET /v1/nothing: Not Found"
+    assert fetched("/v1/chat/completions").status_code == 405
+
+
+def test_own_template_is_proved():
+    """The template that comes with the gateway has reasoning and calls, and loses nothing."""
+    format = template().format
+
+    assert (format.reasoning.start, format.tools.mode.value) == ("<think>\n", "json_native")
+    assert template().capabilities.supports_tools

@@ -8,6 +8,7 @@ import json
 import logging
 from dataclasses import replace
 
+import live
 import pytest
 from fastapi import FastAPI
 from live import ASKED, listening, settled
@@ -16,13 +17,13 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from serving import CALL, HELLO, TOOL, Told, browser, metric, served
+from serving import CALL, HELLO, TOOL, Told, metric, posted, served
 
 from unrender import Usage
 from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Keys, Piece
 from unrender.gateway.config import read
 from unrender.gateway.failure import invalid
-from unrender.gateway.logs import write
+from unrender.gateway.record import write_log
 from unrender.gateway.telemetry import Telemetry
 
 SECRET = "a word that nobody may log"
@@ -31,29 +32,32 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 USAGE = Usage(prompt_tokens=9, completion_tokens=4)
 
 
-async def counted(engine, *requests, **settings):
+def counted(engine, *requests, **settings):
     """Return the metrics after some chat requests."""
     application = served(engine, **settings)
-    async with browser(application) as client:
-        for request in requests or ({},):
-            await client.post(CHAT, json={"messages": HELLO} | request)
-        return (await client.get("/metrics")).text
+    for request in requests or ({},):
+        posted(application, CHAT, json={"messages": HELLO} | request)
+    return application.state.gateway.metrics.text().decode()
 
 
 def test_requests_tokens_and_times_are_counted():
     """A request counts with its outcome, its tokens by kind, and its times."""
     usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
 
-    text = asyncio.run(counted(Told(["<think>\nx\n</think>\nHi", Piece("", 0, "stop", usage)])))
+    text = counted(Told(["<think>\nx\n</think>\nHi", Piece("", 0, "stop", usage)]))
 
     where = {"surface": "chat", "model": "m"}
-    assert metric(text, "unrender_requests_total", **where, outcome="ok") == 1
-    assert metric(text, "unrender_tokens_total", model="m", kind="prompt") == 9
-    assert metric(text, "unrender_tokens_total", model="m", kind="cached") == 5
-    assert metric(text, "unrender_request_seconds_count", **where) == 1
-    assert metric(text, "unrender_time_to_first_chunk_seconds_bucket", **where, le="+Inf") == 1
-    assert metric(text, "unrender_prompt_seconds_count", **where) == 1
-    assert metric(text, "unrender_streams") == 0
+    expected = {
+        ("requests_total", 1): {**where, "outcome": "ok"},
+        ("tokens_total", 9): {"model": "m", "kind": "prompt"},
+        ("tokens_total", 5): {"model": "m", "kind": "cached"},
+        ("request_seconds_count", 1): where,
+        ("time_to_first_chunk_seconds_bucket", 1): {**where, "le": "+Inf"},
+        ("prompt_seconds_count", 1): where,
+        ("streams", 0): {},
+    }
+    for (name, value), labels in expected.items():
+        assert metric(text, f"unrender_{name}", **labels) == value
     assert "_created" not in text
 
 
@@ -67,7 +71,7 @@ def test_answers_are_counted_by_how_they_could_be_read():
     }
 
     for reading, engine in expected.items():
-        text = asyncio.run(counted(engine, {"tools": [TOOL]}))
+        text = counted(engine, {"tools": [TOOL]})
         counts = {one: metric(text, "unrender_answers_total", model="m", reading=one) for one in expected}
         assert {one for one, count in counts.items() if count} == {reading}
 
@@ -76,7 +80,7 @@ def test_log_holds_no_word_of_what_was_said(caplog):
     """The log has a line of JSON for each request, and nothing of the conversation or the answer."""
     caplog.set_level(logging.DEBUG, "unrender.gateway")
 
-    asyncio.run(counted(Told(SECRET), {"messages": [{"role": "user", "content": SECRET}]}))
+    counted(Told(SECRET), {"messages": [{"role": "user", "content": SECRET}]})
 
     (record,) = [record for record in caplog.records if record.name == "unrender.gateway.requests"]
     assert json.loads(record.getMessage())["outcome"] == "ok"
@@ -91,7 +95,7 @@ def test_grammars_are_counted_by_what_became_of_them():
     due = {"tools": [TOOL], "tool_choice": "required"}
 
     def results(engine, *requests):
-        text = asyncio.run(counted(engine, *requests))
+        text = counted(engine, *requests)
         kinds = ("built", "cached", "relaxed", "unsupported", "refused", "none")
         counts = {kind: metric(text, "unrender_grammar_total", model="m", result=kind) for kind in kinds}
         return {kind: count for kind, count in counts.items() if count}
@@ -101,30 +105,25 @@ def test_grammars_are_counted_by_what_became_of_them():
     assert results(nothing, due) == {"unsupported": 1}
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (EngineError("x", transient=True), "unreachable"),
-        (EngineError("x", status=503, transient=True), "busy"),
-        (EngineError("x", status=400), "refused"),
-        (EngineError("x", status=500), "failed"),
-        (EngineError("x"), "broke_off"),
-    ],
-)
-def test_engines_errors_are_counted_with_those_that_were_sent_again(error, kind):
+def test_engines_errors_are_counted_with_those_that_were_sent_again():
     """Each failed job counts, also one that was sent again."""
-    times = 2 if error.transient else 1
+    for kind, status, transient in (
+        ("unreachable", None, True),
+        ("busy", 503, True),
+        ("refused", 400, False),
+        ("failed", 500, False),
+        ("broke_off", None, False),
+    ):
+        text = counted(Told([EngineError("x", status=status, transient=transient)]))
 
-    text = asyncio.run(counted(Told([error])))
-
-    assert metric(text, "unrender_backend_errors_total", model="m", kind=kind) == times
+        assert metric(text, "unrender_backend_errors_total", model="m", kind=kind) == 1 + transient
 
 
 def test_rejections_are_counted_by_their_reason():
     """What is refused before an answer counts by its reason, in words of the gateway's own."""
-    text = asyncio.run(counted(Told("Hi"), {"model": SECRET}, {"n": -1}))
-    full = asyncio.run(counted(Told("Hi"), limits=GatewayLimits(streams=0)))
-    closed = asyncio.run(counted(Told("Hi"), keys=Keys(models={"k": frozenset("*")})))
+    text = counted(Told("Hi"), {"model": SECRET}, {"n": -1})
+    full = counted(Told("Hi"), limits=GatewayLimits(streams=0))
+    closed = counted(Told("Hi"), keys=Keys(models={"k": frozenset("*")}))
 
     assert metric(text, "unrender_rejections_total", reason="model_not_found") == 1
     assert metric(text, "unrender_requests_total", surface="chat", model="", outcome="not_found") == 1
@@ -140,7 +139,7 @@ def test_cancellations_are_counted_by_who_broke_off():
 
     async def run():
         async with listening(Told(["Hi", 60.0]), drain=0.1) as gateway:
-            _, writer = await gateway.send(_bytes())
+            _, writer = await gateway.send(live.request(CHAT, stream=True))
             await settled(lambda: gateway.application.state.gateway.streams == 1)
             writer.transport.abort()
             await settled(lambda: gateway.application.state.gateway.streams == 0)
@@ -156,24 +155,13 @@ def test_cancellations_are_counted_by_who_broke_off():
         assert metric(text, "unrender_cancellations_total", surface="chat", by=by) == 1
 
 
-def _bytes():
-    from live import request  # noqa: PLC0415 - a name that tests here use otherwise
-
-    return request(CHAT, stream=True)
-
-
 def traced(engine, **request):
     """Return the spans and the measures of one chat request, which is part of a trace."""
     spans, reader, traces = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
     traces.add_span_processor(SimpleSpanProcessor(spans))
     telemetry = Telemetry(traces=traces, meters=MeterProvider(metric_readers=[reader]))
-
-    async def run():
-        async with browser(served(engine, telemetry=telemetry)) as client:
-            headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-            await client.post(CHAT, json={"messages": HELLO} | request, headers=headers)
-
-    asyncio.run(run())
+    headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+    posted(served(engine, telemetry=telemetry), CHAT, json={"messages": HELLO} | request, headers=headers)
     data = reader.get_metrics_data()
     found = [one for resource in data.resource_metrics for scope in resource.scope_metrics for one in scope.metrics]
     return spans.get_finished_spans(), {one.name for one in found}
@@ -218,9 +206,10 @@ def test_failed_request_is_a_span_with_its_error():
 def test_log_is_lines_of_json():
     """Each request is a line with its id and its trace; a warning is a line with a message."""
     stream = io.StringIO()
-    handler = write(stream)
+    handler = write_log(stream)
     try:
-        asyncio.run(_logged())
+        headers = {"x-request-id": "r-1", "traceparent": f"00-{TRACE}-{PARENT}-01"}
+        posted(served(Told([EngineError("x")])), CHAT, json={"messages": HELLO}, headers=headers)
     finally:
         for name in ("unrender.gateway", "uvicorn"):
             logging.getLogger(name).removeHandler(handler)
@@ -231,12 +220,6 @@ def test_log_is_lines_of_json():
     assert "r-1" in warning["message"]
     assert (request["request"], request["trace"], request["outcome"]) == ("r-1", TRACE, "engine")
     assert {"time", "seconds"} <= request.keys()
-
-
-async def _logged():
-    async with browser(served(Told([EngineError("x")]))) as client:
-        headers = {"x-request-id": "r-1", "traceparent": f"00-{TRACE}-{PARENT}-01"}
-        await client.post(CHAT, json={"messages": HELLO}, headers=headers)
 
 
 def test_settings_are_read_again_beside_answers():
@@ -281,12 +264,8 @@ def test_mounts_into_fastapi():
     """Under a path of a FastAPI application all three APIs answer, and errors keep their shapes."""
     outer = FastAPI()
     outer.mount("/llm", served(Told("Hi")))
+    answers = [posted(outer, f"/llm{path}", json=body) for path, body in ASKED.items()]
+    refused = posted(outer, "/llm/v1/messages/count_tokens", content=b"{")
 
-    async def run():
-        async with browser(outer) as client:
-            answers = [await client.post(f"/llm{path}", json=body) for path, body in ASKED.items()]
-            return answers, await client.post("/llm/v1/messages/count_tokens", content=b"{")
-
-    answers, refused = asyncio.run(run())
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert refused.json()["type"] == "error"

@@ -7,7 +7,7 @@ import json
 import logging
 
 import pytest
-from serving import HELLO, TOOL, browser
+from serving import HELLO, TOOL, Told, browser
 
 from unrender import ChatTemplate, Usage
 from unrender.gateway import EngineCapabilities, EngineError, Model, Piece, Turns, app
@@ -26,13 +26,12 @@ SOURCE = """\
 CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
 
 
-class Engine:
+class Engine(Told):
     """An engine that obeys a grammar, or does not, strips special tokens, or writes a first token, as it is told."""
 
     def __init__(self, *, holds=True, strips=False, doubles=False, capabilities=CONSTRAINED, fails=None):
+        super().__init__("", capabilities=capabilities)
         self.holds, self.strips, self.doubles, self.fails = holds, strips, doubles, fails
-        self.capabilities = capabilities
-        self.jobs = []
 
     async def generate(self, job):
         self.jobs.append(job)
@@ -42,18 +41,11 @@ class Engine:
         if job.grammar is not None and self.holds:
             text = json.loads(job.grammar.text)["format"].get("value", text)
         yield Piece("" if self.strips and text.startswith("<") else text)
-        yield Piece(
-            "", 0, "stop", Usage(prompt_tokens=await self.count(job.turn.prompt) + self.doubles, completion_tokens=2)
-        )
+        tokens = await self.count(job.turn.prompt) + self.doubles
+        yield Piece("", 0, "stop", Usage(prompt_tokens=tokens, completion_tokens=2))
 
     async def count(self, text):
         return len(text)
-
-    async def ready(self):
-        return None
-
-    async def close(self):
-        """Hold nothing."""
 
 
 def model(engine):

@@ -1,16 +1,22 @@
-"""Bytes that mean to be read in two ways: requests inside of requests, headers inside of values."""
+"""Where requests end: any chunking gives the same, and bytes that mean to be read in two ways are refused."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+from itertools import pairwise
 
+import h11
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from live import ASKED, listening, request
-from serving import Told
+from serving import Told, corpus
 
 from unrender.gateway import Keys
+from unrender.gateway.http.framing import Framing
+from unrender.limits import LONGEST_HEAD_OF_REQUEST, MOST_HEADERS
 
 CHAT = "/v1/chat/completions"
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\n"
@@ -33,63 +39,7 @@ def heard(*sent, **settings):
 
 COUNTED = f"content-length: {len(BODY)}\r\n"
 CODED = "transfer-encoding: chunked\r\n"
-TWO_WAYS = {
-    "both": f"{HEAD}content-length: 6\r\n{CODED}\r\n".encode() + b"0\r\n\r\n",
-    "both, the other first": f"{HEAD}{CODED}content-length: 6\r\n\r\n".encode() + b"0\r\n\r\n",
-    "two lengths": f"{HEAD}{COUNTED}content-length: 0\r\n\r\n".encode() + BODY,
-    "one length twice": f"{HEAD}{COUNTED}{COUNTED}\r\n".encode() + BODY,
-    "a list of lengths": f"{HEAD}content-length: {len(BODY)}, {len(BODY)}\r\n\r\n".encode() + BODY,
-    "sign": f"{HEAD}content-length: +{len(BODY)}\r\n\r\n".encode() + BODY,
-    "underscore": f"{HEAD}content-length: {len(BODY)}_0\r\n\r\n".encode() + BODY,
-    "no length": f"{HEAD}content-length:\r\n\r\n".encode(),
-    "huge length": f"{HEAD}content-length: {'9' * 40}\r\n\r\n".encode(),
-    "name with underscore": f"{HEAD}content_length: {len(BODY)}\r\n\r\n".encode(),
-    "length for one hop": f"{HEAD}connection: content-length\r\n{COUNTED}\r\n".encode() + BODY,
-    "coding": f"{HEAD}transfer-encoding: chunked, identity\r\n\r\n".encode() + CHUNKED,
-    "unknown coding": f"{HEAD}transfer-encoding: xchunked\r\n\r\n".encode() + CHUNKED,
-    "identity": f"{HEAD}transfer-encoding: identity\r\n{COUNTED}\r\n".encode() + BODY,
-    "chunked twice": f"{HEAD}{CODED}{CODED}\r\n".encode() + CHUNKED,
-    "vertical tab": f"{HEAD}transfer-encoding: \x0bchunked\r\n\r\n".encode() + CHUNKED,
-    "old and chunked": b"POST /v1/chat/completions HTTP/1.0\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n" + CHUNKED,
-    "space before the colon": f"{HEAD}content-length : {len(BODY)}\r\n\r\n".encode() + BODY,
-    "folded": f"{HEAD}x: 1\r\n content-length: {len(BODY)}\r\n\r\n".encode() + BODY,
-    "folded at once": f"POST {CHAT} HTTP/1.1\r\n x: 1\r\nhost: x\r\n\r\n".encode(),
-    "folded value": f"{HEAD}transfer-encoding:\r\n chunked\r\n\r\n".encode() + CHUNKED,
-    "NUL": f"{HEAD}{COUNTED}x: a\x00b\r\n\r\n".encode() + BODY,
-    "control character": f"{HEAD}{COUNTED}x: a\x01b\r\n\r\n".encode() + BODY,
-    "bare CR": f"{HEAD}{COUNTED}x: a\rtransfer-encoding: chunked\r\n\r\n".encode() + BODY,
-    "bare LF": f"{HEAD}x: a\ncontent-length: {len(BODY)}\r\n\r\n".encode() + BODY,
-    "bare LF all over": HIDDEN.replace(b"\r\n", b"\n"),
-    "no name": f"{HEAD}: {len(BODY)}\r\n\r\n".encode() + BODY,
-    "no colon": f"{HEAD}content-length\r\n\r\n".encode() + BODY,
-    "empty line first": b"\r\n" + HIDDEN,
-    "no host": f"POST {CHAT} HTTP/1.1\r\n{COUNTED}\r\n".encode() + BODY,
-    "two hosts": f"{HEAD}host: y\r\n{COUNTED}\r\n".encode() + BODY,
-    "host with a path": f"POST {CHAT} HTTP/1.1\r\nhost: x/v1 y\r\n{COUNTED}\r\n".encode() + BODY,
-    "absolute target": f"POST http://y{CHAT} HTTP/1.1\r\nhost: x\r\n{COUNTED}\r\n".encode() + BODY,
-    "authority": b"CONNECT x:80 HTTP/1.1\r\nhost: x:80\r\n\r\n" + HIDDEN,
-    "connect": b"CONNECT /v1 HTTP/1.1\r\nhost: x\r\n\r\n" + HIDDEN,
-    "asterisk": f"POST * HTTP/1.1\r\nhost: x\r\n{COUNTED}\r\n".encode() + BODY,
-    "fragment": f"POST {CHAT}#x HTTP/1.1\r\nhost: x\r\n{COUNTED}\r\n".encode() + BODY,
-    "two spaces": f"POST  {CHAT} HTTP/1.1\r\nhost: x\r\n{COUNTED}\r\n".encode() + BODY,
-    "tab": f"POST\t{CHAT} HTTP/1.1\r\nhost: x\r\n{COUNTED}\r\n".encode() + BODY,
-    "no version": f"POST {CHAT}\r\nhost: x\r\n{COUNTED}\r\n".encode() + BODY,
-    "version 0.9": f"POST {CHAT} HTTP/0.9\r\nhost: x\r\n{COUNTED}\r\n".encode() + BODY,
-    "version 2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    "expectation": f"{HEAD}{COUNTED}expect: 100-continue, x\r\n\r\n".encode() + BODY,
-    "negative chunk": f"{HEAD}{CODED}\r\n-1\r\n".encode() + BODY,
-    "chunk in 0x": f"{HEAD}{CODED}\r\n0x10\r\n".encode() + BODY,
-    "space before a chunk's size": f"{HEAD}{CODED}\r\n 5\r\n".encode() + BODY,
-    "space after a chunk's size": f"{HEAD}{CODED}\r\n5 \r\n".encode() + BODY,
-    "chunk extension": f"{HEAD}{CODED}\r\n{len(BODY):x};x\n={CHAT}\r\n".encode() + BODY + b"\r\n0\r\n\r\n",
-    "plain chunk extension": f"{HEAD}{CODED}\r\n{len(BODY):x};a=b\r\n".encode() + BODY + b"\r\n0\r\n\r\n",
-    "chunk's size too long": f"{HEAD}{CODED}\r\n{len(BODY):020x}\r\n".encode() + BODY + b"\r\n0\r\n\r\n",
-    "chunk longer than its size": f"{HEAD}{CODED}\r\n2\r\n".encode() + BODY + b"\r\n0\r\n\r\n",
-    "bare LF after a chunk": f"{HEAD}{CODED}\r\n{len(BODY):x}\r\n".encode() + BODY + b"\n0\r\n\r\n",
-    "bare LF after a chunk's size": f"{HEAD}{CODED}\r\n{len(BODY):x}\n".encode() + BODY + b"\r\n0\r\n\r\n",
-    "trailer": f"{HEAD}{CODED}\r\n".encode() + CHUNKED[:-2] + b"content-length: 5\r\n\r\n",
-}
+TWO_WAYS = {row["name"]: row["sent"].encode("latin-1") for row in corpus("two_ways")}
 """Bytes that another server may cut differently, on a connection that is to stay open."""
 
 
@@ -191,3 +141,91 @@ def test_key_that_comes_twice_opens_no_more_than_one():
 
     assert all(answer.startswith(b"HTTP/1.1 404") for answer in answers)
     assert jobs == 0
+
+
+VALUES = st.text("ab,;= \t\x80é", max_size=6).map(lambda text: text.strip(" \t"))
+BODIES = st.binary(max_size=40)
+
+
+@st.composite
+def requests(draw):
+    """Return a request that has one reading."""
+    method = draw(st.sampled_from(["GET", "POST", "DELETE"]))
+    lines = [f"{method} /{draw(st.sampled_from(['', 'v1/models', 'a?b=%20']))} HTTP/1.1", "host: x:80"]
+    lines += [f"x-{name}: {value}" for name, value in draw(st.dictionaries(st.sampled_from("abc"), VALUES)).items()]
+    chunks = draw(st.lists(BODIES.filter(bool), max_size=3))
+    whole = b"".join(chunks)
+    if draw(st.booleans()):
+        body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+        lines.append("Transfer-Encoding: chunked")
+    else:
+        body = whole
+        lines += [f"content-length: {len(body)}"] if body else []
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body, whole
+
+
+def pieces(data, cuts):
+    """Return the data cut at these places."""
+    places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return [data[begin:end] for begin, end in pairwise(places)]
+
+
+def read_by_h11(data):
+    """Return the bodies of the requests in the data, as h11 reads them."""
+    found, connection = [], h11.Connection(h11.SERVER)
+    connection.receive_data(data)
+    while True:
+        match connection.next_event():
+            case h11.Request():
+                found.append(b"")
+            case h11.Data(data=part):
+                found[-1] += bytes(part)
+            case h11.EndOfMessage():
+                connection.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
+                connection.send(h11.EndOfMessage())
+                connection.start_next_cycle()
+            case _:
+                return found
+
+
+@given(st.lists(requests(), min_size=1, max_size=3), st.lists(st.integers(0), max_size=5))
+def test_requests_are_taken_whole_however_they_come(sent, cuts):
+    """Requests with one reading are taken to the last byte at any chunking, and h11 finds the same bodies."""
+    data = b"".join(request for request, _ in sent)
+    framing = Framing()
+
+    taken = b"".join(framing.take(piece) for piece in pieces(data, cuts))
+
+    assert (taken, framing.refused, framing.empty) == (data, None, True)
+    assert read_by_h11(taken) == [body for _, body in sent]
+
+
+@given(
+    requests(), st.integers(0), st.sampled_from([b"", b" ", b"\r", b"\n", b"\x00", b":", b"5", b"\r\n"]), st.integers(0)
+)
+@settings(max_examples=300)
+def test_what_is_taken_is_what_another_parser_reads(request, at, put, cut):
+    """Of bytes that were changed anywhere, what is taken is read by h11 without an error; any chunking refuses alike."""
+    data = request[0]
+    at %= len(data)
+    data = data[:at] + put + data[at + 1 :]
+    whole, parts = Framing(), Framing()
+
+    taken = whole.take(data)
+    cut_up = b"".join(parts.take(piece) for piece in pieces(data, [cut]))
+
+    assert (whole.refused is None) == (parts.refused is None)
+    assert whole.refused is None or taken == cut_up
+    read_by_h11(taken)
+
+
+def test_large_heads_are_refused():
+    """A head has a bound, in bytes and in headers; both are told apart from what is wrong."""
+    long, many = Framing(), Framing()
+
+    long.take(b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * LONGEST_HEAD_OF_REQUEST)
+    many.take(b"GET / HTTP/1.1\r\nhost: x\r\n" + b"x: a\r\n" * MOST_HEADERS + b"\r\n")
+
+    assert long.refused is not None
+    assert many.refused is not None
+    assert long.refused.status == many.refused.status == 431

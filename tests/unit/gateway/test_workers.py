@@ -1,17 +1,22 @@
-"""Clients take turns: whoever comes waits for one piece of work of each other client, not for all of it."""
+"""Many at once: streams are kept apart, and clients take turns.
+
+The full size, with processes of their own, is `benchmarks/gateway.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from functools import partial
 
 import pytest
 from live import listening, request
+from paced import client, engine, port_of
 from serving import Told
 
-from unrender.gateway import EngineCapabilities, Keys
-from unrender.gateway.answers.workers import Workers
+from unrender.gateway import EngineCapabilities, GatewayLimits, Keys
+from unrender.gateway.answers.turns import Workers
 
 CHAT = "/v1/chat/completions"
 
@@ -51,14 +56,14 @@ def tool(number, properties):
 @pytest.mark.slow
 def test_small_request_waits_for_one_build_of_another_client():
     """While a client has twelve large grammars built, another's small one waits for the one that is being built, and a turn."""
-    engine = Told("Hi", capabilities=EngineCapabilities(dialect="gbnf", lazy=True, seed=False))
+    told = Told("Hi", capabilities=EngineCapabilities(dialect="gbnf", lazy=True, seed=False))
     keys = Keys(models={"large": frozenset("*"), "small": frozenset("*")})
 
     def asked(key, *tools):
         return request(CHAT, headers=f"authorization: Bearer {key}\r\n", tools=list(tools))
 
     async def run():
-        async with listening(engine, keys=keys) as gateway:
+        async with listening(told, keys=keys) as gateway:
             await gateway.answer(asked("large", tool(99, 60)))  # What is built first waits for modules as well.
             large = [asyncio.create_task(gateway.answer(asked("large", tool(i, 60)), within=60)) for i in range(12)]
             await asyncio.wait(large, return_when=asyncio.FIRST_COMPLETED)
@@ -72,3 +77,33 @@ def test_small_request_waits_for_one_build_of_another_client():
 
     assert small.startswith(b"HTTP/1.1 200")
     assert after - before <= 3  # One was built and not yet sent, one was being built, one had its turn.
+
+
+RATE = 60.0
+"""Tokens a second of each stream."""
+
+
+async def chunk_costs(streams: int, tokens: int) -> float:
+    """Return the CPU seconds that a chunk costs, engine, gateway and clients together, without what a request costs."""
+    paced = await engine(RATE)
+    async with listening(f"http://127.0.0.1:{port_of(paced)}", limits=GatewayLimits(streams=streams)) as gateway:
+        await carried(gateway.port, streams, 2)
+        short, long = await carried(gateway.port, streams, 2), await carried(gateway.port, streams, tokens)
+    paced.close()
+    return (long - short) / (streams * (tokens - 2))
+
+
+async def carried(port: int, streams: int, tokens: int) -> float:
+    """Return the CPU seconds that so many streams take; each has to hear its own text, whole."""
+    begun = time.process_time()
+    heard = await asyncio.gather(*(client(port, name, tokens) for name in range(streams)))
+    spent = time.process_time() - begun
+    assert all(one.whole() for one in heard)
+    return spent
+
+
+@pytest.mark.slow
+def test_streams_are_kept_apart_and_a_chunk_costs_the_same():
+    """Each of a hundred streams hears its own text, whole, and a chunk costs about what it costs among fifteen."""
+    # What is measured moves on a busy machine: it has to hold once. A cost that grew with the streams would be 6.7 times as much.
+    assert any(asyncio.run(chunk_costs(100, 40)) < 2.5 * asyncio.run(chunk_costs(15, 80)) for _ in range(3))

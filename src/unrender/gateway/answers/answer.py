@@ -13,13 +13,11 @@ from dataclasses import dataclass, field, replace
 
 from unrender import Usage
 from unrender.gateway.answers.choice import Choice
-from unrender.gateway.answers.promises import lacking, reading_policy
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
-from unrender.gateway.models import Model
-from unrender.gateway.surfaces.ask import Ask
-from unrender.gateway.surfaces.surface import Outcome, Surface
+from unrender.gateway.gateway import Model
+from unrender.gateway.surfaces.surface import Ask, Surface
 
 _PAUSE = 0.2
 """Seconds before a job is sent again."""
@@ -51,17 +49,18 @@ class Answer:
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
         wants = self.ask.logprobs is not None
-        policy = reading_policy(self.prepared, self.model.capabilities, self.model.calls)
+        policy = self.prepared.policy(self.model.capabilities, self.model.calls)
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy) for _ in range(self.ask.choices)
         ]
-        source = self._stream_choice(0) if self.ask.choices == 1 else self._all()
         head = self.surface.begin()
-        async with aclosing(source):
+        async with aclosing(self._stream_choice(0) if self.ask.choices == 1 else self._all()) as source:
             async for frame in source:
+                # The head waits for the engine's first piece: until then a failure is still a status, and not an event.
                 if head or frame:
                     yield head + frame
                     head = b""
+        # Before the last frame is out: a client that has read it may ask for the stored answer at once.
         last = head + self.surface.finish(self.usage)
         if self.finished is not None:
             self.finished(self.surface)
@@ -80,10 +79,8 @@ class Answer:
     @property
     def lacking(self) -> bool:
         """Whether a finished choice breaks a promise that no grammar bound the engine to."""
-        return any(self._lacking(choice.outcome) for choice in self.choices)
-
-    def _lacking(self, outcome: Outcome) -> tuple[str, ...]:
-        return lacking(self.prepared, self.model.capabilities, outcome)
+        engine = self.model.capabilities
+        return any(self.prepared.lacking(engine, choice.outcome) for choice in self.choices)
 
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice, surface = self.choices[index], self.surface
@@ -104,6 +101,7 @@ class Answer:
             pass
         except EngineError as error:
             self.errors.append(error.kind)
+            # What has come before it breaks off is delivered; the error goes after it.
             if held:
                 yield b"".join(held)
             raise _failure(error) from error
@@ -112,18 +110,16 @@ class Answer:
         if choice.stopped_by and choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)  # the engine's count would come with its end
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
-        last = surface.frames(index, choice.finish(), self._logprobs(choice))
+        last = surface.frames(index, choice.finish(), choice.content_logprobs())
         outcome = choice.outcome
-        ended = surface.end(index, replace(outcome, warnings=self._lacking(outcome)))
+        lacking = self.prepared.lacking(self.model.capabilities, outcome)
+        ended = surface.end(index, replace(outcome, warnings=lacking))
         yield b"".join([*held, last, ended])
 
     def _read(self, index: int, piece: Piece) -> bytes:
         choice = self.choices[index]
         events = choice.feed(piece)
-        return self.surface.frames(index, events, self._logprobs(choice)) if events else b""
-
-    def _logprobs(self, choice: Choice) -> list[Mapping[str, object]]:
-        return choice.content_logprobs() if self.ask.logprobs is not None else []
+        return self.surface.frames(index, events, choice.content_logprobs()) if events else b""
 
     async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
         """Send a job, and return the first piece of the answer with the rest. Raises `EngineError`."""
@@ -138,6 +134,7 @@ class Answer:
                 if not (left and error.transient):
                     raise
                 self.errors.append(error.kind)
+            # Cancelled while the engine thinks: nobody else knows the generator yet, so nobody else would close it.
             except BaseException:
                 await pieces.aclose()
                 raise
@@ -166,6 +163,7 @@ class Answer:
         tasks = [asyncio.create_task(self._into(queue, index)) for index in range(self.ask.choices)]
         try:
             left = len(tasks)
+            # None ends one choice, an error all of them: "Hello" of choice 0, a failure of choice 1, and no more of either.
             while left:
                 item = await queue.get()
                 if isinstance(item, BaseException):
@@ -173,6 +171,7 @@ class Answer:
                 left -= item is None
                 yield item or b""
         finally:
+            # Waited for as well: a task that is only cancelled would close its engine's connection some time later.
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

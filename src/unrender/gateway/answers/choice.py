@@ -76,6 +76,7 @@ class Choice:
 
     def finish(self) -> list[unrender.Event]:
         """End the answer; return the last events."""
+        # After a stop text the parser has not seen the end: its last events would be of text that nobody wants.
         return [] if self.stopped_by else self._taken(self.parser.finish(self.finish_reason), 0)
 
     @property
@@ -88,22 +89,20 @@ class Choice:
     @property
     def counted(self) -> unrender.Usage:
         """The tokens of the choice, by the engine's count if it gives one."""
-        completion = self.usage.completion_tokens if self.usage else self._tokens
-        whole = completion if self._thinking else 0
-        return unrender.Usage(
-            prompt_tokens=self.usage.prompt_tokens if self.usage else 0,
-            completion_tokens=completion,
-            reasoning_tokens=min(self._reasoned, completion) if self._reasoned is not None else whole,
-            cached_tokens=self.usage.cached_tokens if self.usage else None,
-        )
+        usage = self.usage or unrender.Usage(prompt_tokens=0, completion_tokens=self._tokens)
+        whole = usage.completion_tokens
+        # An answer that has thought to its end has no place where reasoning ended.
+        reasoned = self._reasoned if self._reasoned is not None else whole if self._thinking else 0
+        return replace(usage, reasoning_tokens=min(reasoned, whole))
 
     def content_logprobs(self) -> list[Mapping[str, Any]]:
         """Return the tokens of content that have become final since the last call."""
-        settled, found = self.parser.settled, []
-        if not self._logprobs or self._logprobs[0][0] > settled:
+        if not self._logprobs or self._logprobs[0][0] > (settled := self.parser.settled):
             return []
+        found = []
         spans = self.parser.spans
         ends = [span.end for span in spans]
+        # Only what the parser has settled has a role: "<" may still become a marker, whose token no client wants.
         while self._logprobs and self._logprobs[0][0] <= settled:
             end, token = self._logprobs.popleft()
             if spans[bisect_left(ends, end)].role is Role.CONTENT:
@@ -154,6 +153,7 @@ class Choice:
             text = self._held + (event.text if isinstance(event, unrender.ContentText) else "")
             at, self.stopped_by = stops.decided(text, more=isinstance(event, unrender.ContentText))
             self._held = text[at:]
+            # "One ST" + "OP two" with the stop "STOP": "One " goes out now, "ST" is held, and then never sent.
             if at:
                 yield unrender.ContentText(text[:at])
             if self.stopped_by:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
-from unrender import GrammarError, Turn, Usage
-from unrender.gateway.answers.turns import Turns
+from unrender import Turn, Usage
+from unrender.gateway.answers.turns import HELLO, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure
-from unrender.gateway.surfaces.ask import Ask
 from unrender.limits import MOST_PROBE_TOKENS
 
 WORD = "unrender"
@@ -46,13 +45,15 @@ class Findings:
 
     def complaints(self) -> list[str]:
         """Return the sentences that an operator should read."""
-        said = {
-            "the engine disregards grammars, so it gets none: calls and formats are only asked for": self.grammar
-            is False,
-            "the engine strips special tokens, so reasoning and calls cannot be read": self.markers is False,
-            "the engine adds the first token by itself, so prompts are sent without it": self.doubled is True,
-        }
-        return [sentence for sentence, holds in said.items() if holds]
+        said = (
+            (
+                self.grammar is False,
+                "the engine disregards grammars, so it gets none: calls and formats are only asked for",
+            ),
+            (self.markers is False, "the engine strips special tokens, so reasoning and calls cannot be read"),
+            (self.doubled is True, "the engine adds the first token by itself, so prompts are sent without it"),
+        )
+        return [sentence for holds, sentence in said if holds]
 
 
 async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
@@ -61,7 +62,7 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
         found.tried = True
         return
     try:
-        turn, _ = await turns.turn(Ask(messages=({"role": "user", "content": "Hello"},)))
+        turn, _ = await turns.turn(HELLO)
         async with asyncio.timeout(_SECONDS):
             await _probe(turn, turns.template.template.bos_token, backend, found)
     except (EngineError, Failure, TimeoutError):
@@ -71,8 +72,9 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
 async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> None:
     # A model that is asked "Hello" never says "unrender" and nothing else, unless a grammar makes it.
     dialect = backend.capabilities.dialect
-    text, usage = await _answer(turn, backend, _only(dialect, WORD) if dialect else None)
-    if dialect:
+    grammar = _only(dialect, WORD)
+    text, usage = await _answer(turn, backend, grammar)
+    if grammar is not None:
         found.grammar = text.strip() == WORD
     marker = next((token for token in turn.preserved_tokens if token not in turn.stop), "")
     if found.grammar and marker:
@@ -109,18 +111,11 @@ async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -
     return "".join(texts), usage
 
 
-def _only(dialect: str, text: str) -> EngineGrammar:
-    """Return the grammar that allows nothing but a text."""
+def _only(dialect: str, text: str) -> EngineGrammar | None:
+    """Return the grammar that allows nothing but a text; None where none is written in the dialect."""
     said = {
         "gbnf": f"root ::= {json.dumps(text)}\n",
         "lark": f"start: {json.dumps(text)}\n",
         "structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "const_string", "value": text}}),
     }
-    if dialect not in said:
-        raise GrammarError(f"no grammar is written in {dialect!r}")
-    return EngineGrammar(dialect=dialect, text=said[dialect])
-
-
-def without_first(turn: Turn, bos: str, found: Findings) -> Turn:
-    """Return the turn without the first token of its prompt, if the engine adds that token itself."""
-    return replace(turn, prompt=turn.prompt.removeprefix(bos)) if found.doubled and bos else turn
+    return EngineGrammar(dialect=dialect, text=said[dialect]) if dialect in said else None

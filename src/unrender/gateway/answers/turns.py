@@ -1,39 +1,47 @@
-"""Makes the turn for an Ask, and the grammar that the engine gets with it.
+"""Makes the turn for an Ask, and the grammar that the engine gets with it; says what no grammar makes the engine keep.
 
 Strategy: templates are rendered and grammars built in threads, in which clients take turns, so that no stream waits for them, and
 no client for all that another has asked for. A grammar depends on the format, the tools, the choice and what the prompt has begun,
 and is kept for the next request that has the same.
+Rule: with a grammar, or with an engine that needs none, no answer is judged: it was bound while it was written.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import time
 import warnings
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from unrender import (
+    CallRelease,
+    CallStatus,
     ChatTemplate,
     Format,
     GrammarError,
     MessageError,
+    Policy,
     Request,
     SchemaWarning,
     TemplateError,
     ToolChoice,
     Turn,
 )
-from unrender.gateway.answers.workers import Workers
+from unrender.cache import Cache
 from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
-from unrender.gateway.surfaces.ask import Ask
-from unrender.grammar import Grammar, content, rest
+from unrender.gateway.surfaces.surface import Ask, Outcome
+from unrender.grammar import Grammar, conforms, content, rest
 from unrender.limits import MOST_GRAMMARS
 
 _RESERVED = frozenset(
@@ -44,7 +52,13 @@ _RESERVED = frozenset(
 """What no client may set as a variable of the template."""
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
+_FORCED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
+_NO_CALL = "tool_choice: the model made no call, and no grammar made it"
+_NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
+_WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
 _THREADS = 2
+HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
+"""What a model is asked to try it out."""
 _UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(content(rest())))
 """A turn whose answer is all content, whatever it looks like."""
 
@@ -57,6 +71,17 @@ class Constrain(StrEnum):
     REQUIRED = "required"
     """When a call, or a response format, is required."""
     NEVER = "never"
+
+
+class Calls(StrEnum):
+    """When calls are sent to the client."""
+
+    CERTAIN = "certain"
+    """As they are written where a grammar guarantees them, else when they are complete."""
+    COMPLETE = "complete"
+    """When they are complete."""
+    WRITTEN = "written"
+    """As they are written: one that breaks stays an incomplete call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +98,89 @@ class Prepared:
     grammar_seconds: float | None = None
     """None where none was due."""
 
+    def policy(self, engine: EngineCapabilities, calls: Calls) -> Policy:
+        """Return the policy by which an answer is read, streamed or not."""
+        # A call is guaranteed where a grammar binds the whole answer. Where the model may answer in text, a lazy grammar begins
+        # only at a trigger: before that, "<tool_call> is how I call" is text that begins like a call, and what was streamed
+        # as one cannot be taken back.
+        bound = self.grammar is not None and self.turn.request.tool_choice in _FORCED
+        written = calls == Calls.WRITTEN or (calls == Calls.CERTAIN and (bound or engine.obeys))
+        return Policy(calls=CallRelease.WRITTEN if written else CallRelease.COMPLETE)
+
+    def unbound(self, engine: EngineCapabilities) -> list[str]:
+        """Return the parameters that promise something which nothing makes the engine keep."""
+        request = self.turn.request
+        promises = {
+            "tool_choice": request.tool_choice in _FORCED,
+            "response_format": request.response_schema is not None,
+        }
+        return [name for name, made in promises.items() if made and not self.grammar and not engine.obeys]
+
+    def lacking(self, engine: EngineCapabilities, outcome: Outcome) -> tuple[str, ...]:
+        """Return the promises that a finished answer breaks, in words for the client.
+
+        It is empty for an answer that was cut off, since its finish reason says that.
+        """
+        if not self.unbound(engine) or outcome.reason == "length":
+            return ()
+        request, message = self.turn.request, outcome.message
+        called = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+        if request.tool_choice in _FORCED:
+            return () if called else (_NO_CALL,)
+        if called or request.response_schema is None:
+            return ()
+        try:
+            value = json.loads(message.content)
+        except (ValueError, RecursionError):
+            return (_NO_JSON,)
+        try:
+            return () if conforms(value, request.response_schema) else (_WRONG,)
+        except (GrammarError, RecursionError):  # by a schema that is none, nothing is judged
+            return ()
+
+
+_T = TypeVar("_T")
+
+
+class Workers:
+    """So many threads, which every client uses one at a time.
+
+    A client has one piece of work in the executor's queue at a time, and its next one is put at the end when that is done. So
+    whoever comes waits for one piece of each client before it, not for all that they have asked for.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(threads, name)
+        self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
+        """Clients whose work is done or due, with what waits after that."""
+        self._lock = threading.Lock()
+
+    async def run(self, client: Hashable, work: Callable[[], _T]) -> _T:
+        """Return what `work` returns, when it is this client's turn. Work that is cancelled before is not begun."""
+        future: Future[_T] = Future()
+        with self._lock:
+            idle = client not in self._waiting
+            self._waiting.setdefault(client, deque()).append((future, work))
+        # With its first piece a client joins the queue; with every next one it only waits in its own line.
+        if idle:
+            self._pool.submit(self._serve, client)
+        return await asyncio.wrap_future(future)
+
+    def _serve(self, client: Hashable) -> None:
+        """Do one piece of a client's work, and put the client at the end."""
+        with self._lock:
+            future, work = self._waiting[client].popleft()
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+                future.set_exception(error)
+        with self._lock:
+            if not self._waiting[client]:
+                del self._waiting[client]
+                return
+        self._pool.submit(self._serve, client)
+
 
 @dataclass(kw_only=True)
 class Turns:
@@ -85,19 +193,17 @@ class Turns:
     constrain: Constrain = Constrain.ALWAYS
     variables: Mapping[str, Any] = field(default_factory=dict)
     tool_format: str = "auto"
-    _grammars: OrderedDict[Hashable, _Built] = field(default_factory=OrderedDict)
+    _grammars: Cache[_Built] = field(default_factory=lambda: Cache(MOST_GRAMMARS))
+    """Each weighs one."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
     _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
 
     async def warm_up(self) -> None:
         """Analyse the template, which takes a moment, before the first request needs it."""
         tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-        ask = Ask(messages=({"role": "user", "content": "Hello"},), tools=(tool,))
         await self._prompts.run("", lambda: self.template.format)
-        try:
-            await self.turn(ask)
-        except Failure:  # A template may refuse this conversation and take others.
-            return
+        with suppress(Failure):  # A template may refuse this conversation and take others.
+            await self.turn(replace(HELLO, tools=(tool,)))
 
     async def turn(self, ask: Ask, client: Hashable = "") -> tuple[Turn, tuple[str, ...]]:
         """Return the turn, and the parameters that the template does not heed. Raises `Failure`.
@@ -114,11 +220,13 @@ class Turns:
         plain = Prepared(turn=turn, warnings=unheeded, prompt_seconds=rendered - begun)
         if key is None:
             return plain
-        found = self._known(key)
+        found = self._grammars.get(key)
         cached = found is not None and found.result == "built"
         # A schema may take seconds to build. One thread builds, so that rendering always has the other cores.
         if found is None:  # what is known waits for nobody's building
-            found = await self._builders.run(client, lambda: self._built(key, turn, engine))
+            found = await self._builders.run(
+                client, lambda: self._grammars.made(key, lambda: _build(turn, engine), lambda _: 1)
+            )
         return replace(
             plain,
             grammar=found.grammar,
@@ -157,11 +265,9 @@ class Turns:
     @cached_property
     def _writes_bos(self) -> bool:
         """Whether the template begins its prompts with the token for that."""
-        try:
-            turn, _ = self._turn(Ask(messages=({"role": "user", "content": "Hello"},)))
-        except Failure:
-            return False
-        return turn.prompt.startswith(self.template.template.bos_token)
+        with suppress(Failure):
+            return self._turn(HELLO)[0].prompt.startswith(self.template.template.bos_token)
+        return False
 
     def _variables(self, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
         # `tools` or `messages` among the variables would replace the request's own, behind every check.
@@ -172,9 +278,8 @@ class Turns:
         if ask.effort is None:
             return given, ()
         heeded = False
-        template = self.template.template
         # Templates know one of two switches, or both: how much to think in a word, and whether to think at all.
-        if ask.effort != "none" and "reasoning_effort" in template.variables:
+        if ask.effort != "none" and "reasoning_effort" in self.template.template.variables:
             heeded, given = True, {"reasoning_effort": ask.effort, **given}
         if self.template.capabilities.supports_enable_thinking:
             heeded, given = True, {"enable_thinking": ask.effort != "none", **given}
@@ -182,7 +287,7 @@ class Turns:
 
     def _constrained(self, turn: Turn, engine: EngineCapabilities) -> bool:
         request = turn.request
-        due = request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED) or request.response_schema is not None
+        due = request.tool_choice in _FORCED or request.response_schema is not None
         free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
 
@@ -191,23 +296,6 @@ class Turns:
         turn, unheeded = self._turn(ask)
         due = engine.dialect and self._constrained(turn, engine)
         return turn, unheeded, _key(turn, engine) if due else None
-
-    def _known(self, key: Hashable) -> _Built | None:
-        """Return a grammar that was built before; it is kept for longer then."""
-        found = self._grammars.get(key)
-        if found is not None:
-            self._grammars[key] = found
-            self._grammars.move_to_end(key)
-        return found
-
-    def _built(self, key: Hashable, turn: Turn, engine: EngineCapabilities) -> _Built:
-        """Return a grammar, built now unless it was built while this work waited."""
-        found = self._known(key)
-        if found is None:
-            found = self._grammars[key] = _build(turn, engine)
-            while len(self._grammars) > MOST_GRAMMARS:
-                self._grammars.popitem(last=False)
-        return found
 
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
@@ -234,23 +322,19 @@ class _Built(NamedTuple):
 
 def _build(turn: Turn, engine: EngineCapabilities) -> _Built:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SchemaWarning)
-        try:
-            # What a schema loses on its way into a grammar is said as warnings; the client is told each.
-            triggers = turn.triggers if engine.lazy else ()
-            grammar = EngineGrammar(dialect=engine.dialect, text=_written(turn, engine.dialect), triggers=triggers)
-        except GrammarError as error:
-            return _Built(None, (f"not constrained: {error}",))
-    return _Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))
-
-
-def _written(turn: Turn, dialect: str) -> str:
     write: Mapping[str, Callable[[], str]] = {
         "gbnf": turn.gbnf,
         "lark": turn.lark,
         "structural_tag": lambda: json.dumps(turn.structural_tag()),
     }
-    if dialect not in write:
-        raise GrammarError(f"no grammar is written in {dialect!r}")
-    return write[dialect]()
+    if engine.dialect not in write:
+        return _Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SchemaWarning)
+        try:
+            text, triggers = write[engine.dialect](), turn.triggers if engine.lazy else ()
+        except GrammarError as error:
+            return _Built(None, (f"not constrained: {error}",))
+    # What a schema loses on its way into a grammar is said as warnings; the client is told each.
+    grammar = EngineGrammar(dialect=engine.dialect, text=text, triggers=triggers)
+    return _Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))

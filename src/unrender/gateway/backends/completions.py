@@ -8,17 +8,7 @@ from typing import Any
 
 from unrender import Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import (
-    Connection,
-    HttpEngine,
-    Reader,
-    ending,
-    event,
-    number,
-    objects,
-    score,
-    text_of,
-)
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
 
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
@@ -80,13 +70,13 @@ class Completions(HttpEngine):
     def _reader(self, job: Job) -> Reader:
         finished = False
 
-        def read(line: bytes, more: bool) -> tuple[list[Piece], bool]:
+        def read(line: bytes) -> tuple[list[Piece], bool]:
             nonlocal finished
             data = event(line, self._where)
             # The usage comes after the piece with the finish reason, so that one is not the end; `[DONE]` is.
             if data is None and not finished:
                 raise EngineError("the engine broke off before its last word", where=self._where)
-            pieces = [] if data is None else self._pieces(data, job.logprobs, more=more)
+            pieces = [] if data is None else self._pieces(data, job.logprobs)
             finished = finished or any(piece.finish for piece in pieces)
             return pieces, data is None
 
@@ -99,7 +89,7 @@ class Completions(HttpEngine):
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_tokens": await self._limit(job),
-            "stop": list(job.turn.stop)[:4],
+            "stop": list(job.turn.stop)[:4],  # OpenAI takes no more; the parser finds the others by itself
             **self._kind.fixed,
             **{name: value for name, value in job.sampling.items() if name in self._kind.sampling},
         }
@@ -111,19 +101,24 @@ class Completions(HttpEngine):
             body["structured_outputs"] = {"structural_tag": job.grammar.text}
         return body
 
-    def _pieces(self, data: Mapping[str, Any], top: int | None, *, more: bool) -> list[Piece]:
+    def _pieces(self, data: Said, top: int | None) -> list[Piece]:
         found = []
-        for choice in objects(data, "choices", self._where):
+        for choice in data.listed("choices"):
             if choice.get("finish_reason") == "abort":
                 raise EngineError("the engine gave the request up", where=self._where)
-            finish = ending(choice, "finish_reason", self._where)
-            text, ids = text_of(choice, "text", self._where), choice.get("token_ids")
+            text, ids = choice.text("text"), choice.get("token_ids")
             # vLLM lists the ids of a piece; of others a piece counts as one token.
+            # A piece without text may have a token: half a character.
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
-            found.append(Piece(text, tokens, finish, None, logprobs, more))
+            found.append(Piece(text, tokens, choice.ending("finish_reason"), None, logprobs))
         if isinstance(data.get("usage"), dict):
-            found.append(Piece("", 0, None, _usage(data)))
+            usage = Usage(
+                prompt_tokens=data.number("usage", "prompt_tokens"),
+                completion_tokens=data.number("usage", "completion_tokens"),
+                cached_tokens=data.number("usage", "prompt_tokens_details", "cached_tokens"),
+            )
+            found.append(Piece("", 0, None, usage))
         return found
 
     async def _name(self) -> str:
@@ -134,16 +129,17 @@ class Completions(HttpEngine):
 
     async def _learn(self) -> None:
         """Ask for the model's name and its context; raises `EngineError` when there is no name."""
-        where = f"{self._connection.url}/v1/models"
+        nothing = Said({}, self._where)
         try:
-            listed = objects(await self._query("GET", "/v1/models"), "data", where) or [{}]
+            listed = (await self._query("/v1/models")).listed("data") or [nothing]
+        # A server without this path may still complete, by a name that the operator gives.
         except EngineError as error:
             if not self._model or error.status is None:
                 raise
-            listed = [{}]
+            listed = [nothing]
         known = next((item for item in listed if item.get("id") == self._model), listed[0])
-        self._model = self._model or text_of(known, "id", where)
-        self._context = number(known, "max_model_len")
+        self._model = self._model or known.text("id")
+        self._context = known.number("max_model_len")
 
     async def _limit(self, job: Job) -> int:
         """Return how many tokens may be generated: what fits, where nobody says, or wants more than that.
@@ -153,9 +149,8 @@ class Completions(HttpEngine):
         """
         # "Hi" is at most two tokens: where even that many fit beside the limit, nobody has to count.
         context = self._context or 0
-        if job.limit is not None and (
-            not context or job.limit + len(job.turn.prompt.encode(errors="replace")) <= context
-        ):
+        most = len(job.turn.prompt.encode(errors="replace"))
+        if job.limit is not None and (not context or job.limit + most <= context):
             return job.limit
         counted = await self.count(job.turn.prompt) if context else None
         room = _UNLIMITED if counted is None else max(context - counted, 1)
@@ -166,15 +161,7 @@ class Completions(HttpEngine):
         if not self._kind.tokenize:
             return None
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
-        return number(await self._query("POST", self._kind.tokenize, body), "count")
-
-
-def _usage(data: Mapping[str, Any]) -> Usage:
-    return Usage(
-        prompt_tokens=number(data, "usage", "prompt_tokens"),
-        completion_tokens=number(data, "usage", "completion_tokens"),
-        cached_tokens=number(data, "usage", "prompt_tokens_details", "cached_tokens"),
-    )
+        return (await self._query(self._kind.tokenize, body)).number("count")
 
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:

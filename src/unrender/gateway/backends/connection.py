@@ -29,8 +29,8 @@ _QUICK = aiohttp.ClientTimeout(total=10)
 """For everything but generating."""
 
 
-Reader = Callable[[bytes, bool], tuple[list[Piece], bool]]
-"""A line, and whether the next is there already → its pieces, and whether it was the last word."""
+Reader = Callable[[bytes], tuple[list[Piece], bool]]
+"""A line → its pieces, and whether it was the last word."""
 
 
 class Connection:
@@ -49,7 +49,7 @@ class Connection:
 
         With each line comes whether the next one is there already.
         """
-        async with self._request("POST", path, body, headers, self._timeout) as response:
+        async with self._request(path, body, headers, self._timeout) as response:
             # A line may come in thousands of reads: joined at each of them, it would be copied as often.
             rest: list[bytes] = []  # of a line whose end has not come; joined once, however small its pieces are
             size, whole = 0, False
@@ -62,10 +62,9 @@ class Connection:
                         *lines, last = b"".join(rest).split(b"\n")
                         left = [line for line in lines if line]
                         rest, size = [last], len(last)
-                    more = len(left)
-                    for line in left:
-                        more -= 1
-                        yield line, more > 0
+                    for number, line in enumerate(left, 1):
+                        yield line, number < len(left)
+                    # What is bounded is one line, not the answer: `size` counts only what has no end yet.
                     if size > LONGEST_ENGINE_LINE:
                         raise EngineError(
                             f"expected lines of at most {LONGEST_ENGINE_LINE} bytes", where=f"{self.url}{path}"
@@ -78,15 +77,15 @@ class Connection:
                 if not whole:
                     response.close()
 
-    async def json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    async def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON of a short answer. Raises `EngineError`."""
-        async with self._request(method, path, body, {}, _QUICK) as response:
+        async with self._request(path, body, {}, _QUICK) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
         """Return None when a path answers with a success, else what is wrong; the log says where."""
         try:
-            async with self._request("GET", path, None, {}, _QUICK):
+            async with self._request(path, None, {}, _QUICK):
                 return None
         except EngineError as error:
             _log.info("%s", error)
@@ -101,7 +100,6 @@ class Connection:
     @asynccontextmanager
     async def _request(
         self,
-        method: str,
         path: str,
         body: Mapping[str, Any] | None,
         headers: Mapping[str, str],
@@ -111,10 +109,11 @@ class Connection:
         # Made here, and not with the connection: a session belongs to the loop that runs now.
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=False)
+        # Until its head is here, nothing of the answer has come back, and the job may be sent again.
         begun = False
         try:
             sent = {"json": body, "headers": {**self._headers, **headers}, "timeout": timeout, "allow_redirects": False}
-            async with await _sent(self._session, method, where, sent) as response:
+            async with await _sent(self._session, "GET" if body is None else "POST", where, sent) as response:
                 if response.status != 200:
                     raise EngineError(
                         f"{response.status} {_reason(await response.content.read(LONGEST_ENGINE_LINE))}",
@@ -156,16 +155,20 @@ class HttpEngine:
         body, read = await self._body(job), self._reader(job)
         async with aclosing(self._connection.lines(self.path, body, job.headers)) as lines:
             async for line, more in lines:
-                pieces, last = read(line, more)
+                pieces, last = read(line)
                 for piece in pieces:
-                    yield piece
+                    yield piece._replace(more=more)
                 if last:
                     return
         raise EngineError("the engine broke off before its last word", where=self._where)
 
-    async def _query(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> Said:
         """Return the object that a path answers."""
-        return checked(await self._connection.json(method, path, body), f"{self._connection.url}{path}")
+        return Said(await self._connection.json(path, body), f"{self._connection.url}{path}")
+
+    async def count(self, text: str) -> int | None:  # noqa: ARG002
+        """Return how many tokens a text is, where the engine tells."""
+        return None
 
     async def ready(self) -> str | None:
         """Ask for its health."""
@@ -182,11 +185,54 @@ async def _sent(
     """Send a request; at once again where a connection that was kept open turns out to be closed, as llama-server's are."""
     try:
         return await session.request(method, where, **said)
-    # There was no connection at all, so a second try would fail in the same way.
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+        # Without any connection, a second try would fail in the same way.
+        if isinstance(error, aiohttp.ClientConnectorError):
+            raise
         return await session.request(method, where, **said)
+
+
+class Said(dict[str, Any]):
+    """An object that an engine has sent, whose fields may have any type.
+
+    Raises `EngineError` for what is not an object, or reports an error.
+    """
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise EngineError(f"expected an object, found {value!r:.80}", where=where)
+        # Some engines answer 200 and tell the error in the body.
+        if error := value.get("error"):
+            code = error.get("code") if isinstance(error, dict) else None
+            raise EngineError(_words(value), where=where, status=code if isinstance(code, int) else None)
+        super().__init__(value)
+        self._where = where
+
+    def text(self, name: str) -> str:
+        """Return the string under `name`; "" when it is absent. Raises `EngineError` for another type."""
+        text = self.get(name)
+        if text is not None and not isinstance(text, str):
+            raise EngineError(f"{name}: expected text, found {text!r:.80}", where=self._where)
+        return text or ""
+
+    def listed(self, name: str) -> list[Said]:
+        """Return the objects under `name`; none when it is absent. Raises `EngineError` for another type."""
+        found = self.get(name)
+        if found is not None and not isinstance(found, list):
+            raise EngineError(f"{name}: expected a list of objects, found {found!r:.80}", where=self._where)
+        return [Said(item, self._where) for item in found or ()]
+
+    def number(self, *names: str) -> int:
+        """Return the count at a path of names in nested objects; 0 when there is none that makes sense."""
+        value: Any = self
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
+
+    def ending(self, name: str) -> str | None:
+        """Return why an answer ended, "stop" or "length", as it is said under `name`; None while it goes on."""
+        reason = self.text(name)
+        return None if not reason else "length" if reason == "length" else "stop"
 
 
 def parsed(data: bytes, where: str) -> Any:
@@ -199,32 +245,18 @@ def parsed(data: bytes, where: str) -> Any:
         raise EngineError(f"expected JSON, found {data[:_SHOWN]!r}", where=where) from error
 
 
-def event(line: bytes, where: str) -> Any:
-    """Return the JSON in a line of server-sent events; None for `[DONE]`, {} for lines without data.
+def event(line: bytes, where: str) -> Said | None:
+    """Return the JSON in a line of server-sent events; None for `[DONE]`, an empty object for lines without data.
 
     Raises `EngineError` for data that is not an object, and, with the engine's words, for an error among the events.
     """
+    if line.startswith(b"error:"):  # llama-server's form
+        raise EngineError(_reason(line[6:]), where=where)
     if not line.startswith(b"data:"):
-        if line.startswith(b"error:"):  # llama-server's form
-            raise EngineError(_reason(line[6:]), where=where)
-        return {}
+        return Said({}, where)
+    # "data:{…}" and "data: {…}" are the same to the specification; engines write either.
     data = line[5:].strip()
-    return None if data == b"[DONE]" else checked(parsed(data, where), where)
-
-
-def checked(value: Any, where: str) -> Any:
-    """Return `value` if it is an object. Raises `EngineError` when it is not one, or reports an error."""
-    if not isinstance(value, dict):
-        raise EngineError(f"expected an object, found {value!r:.80}", where=where)
-    # Some engines answer 200 and tell the error in the body.
-    if value.get("error"):
-        raise EngineError(_words(value), where=where, status=_status(value["error"]))
-    return value
-
-
-def _status(error: Any) -> int | None:
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) else None
+    return None if data == b"[DONE]" else Said(parsed(data, where), where)
 
 
 def _reason(data: bytes) -> str:
@@ -236,41 +268,13 @@ def _reason(data: bytes) -> str:
 
 
 def _words(value: Any) -> str:
+    # {"error": {"message": "…"}}, {"detail": "…"}, {"message": "…"}: the words are the innermost.
     for name in ("error", "message", "detail"):
         while isinstance(value, dict) and name in value:
             value = value[name]
     return value[:_SHOWN] if isinstance(value, str) else f"{type(value).__name__} where its words should be"
 
 
-def number(value: Any, *names: str) -> int:
-    """Return the count at a path of names in nested objects; 0 when there is none that makes sense."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
-
-
-def objects(value: Any, name: str, where: str) -> list[Any]:
-    """Return the objects listed under `name` in an object; none when it is absent. Raises `EngineError` for another type."""
-    found = value.get(name)
-    if found is not None and not (isinstance(found, list) and all(isinstance(item, dict) for item in found)):
-        raise EngineError(f"{name}: expected a list of objects, found {found!r:.80}", where=where)
-    return found or []
-
-
-def ending(value: Any, name: str, where: str) -> str | None:
-    """Return why an answer ended, "stop" or "length", as it is said under `name`; None while it goes on."""
-    reason = text_of(value, name, where)
-    return None if not reason else "length" if reason == "length" else "stop"
-
-
 def score(text: Any, value: Any) -> list[dict[str, Any]]:
     """Return a token with its log probability; none for what is neither."""
     return [scored(text, value)] if isinstance(text, str) and isinstance(value, float | int) else []
-
-
-def text_of(value: Any, name: str, where: str) -> str:
-    """Return the string under `name` in an object; "" when it is absent. Raises `EngineError` for another type."""
-    text = value.get(name)
-    if text is not None and not isinstance(text, str):
-        raise EngineError(f"{name}: expected text, found {text!r:.80}", where=where)
-    return text or ""

@@ -1,15 +1,21 @@
-"""Talks to llama.cpp's server, `/completion`: lazy GBNF grammars, and the engine's own template."""
+"""Talks to llama.cpp's server, `/completion`: lazy GBNF grammars, and the engine's own template.
+
+Starts one in this process, too: llama.cpp's own server code (`xllamacpp`) on a loopback port.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from unrender import LoadedTemplates, TemplateError, TriggerKind, Usage
 from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
-from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, event, number, objects, score, text_of
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
+from unrender.gateway.failure import invalid
 
-_SAMPLING = {
+LLAMA_SAMPLING: Mapping[str, tuple[str, float]] = {
     "temperature": ("temperature", 1.0),
     "top_p": ("top_p", 1.0),
     "top_k": ("top_k", 0),
@@ -21,6 +27,15 @@ _SAMPLING = {
 """Common names → the engine's, with the value that changes nothing: the engine's own defaults are not OpenAI's."""
 _TRIGGERS = {TriggerKind.WORD: 1, TriggerKind.PATTERN: 2}
 _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
+SLOTS = 4
+"""Answers that are generated at a time by a server in this process; more wait."""
+_ERRORS = 1
+"""How much llama.cpp logs in this process."""
+
+
+def llama_sampling(asked: Mapping[str, float]) -> dict[str, float]:
+    """Return all settings of sampling by the engine's names."""
+    return {theirs: asked.get(ours, neutral) for ours, (theirs, neutral) in LLAMA_SAMPLING.items()}
 
 
 class LlamaServer(HttpEngine):
@@ -37,45 +52,35 @@ class LlamaServer(HttpEngine):
     @property
     def capabilities(self) -> EngineCapabilities:
         """Grammars in GBNF, lazy ones included."""
-        return EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=frozenset(_SAMPLING))
+        return EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=frozenset(LLAMA_SAMPLING))
 
     async def templates(self) -> LoadedTemplates:
         """Return the chat template of the model that the engine has loaded. Raises `EngineError`, `TemplateError`."""
-        where = f"{self._connection.url}/props"
-        props = await self._query("GET", "/props")
-        source = text_of(props, "chat_template", where)
+        props = await self._query("/props")
+        source, with_tools = props.text("chat_template"), props.text("chat_template_tool_use")
         if not source:
-            raise TemplateError(f"{where}: the engine has no chat template; name one with --model")
-        with_tools = text_of(props, "chat_template_tool_use", where)
+            raise TemplateError(f"{self._connection.url}/props: the engine has no chat template; name one with --model")
         sources = {"default": source, **({"tool_use": with_tools} if with_tools else {})}
-        bos, eos = (text_of(props, name, where) for name in ("bos_token", "eos_token"))
+        bos, eos = props.text("bos_token"), props.text("eos_token")
         return LoadedTemplates(sources=sources, bos_token=bos, eos_token=eos, origin=self._connection.url)
 
     def _reader(self, job: Job) -> Reader:
-        def read(line: bytes, more: bool) -> tuple[list[Piece], bool]:
+        def read(line: bytes) -> tuple[list[Piece], bool]:
             data = event(line, self._where)
-            return ([self._piece(data, job.logprobs, more=more)], bool(data.get("stop"))) if data else ([], False)
+            return ([self._piece(data, job.logprobs)], bool(data.get("stop"))) if data else ([], False)
 
         return read
 
-    def _piece(self, data: Mapping[str, Any], top: int | None, *, more: bool) -> Piece:
-        text = text_of(data, "content", self._where)
-        logprobs = (
-            ()
-            if top is None
-            else tuple(
-                token
-                for item in objects(data, "completion_probabilities", self._where)
-                for token in _token(item, top, self._where)
-            )
-        )
+    def _piece(self, data: Said, top: int | None) -> Piece:
+        text, listed = data.text("content"), [] if top is None else data.listed("completion_probabilities")
+        logprobs = tuple(token for item in listed for token in _token(item, top or 0))
         if not data.get("stop"):
             ids = data.get("tokens")
-            return Piece(text, len(ids) if isinstance(ids, list) else int(bool(text)), None, None, logprobs, more)
+            return Piece(text, len(ids) if isinstance(ids, list) else int(bool(text)), None, None, logprobs)
         usage = Usage(
-            prompt_tokens=number(data, "tokens_evaluated"),
-            completion_tokens=number(data, "tokens_predicted"),
-            cached_tokens=number(data, "timings", "cache_n"),
+            prompt_tokens=data.number("tokens_evaluated"),
+            completion_tokens=data.number("tokens_predicted"),
+            cached_tokens=data.number("timings", "cache_n"),
         )
         return Piece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)
 
@@ -84,17 +89,16 @@ class LlamaServer(HttpEngine):
         if self._bos is None:
             # The tokens of nothing, with special ones, are the first token alone, where the engine adds one.
             probe = {"content": "", "add_special": True, "with_pieces": True}
-            tokens = (await self._query("POST", "/tokenize", probe)).get("tokens")
-            first = tokens[0] if tokens and isinstance(tokens, list) else {}
+            tokens = (await self._query("/tokenize", probe)).get("tokens")
+            first = tokens[0] if tokens and isinstance(tokens, list) else {"piece": ""}
             piece = first.get("piece") if isinstance(first, dict) else None
-            if first != {} and not isinstance(piece, str):
-                piece = text_of(await self._query("GET", "/props"), "bos_token", self._where)
-            self._bos = piece or ""
+            # Half a character is a list of bytes, and old servers send ids alone.
+            self._bos = piece if isinstance(piece, str) else (await self._query("/props")).text("bos_token")
         return prompt.removeprefix(self._bos)
 
     async def count(self, text: str) -> int | None:
         """Return the engine's own count."""
-        tokens = (await self._query("POST", "/tokenize", {"content": text, "add_special": False})).get("tokens")
+        tokens = (await self._query("/tokenize", {"content": text, "add_special": False})).get("tokens")
         return len(tokens) if isinstance(tokens, list) else None
 
     async def _body(self, job: Job) -> dict[str, Any]:
@@ -107,7 +111,7 @@ class LlamaServer(HttpEngine):
             "preserved_tokens": list(job.turn.preserved_tokens),
             "cache_prompt": True,
             "return_tokens": True,
-            **{theirs: job.sampling.get(ours, neutral) for ours, (theirs, neutral) in _SAMPLING.items()},
+            **llama_sampling(job.sampling),
         }
         if job.seed is not None:
             body["seed"] = job.seed % 2**32
@@ -123,13 +127,40 @@ class LlamaServer(HttpEngine):
         return body
 
 
-def _token(item: Mapping[str, Any], top: int, where: str) -> list[dict[str, Any]]:
-    others = objects(item, "top_logprobs", where)[:top]
+def _token(item: Said, top: int) -> list[dict[str, Any]]:
+    others = item.listed("top_logprobs")[:top]
     return [token | {"top_logprobs": [one for other in others for one in _plain(other)]} for token in _plain(item)]
 
 
-def _plain(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _plain(item: Said) -> list[dict[str, Any]]:
     """Return a token with its own bytes, which may be half a character."""
     own = item.get("bytes")
     known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
     return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]
+
+
+def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) -> tuple[str, Any]:
+    """Load a model and serve it; return its loopback address, and an object that must be kept while the model is used.
+
+    `context` counts tokens for all slots together; 0 means the length that the model was trained with. `threads` 0 lets
+    llama.cpp choose. Raises `Failure` when the wheel or the file is missing, or the file is not a model.
+    """
+    try:
+        xllamacpp = importlib.import_module("xllamacpp")
+    except ImportError:
+        raise invalid("gguf: needs llama.cpp in this process: pip install 'unrender[gguf]'", param="gguf") from None
+    if not Path(path).is_file():
+        raise invalid(f"gguf: {path}: no such file", param="gguf")
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = path
+    parameters.n_ctx = context
+    parameters.n_parallel = slots
+    if threads:
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    parameters.warmup = False
+    parameters.verbosity = _ERRORS
+    try:
+        server = xllamacpp.Server(parameters)
+    except Exception as error:
+        raise invalid(f"gguf: {path}: {error}", param="gguf") from error
+    return server.listening_address, server

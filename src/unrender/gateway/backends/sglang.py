@@ -7,7 +7,7 @@ from typing import Any
 
 from unrender import Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, checked, event, number, score, text_of
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
 
 _SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
@@ -35,27 +35,34 @@ class SGLang(HttpEngine):
         tokens = length = 0
         told = _Told(job.logprobs, cumulative=not self._incremental)
 
-        def read(line: bytes, more: bool) -> tuple[list[Piece], bool]:
+        def read(line: bytes) -> tuple[list[Piece], bool]:
             nonlocal tokens, length
             data = event(line, self._where)
             if not data:
                 return [], False
-            finish, text = _finish(data), text_of(data, "text", self._where)
+            meta, text = Said(data.get("meta_info") or {}, "meta_info"), data.text("text")
+            reason = meta.get("finish_reason")
+            finish = reason.get("type") if isinstance(reason, dict) else reason
             if not self._incremental:
                 text, length = _new(text, length, last=finish is not None)
-            before, tokens = tokens, number(data, "meta_info", "completion_tokens")
+            before, tokens = tokens, meta.number("completion_tokens")
             if finish in ("abort", "error"):
                 raise EngineError("the engine gave the request up", where=self._where)
-            usage, logprobs = _usage(data) if finish else None, told.beside(text, data)
             ended = None if finish is None else "length" if finish == "length" else "stop"
-            return [Piece(text, max(tokens - before, 0), ended, usage, logprobs, more)], bool(finish)
+            usage = Usage(
+                prompt_tokens=meta.number("prompt_tokens"),
+                completion_tokens=tokens,
+                cached_tokens=meta.number("cached_tokens"),
+            )
+            piece = Piece(text, max(tokens - before, 0), ended, usage if ended else None, told.beside(text, meta))
+            return [piece], ended is not None
 
         return read
 
     async def _body(self, job: Job) -> dict[str, Any]:
         if self._incremental is None:
             try:
-                info = await self._connection.json("GET", "/get_server_info")
+                info = await self._connection.json("/get_server_info")
             except EngineError as error:
                 if error.status is None:
                     raise
@@ -66,9 +73,7 @@ class SGLang(HttpEngine):
     async def count(self, text: str) -> int | None:
         """Return its own count; None where it is too old to tell."""
         try:
-            return number(
-                await self._query("POST", "/tokenize", {"prompt": text, "add_special_tokens": False}), "count"
-            )
+            return (await self._query("/tokenize", {"prompt": text, "add_special_tokens": False})).number("count")
         except EngineError as error:
             if error.status is None:
                 raise
@@ -107,11 +112,11 @@ class _Told:
         self._seen = 0
         self._waiting: list[Mapping[str, Any]] = []
 
-    def beside(self, text: str, data: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    def beside(self, text: str, meta: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
         """Return the tokens that are new, if `text` is not empty."""
         if self._top is None:
             return ()
-        values, others = _rows(data, "output_token_logprobs"), _rows(data, "output_top_logprobs")
+        values, others = _rows(meta, "output_token_logprobs"), _rows(meta, "output_top_logprobs")
         start = self._seen if self._cumulative else 0
         self._seen = max(self._seen, len(values))
         # "é" may be two tokens, each half a character: the first has no text yet, so it waits and goes with the second.
@@ -131,22 +136,8 @@ def _new(text: str, length: int, *, last: bool) -> tuple[str, int]:
     return (text[length:end], end) if end > length else ("", length)
 
 
-def _finish(data: Any) -> str | None:
-    reason = checked(data.get("meta_info") or {}, "meta_info").get("finish_reason")
-    kind = reason.get("type") if isinstance(reason, dict) else reason
-    return None if kind is None else str(kind)
-
-
-def _usage(data: Any) -> Usage:
-    return Usage(
-        prompt_tokens=number(data, "meta_info", "prompt_tokens"),
-        completion_tokens=number(data, "meta_info", "completion_tokens"),
-        cached_tokens=number(data, "meta_info", "cached_tokens"),
-    )
-
-
-def _rows(data: Mapping[str, Any], name: str) -> list[Any]:
-    rows = (data.get("meta_info") or {}).get(name)
+def _rows(meta: Mapping[str, Any], name: str) -> list[Any]:
+    rows = meta.get(name)
     return rows if isinstance(rows, list) else []
 
 

@@ -72,6 +72,7 @@ class Transformers:
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield a piece for each token."""
         run = Run(self, job, asyncio.get_running_loop())
+        # The thread has all answers in a row: one that nobody wants any more returns as soon as it has its turn.
         self._thread.submit(run.work)
         try:
             while (item := await run.queue.get()) is not None:
@@ -198,6 +199,7 @@ class Run:
         longest = max(map(len, self._job.turn.stop), default=0)
         # Of the text only as much is kept as a stop text may reach back.
         self._tail = (self._tail + text)[-longest - len(text) :]
+        # "é" of two tokens has no text after the first; both log probabilities go with the text after the second.
         if text or not self._told:
             self._put(Piece(text, 1, logprobs=tuple(self._told)))
             self._told.clear()
@@ -230,6 +232,7 @@ class Run:
 
 def _sampling(asked: Mapping[str, float]) -> dict[str, Any]:
     """Return the settings of a generation, all of them spelled out."""
+    # What is left out would be taken from the model's own `generation_config`.
     said: dict[str, Any] = {**_NEUTRAL, **asked}
     said["top_k"] = max(int(said["top_k"]), 0)
     if said["temperature"] > 0:

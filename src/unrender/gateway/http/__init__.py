@@ -2,8 +2,8 @@
 
 In come the bytes of one connection; out go an answer, or a refusal in the shape of the API that was asked. `door` takes the
 bytes, once `framing` has found that they can be read in one way only. `exchange` leads one request that generates from its
-body to its last frame, over `stream` where it streams; open it first. `paths` lists every path and answers those that
-generate nothing; `body` reads JSON, and `openapi` describes it all.
+body to its last frame; open it first. `body` reads JSON and sends streams, and `openapi` describes the paths that
+`routes`, one floor up, lists.
 
 Rule: what a model writes is never an error here, and nothing of a client's reaches a header, a label or a log as it is.
 """

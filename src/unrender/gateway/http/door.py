@@ -48,6 +48,7 @@ class Door(H11Protocol):
             return
         # What has two readings never reaches uvicorn's parser; what came before it does, and is answered.
         taken = self._framing.take(data)
+        # An empty read is none to uvicorn, whose timer for idle connections has to stop all the same.
         if taken:
             super().data_received(taken)
         else:
@@ -86,6 +87,7 @@ class Door(H11Protocol):
                 self._deaf = True
                 cycle.keep_alive = False
                 return
+            # The answer in the making waits for a body that will not come; as far as it knows, the client has gone.
             cycle.disconnected = True
             cycle.message_event.set()
         self.transport.write(_answer(refused))
@@ -104,6 +106,7 @@ class Door(H11Protocol):
         # Closed at once, the kernel would answer the client's next bytes with a reset, and throw our answer away with it.
         if self.transport.can_write_eof():
             self.transport.write_eof()
+        # A full buffer has stopped the reading, and unread bytes would make the close a reset.
         self.flow.resume_reading()
         self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 

@@ -1,4 +1,7 @@
-"""Answers one HTTP request: reads, prepares, generates, and sends the answer or an error in the API's own shape."""
+"""Answers one HTTP request: reads, prepares, generates, and sends the answer or an error in the API's own shape.
+
+One task answers; a second one, the watcher, waits for the client to go and then cancels the first.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,23 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unrender.gateway.answers.answer import Answer
-from unrender.gateway.answers.promises import unbound, warnings_of
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError
 from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.gateway import Gateway
-from unrender.gateway.http.body import Gone, Receive, read_json
-from unrender.gateway.http.stream import EventStream, Headers, Send
-from unrender.gateway.models import Model
+from unrender.gateway.gateway import Gateway, Model
+from unrender.gateway.http.body import EventStream, Gone, Headers, Receive, Send, read_json
 from unrender.gateway.record import Record
-from unrender.gateway.surfaces.ask import Ask
-from unrender.gateway.surfaces.surface import Api, Head, Surface
+from unrender.gateway.surfaces.surface import Api, Ask, Head, Surface
+from unrender.limits import LONGEST_WARNING_HEADER
 
 if TYPE_CHECKING:
     from unrender.gateway.telemetry import Span
-from unrender.limits import LONGEST_WARNING_HEADER
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -75,14 +73,13 @@ class Exchange:
         self._forwarded = self._traced()
         given = self._headers.get(b"x-request-id", b"").decode("latin-1")
         self._id = given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
-        self._own: Headers = [
-            (name, self._id.encode()) for name in (b"x-request-id", b"request-id")
-        ]  # OpenAI's, Anthropic's
+        # OpenAI's name for it, and Anthropic's.
+        self._own: Headers = [(name, self._id.encode()) for name in (b"x-request-id", b"request-id")]
 
     def _traced(self) -> dict[str, str]:
         """Begin the request's span, where there is telemetry; returns the headers that put the engine into the same trace."""
-        given = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
-        given = {name: value for name, value in given.items() if _PLAIN.fullmatch(value)}
+        sent = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
+        given = {name: value for name, value in sent.items() if _PLAIN.fullmatch(value)}
         found = _TRACE.fullmatch(given.get("traceparent", ""))
         self._record.trace = found[1] if found else ""
         if self._gateway.telemetry is None:
@@ -143,6 +140,7 @@ class Exchange:
         if not self._api.stores:
             return self._api.read(body)
         stored = self._gateway.stored
+        # The whole conversation takes the place of `input` here, so that all after this reads one that was never cut.
         body = stored.continued(body, self._gateway.keys.owner(self._headers))
         ask = self._api.read(body)
         self._stores = bool(stored.most) and ask.store is not False
@@ -158,6 +156,7 @@ class Exchange:
         """Cancel the answer, and with it the engine's work, when the client goes away."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
+        # Set before: `run` tells by it a client that went from a server that ends.
         self._gone = True
         if task is not None:
             task.cancel()
@@ -170,21 +169,38 @@ class Exchange:
         warnings = tuple(_warnings(ask, model, prepared))
         if warnings:
             self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
-        begin = partial(self._begin, ask, model, prepared, warnings, await self._counted(ask, model, prepared))
-        if not ask.stream:
-            answer, _ = await self._judge(ask, model, begin)
-            self._keep(answer.surface)
-            await self._json(200, answer.surface.body())
-            return
+        # A stream of some APIs begins with what the prompt has cost; 0 stands for what the engine does not say.
+        counted, exact = await model.count(prepared.turn.prompt) if ask.stream and self._api.counts else (0, True)
+
+        def begin() -> Answer:
+            head = Head(
+                id=f"{self._api.prefix}{secrets.token_hex(12)}",
+                model=model.name,
+                created=int(time.time()),
+                prompt_tokens=counted if exact else 0,
+                warnings=warnings,
+                reasoning_field=model.reasoning_field,
+                stored=self._stores,
+            )
+            self._answer = Answer(ask, model, prepared, self._api.surface(ask, head), self._id, self._forwarded)
+            return self._answer
+
+        if ask.stream:
+            await self._send_stream(ask, model, prepared, begin)
+        else:
+            surface, _ = await self._judge(ask, model, begin)
+            await self._json(200, surface.body())
+
+    async def _send_stream(self, ask: Ask, model: Model, prepared: Prepared, begin: Callable[[], Answer]) -> None:
         answer = begin()
         ping, interval = answer.surface.ping(), self._gateway.limits.ping
         stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
         # Judged before its first byte is out, the stream comes all at once; pings keep it open until then.
-        if model.check and unbound(prepared, model.capabilities):
-            answer, frames = await self._judge(ask, model, begin)
-            self._keep(answer.surface)
+        if model.check and prepared.unbound(model.capabilities):
+            _, frames = await self._judge(ask, model, begin)
             await stream.end(b"".join(frames))
             return
+        # The frames of a stream are not kept, so the answer is stored from what its surface has added up.
         answer.finished = self._keep
         async with aclosing(answer.frames()) as coming:
             async for frame in coming:
@@ -192,30 +208,8 @@ class Exchange:
                 await stream.send(frame)
         await stream.end()
 
-    def _begin(self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...], counted: int) -> Answer:
-        head = Head(
-            id=self._api.new_id(),
-            model=model.name,
-            created=int(time.time()),
-            prompt_tokens=counted,
-            warnings=warnings,
-            reasoning_field=model.reasoning_field,
-            stored=self._stores,
-        )
-        self._answer = Answer(ask, model, prepared, self._api.surface(ask, head), self._id, self._forwarded)
-        return self._answer
-
-    async def _counted(self, ask: Ask, model: Model, prepared: Prepared) -> int:
-        """Return how many tokens the prompt is, where a stream begins with that; 0 where the engine does not say."""
-        if not (ask.stream and self._api.counts):
-            return 0
-        try:
-            return await model.backend.count(prepared.turn.prompt) or 0
-        except EngineError:
-            return 0
-
-    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> tuple[Answer, list[bytes]]:
-        """Generate the whole answer, and return it with its frames.
+    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> tuple[Surface, list[bytes]]:
+        """Generate the whole answer, store it where that is wanted, and return it with its frames.
 
         One that lacks what was promised is asked for again, as often as jobs are sent; with a seed it would be the same.
         """
@@ -227,7 +221,8 @@ class Exchange:
                     frames.extend([frame] if ask.stream else [])
             if not (left and answer.lacking):
                 break
-        return answer, frames
+        self._keep(answer.surface)
+        return answer.surface, frames
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
@@ -235,6 +230,7 @@ class Exchange:
             self._record.rejected = failure.code or failure.kind.value
         if self._gone:
             return
+        # Once the status is out (a ping suffices), an error can only be one more event of the stream.
         if self._stream is not None and self._stream.begun and self._answer is not None:
             await self._stream.end(self._answer.surface.failed(failure))
             return
@@ -249,18 +245,17 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
 
-def _warnings(ask: Ask, model: Model, prepared: Prepared) -> list[str]:
-    """Return what the client should know: above all, which parameters have no effect."""
+def _warnings(ask: Ask, model: Model, prepared: Prepared) -> Iterator[str]:
+    """Yield what the client should know: above all, which parameters have no effect."""
     engine = model.capabilities
-    ignored = [name for name in ask.sampling if name not in engine.sampling]
-    if ask.logprobs is not None and not engine.logprobs:
-        ignored.append("logprobs")
-    if ask.seed is not None and not engine.seed:
-        ignored.append("seed")
-    found = [f"{name}: not honoured" for name in (*ask.unheeded, *ignored)]
+    heeded = {**dict.fromkeys(engine.sampling, True), "logprobs": engine.logprobs, "seed": engine.seed}
+    wanted = [*ask.sampling, *(name for name in ("logprobs", "seed") if getattr(ask, name) is not None)]
+    ignored = [name for name in wanted if not heeded.get(name)]
+    yield from (f"{name}: not honoured" for name in (*ask.unheeded, *ignored))
     if ask.model and ask.model not in (model.name, *model.aliases):
-        found.append(f"model: answered by {model.name}")
-    return [*found, *warnings_of(prepared, engine), *prepared.warnings]
+        yield f"model: answered by {model.name}"
+    yield from (f"{name}: only asked for, since no grammar binds the engine" for name in prepared.unbound(engine))
+    yield from prepared.warnings
 
 
 def _header(text: str) -> bytes:

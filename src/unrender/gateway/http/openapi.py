@@ -7,7 +7,7 @@ it says what every client may rely on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model
@@ -77,13 +77,14 @@ class Page(BaseModel):
     data: list[Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Path:
     """One path with one method."""
 
     path: str
     endpoint: Any
     summary: str
+    _: KW_ONLY
     method: str = "GET"
     body: type[Object] | None = None
     """What is sent; None where nothing is."""
@@ -96,7 +97,11 @@ class Path:
     query: Mapping[str, Schema] = field(default_factory=dict)
     open: bool = False
     """No key is needed."""
-    error: type[BaseModel] = OpenAIError
+
+    @property
+    def error(self) -> type[BaseModel]:
+        """The shape of its errors."""
+        return AnthropicError if "/messages" in self.path else OpenAIError
 
     def described(self, refs: Mapping[type[BaseModel], Schema]) -> Schema:
         """Return the OpenAPI operation; `refs` are the schemas of models."""

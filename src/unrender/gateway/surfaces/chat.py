@@ -1,48 +1,88 @@
-"""OpenAI's Chat Completions: reads a request into an Ask, and writes events as chunks.
+"""OpenAI's Chat Completions, and the older Completions: reads a request into an Ask, and writes events as chunks.
 
-Source: https://platform.openai.com/docs/api-reference/chat. Chunks are spliced: of a delta only its text is encoded.
+Sources: https://platform.openai.com/docs/api-reference/chat and /completions. Chunks of Chat Completions are spliced: of a
+delta only its text is encoded. In Completions nothing is read: no template writes the prompt, no parser reads the answer.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 import unrender
 from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.schema import Whole, texts
-from unrender.gateway.surfaces.ask import Ask
-from unrender.gateway.surfaces.requests import (
+from unrender.gateway.schema import Object, Whole, texts, wrong
+from unrender.gateway.surfaces.surface import (
     FUNCTION_TOOL,
     MESSAGE,
+    Api,
+    Ask,
     Choices,
     Effort,
+    Head,
     Limit,
     Many,
+    Outcome,
     ResponseFormat,
     Sampling,
     Seed,
     Stop,
-    StreamOptions,
+    Surface,
     ToolChoice,
-    with_content,
+    TopLogprobs,
+    quoted,
 )
-from unrender.gateway.surfaces.surface import Api, Head, Outcome, Surface, quoted
-from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
-from unrender.limits import MOST_TOP_LOGPROBS
+from unrender.gateway.surfaces.tools import InputText, Tools, custom_arguments, plain_choice, read_tools
 
-DONE = b"data: [DONE]\n\n"
+_COMPLETE = unrender.CallStatus.COMPLETE
+_DONE = b"data: [DONE]\n\n"
 """Ends a stream."""
 _HOLE = "\0text\0"
 """Stands in a delta where its text will be."""
 _HOLE_JSON = json.dumps(_HOLE).encode()
+_PROMPT = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1}]}
 
 
-class ChatRequest(Sampling):
+def with_content(message: Any) -> Any:
+    """Return a message. Raises `ValueError` for content that is an object or a number: templates would print it somehow."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if content is not None and not isinstance(content, str | list):
+        raise ValueError(f"content: expected text, null or a list of parts, found {type(content).__name__}")
+    return message
+
+
+class StreamOptions(Object):
+    """Options of a stream."""
+
+    include_usage: bool | None = None
+
+
+class _Request(Sampling):
+    """What requests to both APIs may say."""
+
+    stream_options: StreamOptions | None = None
+    n: Choices | None = None
+    stop: Stop | None = None
+    max_tokens: Limit | None = None
+    seed: Seed | None = None
+
+    def ask(self, tools: Tools | None = None, unheeded: Sequence[str] = (), **more: Any) -> Ask:
+        """Return the Ask of the request."""
+        own: dict[str, Any] = {
+            "include_usage": bool(self.stream_options and self.stream_options.include_usage),
+            "choices": self.n or 1,
+            "stop": texts(self.stop),
+            "limit": self.max_tokens,
+            "seed": self.seed,
+        }
+        return super().ask(tools, unheeded, **(own | more))
+
+
+class ChatRequest(_Request):
     """A request."""
 
     neutral: ClassVar = {
@@ -62,14 +102,9 @@ class ChatRequest(Sampling):
     chat_template_kwargs: dict[str, Any] | None = None
     reasoning_effort: Effort | None = None
     continue_final_message: bool | None = None
-    stream_options: StreamOptions | None = None
-    n: Choices | None = None
-    stop: Stop | None = None
     max_completion_tokens: Limit | None = None
-    max_tokens: Limit | None = None
-    seed: Seed | None = None
     logprobs: bool | None = None
-    top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS), Whole] | None = None
+    top_logprobs: TopLogprobs | None = None
     chat_template: None = Field(None, description="a client cannot choose the template")
     functions: None = Field(None, description="use `tools`")
     function_call: None = Field(None, description="use `tool_choice`")
@@ -81,39 +116,37 @@ class ParseRequest(ChatRequest):
     text: str
 
 
+class CompletionsRequest(_Request):
+    """A request to Completions."""
+
+    neutral: ClassVar = {"best_of": 1, "logit_bias": {}, "suffix": ""}
+
+    prompt: Annotated[Any, WithJsonSchema(_PROMPT)]
+    echo: bool | None = None
+    logprobs: Annotated[int, Field(ge=0, le=5), Whole] | None = None
+
+
 def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` that names the wrong field."""
     request = ChatRequest.read(body)
-    tools = read_tools(request.tools)
-    return Ask(
-        model=request.model or "",
+    return request.ask(
+        read_tools(request.tools),
         messages=tuple(map(_message, request.messages)),
-        tools=tuple(tools.functions),
-        custom=frozenset(tools.custom),
         tool_choice=plain_choice(request.tool_choice),
         parallel_tool_calls=request.parallel_tool_calls is not False,
         response_format=request.response_format,
         template=request.chat_template_kwargs or {},
         effort=request.reasoning_effort,
         continues=bool(request.continue_final_message),
-        stream=bool(request.stream),
-        include_usage=bool(request.stream_options and request.stream_options.include_usage),
-        choices=request.n or 1,
-        stop=texts(request.stop),
         limit=request.max_completion_tokens or request.max_tokens,
-        sampling=request.sampling,
-        seed=request.seed,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,
-        unheeded=(*tools.unheeded, *request.unheeded()),
     )
 
 
 def _message(message: Any) -> Any:
     """Return a message whose calls of custom tools are calls of functions."""
     calls = message.get("tool_calls") if isinstance(message, Mapping) else None
-    if not isinstance(calls, list) or not any(isinstance(call, Mapping) and "custom" in call for call in calls):
-        return message
-    return {**message, "tool_calls": [_plain_call(call) for call in calls]}
+    return {**message, "tool_calls": [_plain_call(call) for call in calls]} if isinstance(calls, list) else message
 
 
 def _plain_call(call: Any) -> Any:
@@ -124,7 +157,37 @@ def _plain_call(call: Any) -> Any:
     return {"id": call.get("id"), "type": "function", "function": function}
 
 
-class ChatSurface(Surface):
+def read_prompt(body: Any) -> Ask:
+    """Read a request to Completions. Raises `Failure` that names the wrong field."""
+    request = CompletionsRequest.read(body)
+    prompt = request.prompt[0] if isinstance(request.prompt, list) and len(request.prompt) == 1 else request.prompt
+    if not isinstance(prompt, str):
+        raise wrong("prompt", "one text, not tokens or several texts", request.prompt)
+    return request.ask(raw=prompt, logprobs=request.logprobs, echo={"prompt": prompt if request.echo else ""})
+
+
+class _Chunks(Surface):
+    """What the streams of both APIs have in common."""
+
+    def __init__(self, ask: Ask, head: Head) -> None:
+        super().__init__(ask, head)
+        self._logprobs: dict[int, list[Mapping[str, Any]]] = {}
+
+    def _costs(self, usage: unrender.Usage) -> dict[str, Any]:
+        """Return the chunk with the usage."""
+        raise NotImplementedError
+
+    def finish(self, usage: unrender.Usage) -> bytes:
+        """Return the usage, if the request asked for it, and the end of the stream."""
+        self._usage = usage
+        return (frame(self._costs(usage)) if self._ask.include_usage else b"") + _DONE
+
+    def failed(self, failure: Failure) -> bytes:
+        """Return the error in place of a chunk, and the end of the stream."""
+        return frame(refusal(failure)) + _DONE
+
+
+class ChatSurface(_Chunks):
     """The chunks of one answer, and the completion that they add up to."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
@@ -132,10 +195,12 @@ class ChatSurface(Surface):
         self._completion = unrender.Completion(
             model=head.model, id=head.id, created=head.created, reasoning_field=head.reasoning_field
         )
-        self._logprobs: dict[int, list[Mapping[str, Any]]] = {}
         self._inputs: dict[tuple[int, int], InputText] = {}
         """Reads the text of each call of a custom tool, by choice and call."""
         self._spliced: dict[tuple[int, str], tuple[bytes, bytes]] = {}
+
+    def _costs(self, usage: unrender.Usage) -> dict[str, Any]:
+        return self._completion.usage_chunk(usage)
 
     def begin(self) -> bytes:
         """Return each choice's chunk with the role; the first one carries the warnings."""
@@ -145,41 +210,47 @@ class ChatSurface(Surface):
 
     def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
         """Return a chunk for each event that clients are told about."""
-        if logprobs:
-            self._logprobs.setdefault(index, []).extend(logprobs)
-            return self._with_logprobs(index, events, logprobs)
-        return b"".join([self._delta(index, event) for event in events])
+        found = [self._delta(index, event) for event in events]
+        if not logprobs:
+            return b"".join(found)
+        self._logprobs.setdefault(index, []).extend(logprobs)
+        # Log probabilities belong to the content, so they go with its first chunk; reasoning and calls beside it have none.
+        for i, event in enumerate(events):
+            if isinstance(event, unrender.ContentText):
+                chunk = self._completion.chunk(index, {"content": event.text})
+                chunk["choices"][0]["logprobs"] = {"content": list(logprobs), "refusal": None}
+                found[i] = frame(chunk)
+                break
+        return b"".join(found)
 
     def _delta(self, index: int, event: unrender.Event) -> bytes:
-        kind = type(event)
-        if kind is unrender.ContentText:
-            before, after = self._splice(index, "content")
-        elif kind is unrender.ReasoningText:
-            before, after = self._splice(index, "reasoning")
-        elif kind is unrender.ArgumentsText and (index, event.index) not in self._inputs:  # type: ignore[union-attr]
-            before, after = self._splice(index, str(event.index))  # type: ignore[union-attr]
+        if isinstance(event, unrender.ContentText):
+            what = "content"
+        elif isinstance(event, unrender.ReasoningText):
+            what = self._completion.reasoning_field
+        elif isinstance(event, unrender.ArgumentsText) and (index, event.index) not in self._inputs:
+            what = str(event.index)
         else:
-            return self._rare(index, event)
-        return before + quoted(event.text) + after  # type: ignore[union-attr]
+            deltas = [custom] if (custom := self._custom(index, event)) else unrender.deltas([event])
+            return b"".join(frame(self._completion.chunk(index, delta)) for delta in deltas)
+        before, after = self._splice(index, what)
+        return before + quoted(event.text) + after
 
-    def _rare(self, index: int, event: unrender.Event) -> bytes:
+    def _custom(self, index: int, event: unrender.Event) -> dict[str, Any] | None:
+        """Return the delta of an event in the call of a custom tool; None for any other event."""
         call: dict[str, Any]
-        if isinstance(event, unrender.ToolCallStarted) and event.name in self._ask.custom:
-            self._inputs[index, event.index] = InputText()
-            call = {"id": event.id, "type": "custom", "custom": {"name": event.name, "input": ""}}
-        elif isinstance(event, unrender.ToolCallStarted):
-            call = {"id": event.id, "type": "function", "function": {"name": event.name, "arguments": ""}}
-        elif isinstance(event, unrender.ArgumentsText):
-            call = {"custom": {"input": self._inputs[index, event.index].feed(event.text)}}
-        # A whole call needs no word at its end; one that breaks says how, with empty arguments for clients that add them up.
-        elif isinstance(event, unrender.ToolCallFinished) and event.status is not unrender.CallStatus.COMPLETE:
-            more: dict[str, Any] = {"custom": {"input": ""}}
-            if (index, event.index) not in self._inputs:
-                more = {"function": {"arguments": ""}}
-            call = {**more, "status": event.status.value}
-        else:
-            return b""
-        return frame(self._completion.chunk(index, {"tool_calls": [{"index": event.index, **call}]}))
+        match event:
+            case unrender.ToolCallStarted(at, id, name) if name in self._ask.custom:
+                self._inputs[index, at] = InputText()
+                call = {"id": id, "type": "custom", "custom": {"name": name, "input": ""}}
+            case unrender.ArgumentsText(at, text):
+                call = {"custom": {"input": self._inputs[index, at].feed(text)}}
+            # A whole call needs no word at its end; one that breaks says how, with empty text for clients that add it up.
+            case unrender.ToolCallFinished(at, status) if (index, at) in self._inputs and status is not _COMPLETE:
+                call = {"custom": {"input": ""}, "status": status.value}
+            case _:
+                return None
+        return {"tool_calls": [{"index": at, **call}]}
 
     def _splice(self, index: int, what: str) -> tuple[bytes, bytes]:
         """Return the chunk before and after the text of a delta; `what` is a field, or a call's index."""
@@ -187,40 +258,16 @@ class ChatSurface(Surface):
         # {"id":…,"choices":[{"delta":{"content":HOLE}…}]} is cut there in two.
         found = self._spliced.get((index, what))
         if found is None:
-            delta: dict[str, Any] = {"content": _HOLE}
-            if what == "reasoning":
-                delta = {self._completion.reasoning_field: _HOLE}
-            elif what != "content":
-                delta = {"tool_calls": [{"index": int(what), "function": {"arguments": _HOLE}}]}
-            before, _, after = frame(self._completion.chunk(index, delta)).partition(b":" + _HOLE_JSON)
-            found = self._spliced[index, what] = (before + b":", after)
+            call = {"tool_calls": [{"index": int(what), "function": {"arguments": _HOLE}}]} if what.isdigit() else None
+            before, _, after = frame(self._completion.chunk(index, call or {what: _HOLE})).partition(_HOLE_JSON)
+            found = self._spliced[index, what] = (before, after)
         return found
-
-    def _with_logprobs(
-        self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]]
-    ) -> bytes:
-        """Return the chunks with the log probabilities in the first one of content."""
-        # Log probabilities belong to the content; reasoning and calls in the same piece have none.
-        first = next((i for i, event in enumerate(events) if isinstance(event, unrender.ContentText)), None)
-        frames = [self._delta(index, event) for event in events]
-        if first is not None:
-            event = events[first]
-            assert isinstance(event, unrender.ContentText)
-            chunk = self._completion.chunk(index, {"content": event.text})
-            chunk["choices"][0]["logprobs"] = {"content": list(logprobs), "refusal": None}
-            frames[first] = frame(chunk)
-        return b"".join(frames)
 
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the chunk with the finish reason."""
         self._outcomes[index] = outcome
-        chunk = self._completion.chunk(index, {}, unrender.finish_reason(outcome.message, outcome.reason))
+        chunk = self._completion.chunk(index, {}, outcome.finish_reason)
         return frame(chunk | ({"warnings": list(outcome.warnings)} if outcome.warnings else {}))
-
-    def finish(self, usage: unrender.Usage) -> bytes:
-        """Return the usage, if the request asked for it, and the end of the stream."""
-        self._usage = usage
-        return (frame(self._completion.usage_chunk(usage)) if self._ask.include_usage else b"") + DONE
 
     def body(self) -> dict[str, Any]:
         """Return the `chat.completion`."""
@@ -228,31 +275,88 @@ class ChatSurface(Surface):
         reasons = [outcome.reason for outcome in outcomes]
         body = self._completion.body([outcome.message for outcome in outcomes], reasons=reasons, usage=self._usage)
         for choice in body["choices"]:
-            choice["message"] = self._with_custom(choice["message"])
+            if calls := choice["message"].get("tool_calls"):
+                choice["message"]["tool_calls"] = [self._call(call) for call in calls]
             if self._ask.logprobs is not None:
-                content = self._logprobs.get(choice["index"], [])
-                choice["logprobs"] = {"content": content, "refusal": None}
+                choice["logprobs"] = {"content": self._logprobs.get(choice["index"], []), "refusal": None}
         return body | self._warnings()
 
-    def _with_custom(self, message: dict[str, Any]) -> dict[str, Any]:
-        calls = message.get("tool_calls")
-        return (
-            {**message, "tool_calls": [self._call(call) for call in calls]} if calls and self._ask.custom else message
-        )
-
     def _call(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Return a call; one of a custom tool has its text."""
         function = call["function"]
         if function["name"] not in self._ask.custom:
             return call
         custom = {"name": function["name"], "input": InputText().feed(function["arguments"])}
-        return {name: value for name, value in call.items() if name != "function"} | {
-            "type": "custom",
-            "custom": custom,
-        }
+        plain = {name: value for name, value in call.items() if name != "function"}
+        return plain | {"type": "custom", "custom": custom}
 
-    def failed(self, failure: Failure) -> bytes:
-        """Return the error in place of a chunk, and the end of the stream."""
-        return frame(refusal(failure)) + DONE
+
+class CompletionsSurface(_Chunks):
+    """The chunks of one answer of Completions, and the completion that they add up to."""
+
+    def __init__(self, ask: Ask, head: Head) -> None:
+        super().__init__(ask, head)
+        self._texts: dict[int, list[str]] = {index: [ask.echo["prompt"]] for index in range(ask.choices)}
+
+    def begin(self) -> bytes:
+        """Return the prompt of each choice, if the request asked to repeat it, and the warnings."""
+        prompt, warnings = self._ask.echo["prompt"], self._warnings()
+        if not prompt and not warnings:
+            return b""
+        first, *others = (self._body([self._choice(index, prompt)]) for index in self._texts)
+        return b"".join(map(frame, [first | warnings, *(others if prompt else ())]))
+
+    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
+        """Return a chunk with the text of the events."""
+        # Nothing is parsed here, so all that comes is content.
+        text = "".join(event.text for event in events if isinstance(event, unrender.ContentText))
+        if not text:
+            return b""
+        self._texts[index].append(text)
+        self._logprobs.setdefault(index, []).extend(logprobs)
+        return frame(self._body([self._choice(index, text, logprobs)]))
+
+    def end(self, index: int, outcome: Outcome) -> bytes:
+        """Return the chunk with the finish reason."""
+        self._outcomes[index] = outcome
+        return frame(self._body([self._choice(index, "", reason=outcome.finish_reason)]))
+
+    def body(self) -> dict[str, Any]:
+        """Return the `text_completion`."""
+        choices = [
+            self._choice(i, "".join(parts), self._logprobs.get(i, ()), self._outcomes[i].finish_reason)
+            for i, parts in self._texts.items()
+        ]
+        usage = self._usage and self._costs(self._usage)["usage"]
+        return self._body(choices) | {"usage": usage} | self._warnings()
+
+    def _choice(
+        self, index: int, text: str, logprobs: Sequence[Mapping[str, Any]] = (), reason: str | None = None
+    ) -> dict[str, Any]:
+        told = None if self._ask.logprobs is None else _legacy(logprobs)
+        return {"index": index, "text": text, "logprobs": told, "finish_reason": reason}
+
+    def _body(self, choices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        head = self._head
+        told = {"id": head.id, "object": "text_completion", "created": head.created, "model": head.model}
+        return told | {"choices": choices}
+
+    def _costs(self, usage: unrender.Usage) -> dict[str, Any]:
+        # Nothing is read here, so nothing is known of reasoning.
+        told = {name: value for name, value in usage.to_openai().items() if name != "completion_tokens_details"}
+        return self._body([]) | {"usage": told}
+
+
+def _legacy(tokens: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return log probabilities in the form of Completions."""
+    words = [token["token"] for token in tokens]
+    others = [token.get("top_logprobs") or () for token in tokens]
+    return {
+        "tokens": words,
+        "token_logprobs": [token["logprob"] for token in tokens],
+        "top_logprobs": [{other["token"]: other["logprob"] for other in beside} for beside in others],
+        "text_offset": list(accumulate(map(len, words[:-1]), initial=0)) if words else [],
+    }
 
 
 _TYPES = {
@@ -275,8 +379,5 @@ def frame(chunk: Mapping[str, Any]) -> bytes:
     return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
 
 
-def _new_id() -> str:
-    return f"chatcmpl-{secrets.token_hex(12)}"
-
-
-CHAT = Api("chat", ChatRequest, read, ChatSurface, refusal, _new_id)
+CHAT = Api("chat", ChatRequest, read, ChatSurface, refusal, "chatcmpl-")
+COMPLETIONS = Api("completions", CompletionsRequest, read_prompt, CompletionsSurface, refusal, "cmpl-")

@@ -76,16 +76,10 @@ class _Unsaid(Exception):
 
 
 def _tokens(grammar: str) -> list[_Token]:
-    found = []
-    at = 0
-    while at < len(grammar):
-        match = _TOKEN.match(grammar, at)
-        if match is None:
-            raise _Unsaid
-        at = match.end()
-        if match.lastgroup not in ("space", "fold"):
-            found.append((str(match.lastgroup), match[0]))
-    return found
+    found = list(_TOKEN.finditer(grammar))
+    if "".join(match[0] for match in found) != grammar:  # something in between is no token
+        raise _Unsaid
+    return [(str(match.lastgroup), match[0]) for match in found if match.lastgroup not in ("space", "fold")]
 
 
 def _definitions(tokens: list[_Token]) -> dict[str, list[_Token] | str]:
@@ -95,10 +89,11 @@ def _definitions(tokens: list[_Token]) -> dict[str, list[_Token] | str]:
         match list(line):
             case [("line", _), *_]:
                 continue
-            case [("mark", "%"), ("name", "import"), ("name", "common"), ("mark", "."), ("name", name)]:
-                found[name] = _imported(name)
-            case [("mark", "%"), ("name", "import"), ("name", "common"), ("mark", "."), ("name", name), ("arrow", to)]:
-                found[to.removeprefix("->").strip()] = _imported(name)
+            # `%import common.INT` and `%import common.INT -> NUMBER`
+            case [("mark", "%"), ("name", "import"), ("name", "common"), ("mark", "."), ("name", name), *alias] if (
+                name in COMMON and [kind for kind, _ in alias] in ([], ["arrow"])
+            ):
+                found[alias[0][1].removeprefix("->").strip() if alias else name] = COMMON[name]
             case [("name", name), ("mark", "."), ("number", _), ("mark", ":"), *body]:
                 found[name.lstrip("?!")] = body
             case [("name", name), ("mark", ":"), *body]:
@@ -106,12 +101,6 @@ def _definitions(tokens: list[_Token]) -> dict[str, list[_Token] | str]:
             case _:
                 raise _Unsaid
     return found
-
-
-def _imported(name: str) -> str:
-    if name not in COMMON:
-        raise _Unsaid
-    return COMMON[name]
 
 
 @dataclass(slots=True)
@@ -161,13 +150,14 @@ class _Writer:
 
     def part(self, kind: str, text: str) -> str:
         match kind:
-            case "text":
+            # Neither `"a"i` nor `/a/i` is said in JSON Schema's patterns, which have no flags.
+            case "text" if text.endswith('"'):
                 return _escaped(text)
             case "range":
                 low, high = re.split(r"(?<=\") *\.\. *", text)
                 return f"[{_escaped(low)}-{_escaped(high)}]"
-            case "regex":
-                return _expression(text)
+            case "regex" if text.endswith("/"):
+                return f"(?:{text[1:-1]})"
             case "name":
                 return f"(?:{self.rule(text)})"
             case "sign":
@@ -182,27 +172,14 @@ class _Writer:
 _MARKS = {"(": "(?:", "[": "(?:(?:", ")": ")", "]": ")?)", "|": "|"}
 
 
+_ESCAPES = str.maketrans(
+    {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"} | {c: f"\\{c}" for c in r"\^$.*+?()[]{}|/-"}
+)
+
+
 def _escaped(text: str) -> str:
     """Return a Lark string as an expression."""
-    if text.endswith("i"):
-        raise _Unsaid
     try:
-        value = json.loads(text)
+        return str(json.loads(text)).translate(_ESCAPES)
     except ValueError:
         raise _Unsaid from None
-    return "".join(_CONTROLS.get(character) or _escaped_character(character) for character in value)
-
-
-_CONTROLS = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
-
-
-def _escaped_character(character: str) -> str:
-    return f"\\{character}" if character in r"\^$.*+?()[]{}|/-" else character
-
-
-def _expression(text: str) -> str:
-    """Return a Lark expression as JSON Schema writes it."""
-    body, _, flags = text[1:].rpartition("/")
-    if flags:
-        raise _Unsaid
-    return f"(?:{body})"

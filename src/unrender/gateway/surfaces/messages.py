@@ -6,7 +6,6 @@ Source: https://docs.anthropic.com/en/api/messages. Frames are spliced: of a del
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Annotated, Any, ClassVar, Literal
@@ -17,9 +16,21 @@ from pydantic_core import from_json
 import unrender
 from unrender.gateway.failure import CONTEXT, Failure, Kind
 from unrender.gateway.schema import Object, texts, wrong
-from unrender.gateway.surfaces.ask import Ask
-from unrender.gateway.surfaces.requests import BLOCK_TOOL, Effort, Limit, Many, Sampling, Stop
-from unrender.gateway.surfaces.surface import Api, Head, Outcome, Surface, quoted
+from unrender.gateway.surfaces.surface import (
+    BLOCK_TOOL,
+    Api,
+    Ask,
+    BlockSurface,
+    Conversation,
+    Effort,
+    Head,
+    Limit,
+    Many,
+    Sampling,
+    Stop,
+    event,
+    quoted,
+)
 from unrender.gateway.surfaces.tools import read_tools
 
 _SIGNATURE = "unrender"
@@ -89,7 +100,8 @@ class MessagesRequest(CountRequest):
 
 def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` that names the wrong field."""
-    return _ask(MessagesRequest.read(body))
+    request = MessagesRequest.read(body)
+    return _ask(request, limit=request.max_tokens)
 
 
 def read_conversation(body: Any) -> Ask:
@@ -97,28 +109,24 @@ def read_conversation(body: Any) -> Ask:
     return _ask(CountRequest.read(body))
 
 
-def _ask(request: CountRequest) -> Ask:
-    tools, conversation = read_tools(request.tools), _Conversation()
+def _ask(request: CountRequest, limit: int | None = None) -> Ask:
+    conversation = _Blocks()
     conversation.read(request)
     choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
     output = request.output_config or _Output()
     named = {"type": "function", "function": {"name": choice.name}}
-    return Ask(
-        model=request.model or "",
+    return request.ask(
+        read_tools(request.tools),
+        conversation.unheeded,
         messages=tuple(conversation.messages),
-        tools=tuple(tools.functions),
-        custom=frozenset(tools.custom),
         tool_choice=named if choice.type == "tool" else _CHOICES.get(choice.type or ""),
         parallel_tool_calls=not choice.disable_parallel_tool_use,
         response_format=_response_format(output.format or request.output_format),
         template=request.chat_template_kwargs or {},
         effort=output.effort or _EFFORTS.get(thinking.type or ""),
         continues=conversation.continues,
-        stream=bool(request.stream),
         stop=texts(request.stop_sequences),
-        limit=request.max_tokens if isinstance(request, MessagesRequest) else None,
-        sampling=request.sampling,
-        unheeded=(*tools.unheeded, *conversation.unheeded, *request.unheeded()),
+        limit=limit,
     )
 
 
@@ -128,52 +136,39 @@ def _response_format(form: Any) -> Any:
     return {"type": "json_schema", "json_schema": {"name": "output", "schema": form.get("schema")}}
 
 
-class _Conversation:
+class _Blocks(Conversation):
     """Messages of content blocks → messages in OpenAI's form."""
 
-    def __init__(self) -> None:
-        self.messages: list[dict[str, Any]] = []
-        self.unheeded: list[str] = []
-        self.continues = False
-        """The last message is the assistant's, and the answer goes on with it."""
-        self._names: dict[str, str] = {}
-        """The ids of calls → the tools' names, which results do not say."""
+    continues = False
+    """The last message is the assistant's, and the answer goes on with it."""
 
     def read(self, request: CountRequest) -> None:
+        """Take `system` and `messages`."""
         if request.system:
-            self._add("system", _text_of(request.system, "system"))
+            self.add("system", _text_of(request.system, "system"))
         for i, message in enumerate(request.messages):
             content, where = message.content, f"messages[{i}].content"
             blocks = [Block(type="text", text=content)] if isinstance(content, str) else content
-            # A user's message may hold results of tools: each of them is a message of its own in OpenAI's form, in its place.
-            read = self._assistant if message.role == "assistant" else self._others
-            read(message.role, [(block, f"{where}[{k}]") for k, block in enumerate(blocks)])
+            placed = [(block, f"{where}[{k}]") for k, block in enumerate(blocks)]
+            if message.role == "assistant":
+                self._assistant(placed)
+            else:
+                self._others(message.role, placed)
             self.continues = message.role == "assistant" and "tool_calls" not in self.messages[-1]
 
-    def _add(self, role: str, content: Any, **more: Any) -> None:
-        self.messages.append({"role": role, "content": content, **more})
-
     def _others(self, role: str, blocks: Sequence[tuple[Block, str]]) -> None:
+        # A user's message may hold results of tools: [text, result, result, text] is four messages in OpenAI's form.
         for is_result, group in groupby(blocks, lambda placed: placed[0].type == "tool_result"):
-            if is_result:
-                for block, where in group:
-                    self._result(block, where)
-            else:
-                found = [_text(block, where) for block, where in group]
-                parts = [{"type": "text", "text": text} for text in found]
-                self._add(role, found[0] if len(found) == 1 else parts)
+            if not is_result:
+                self.add_texts(role, [_text(block, where) for block, where in group])
+                continue
+            for block, where in group:
+                if block.is_error:
+                    self.unheeded.append(f"{where}.is_error")
+                self.add_result(block.tool_use_id, _text_of(block.content or "", f"{where}.content"))
 
-    def _result(self, block: Block, where: str) -> None:
-        id = block.tool_use_id or ""
-        if block.is_error:
-            self.unheeded.append(f"{where}.is_error")
-        name = {"name": self._names[id]} if id in self._names else {}
-        self._add("tool", _text_of(block.content or "", f"{where}.content"), tool_call_id=id, **name)
-
-    def _assistant(self, role: str, blocks: Sequence[tuple[Block, str]]) -> None:
-        content: list[str] = []
-        reasoning: list[str] = []
-        calls = []
+    def _assistant(self, blocks: Sequence[tuple[Block, str]]) -> None:
+        content, reasoning, calls = [], [], []
         for block, where in blocks:
             match block.type:
                 case "thinking":
@@ -181,19 +176,14 @@ class _Conversation:
                 case "redacted_thinking":
                     self.unheeded.append(where)
                 case "tool_use":
-                    calls.append(self._call(block))
+                    given = {} if block.input is None else block.input
+                    # What a model wrote for a broken call comes back as the text that it was.
+                    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+                    calls.append(self.call(block.id, block.name or "", arguments))
                 case _:
                     content.append(_text(block, where))
         more: dict[str, Any] = {"reasoning_content": "\n".join(reasoning)} if reasoning else {}
-        self._add(role, "".join(content), **more, **({"tool_calls": calls} if calls else {}))
-
-    def _call(self, block: Block) -> dict[str, Any]:
-        id, name = block.id or "", block.name or ""
-        self._names[id] = name
-        # What a model wrote for a broken call comes back as the text that it was.
-        given = {} if block.input is None else block.input
-        arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        self.add("assistant", "".join(content), **more, **({"tool_calls": calls} if calls else {}))
 
 
 def _text_of(content: str | Sequence[Block], where: str) -> str:
@@ -208,7 +198,7 @@ def _text(block: Block, where: str) -> str:
     return block.text
 
 
-class MessagesSurface(Surface):
+class MessagesSurface(BlockSurface):
     """The events of one answer, and the message that they add up to."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
@@ -216,9 +206,8 @@ class MessagesSurface(Surface):
         self._blocks: list[dict[str, Any]] = []
         self._texts: list[str] = []
         """The open block's deltas."""
-        self._call = -1
-        """The index of the call that the open block holds."""
         self._open = ""
+        """The kind of the open block; "" where none is."""
         self._before = b""
         """The open block's deltas up to their text."""
         self._usage: unrender.Usage = unrender.Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
@@ -226,34 +215,19 @@ class MessagesSurface(Surface):
     def begin(self) -> bytes:
         """Return the message without content, followed by a ping."""
         message = self._message([]) | {"stop_reason": None, "stop_sequence": None}
-        return _frame("message_start", message=message) + self.ping()
+        return event("message_start", message=message) + self.ping()
 
-    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
-        """Return a delta for each event, with the blocks' beginnings and ends."""
-        return b"".join([frame for event in events for frame in self._event(event)])
-
-    def _event(self, event: unrender.Event) -> Iterator[bytes]:
-        match event:
-            case unrender.ContentText(text):
-                yield from self._delta("text", text)
-            case unrender.ReasoningText(text):
-                yield from self._delta("thinking", text)
-            case unrender.ArgumentsText(call, text) if call == self._call:
-                self._texts.append(text)
-                yield self._before + quoted(text) + b"}}\n\n"
-            case unrender.ToolCallStarted(call, id, name):
-                yield from self._start("input_json", {"type": "tool_use", "id": id, "name": name, "input": {}})
-                self._call = call
-            case unrender.ToolCallFinished(call) if call == self._call:
-                yield from self._stop()
-            case _:
-                pass
-
-    def _delta(self, kind: str, text: str) -> Iterator[bytes]:
+    def _text(self, kind: str, text: str) -> Iterator[bytes]:
         # Text after thinking is another block; the deltas of one kind that follow each other are one.
         if self._open != kind:
             signature = {"signature": ""} if kind == "thinking" else {}
             yield from self._start(kind, {"type": kind, kind: "", **signature})
+        yield from self._arguments(text)
+
+    def _start_call(self, id: str, name: str) -> Iterator[bytes]:
+        yield from self._start("input_json", {"type": "tool_use", "id": id, "name": name, "input": {}})
+
+    def _arguments(self, text: str) -> Iterator[bytes]:
         self._texts.append(text)
         yield self._before + quoted(text) + b"}}\n\n"
 
@@ -263,34 +237,30 @@ class MessagesSurface(Surface):
         self._blocks.append(block)
         self._open = kind
         field = "partial_json" if kind == "input_json" else kind
-        self._before = (
-            b"event: content_block_delta\ndata: "
-            + f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}_delta","{field}":'.encode()
-        )
-        yield _frame("content_block_start", index=index, content_block=block)
+        # Of a delta only its text differs from the one before: the rest is encoded once for each block.
+        begun = f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}_delta","{field}":'
+        self._before = f"event: content_block_delta\ndata: {begun}".encode()
+        yield event("content_block_start", index=index, content_block=block)
 
-    def _stop(self) -> Iterator[bytes]:
+    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:  # noqa: ARG002 - a call that breaks has what is whole of it
         if not self._open:
             return
         kind, index, text = self._open, len(self._blocks) - 1, "".join(self._texts)
         self._open, self._call = "", -1
         self._texts.clear()
-        self._blocks[index] = self._blocks[index] | _filled(kind, text)
+        filled = {"input": _values(text)} if kind == "input_json" else {kind: text}
         # Clients send a thinking block back only if it is signed.
         if kind == "thinking":
-            yield _frame("content_block_delta", index=index, delta={"type": "signature_delta", "signature": _SIGNATURE})
-        yield _frame("content_block_stop", index=index)
-
-    def end(self, index: int, outcome: Outcome) -> bytes:
-        """Return the end of the block that is open."""
-        self._outcomes[index] = outcome
-        return b"".join(self._stop())
+            filled["signature"] = _SIGNATURE
+            yield event("content_block_delta", index=index, delta={"type": "signature_delta", "signature": _SIGNATURE})
+        self._blocks[index] = self._blocks[index] | filled
+        yield event("content_block_stop", index=index)
 
     def finish(self, usage: unrender.Usage) -> bytes:
         """Return the reason why the message ended, its usage, and its end."""
         self._usage = usage
         lacking = {"warnings": list(self._outcomes[0].warnings)} if self._outcomes[0].warnings else {}
-        return _frame("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + _frame("message_stop")
+        return event("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + event("message_stop")
 
     def body(self) -> dict[str, Any]:
         """Return the whole message: what the stream's blocks add up to."""
@@ -303,9 +273,8 @@ class MessagesSurface(Surface):
 
     def _ending(self) -> dict[str, Any]:
         outcome = self._outcomes[0]
-        stopped_by = outcome.stopped_by
-        reason = "stop_sequence" if stopped_by else _REASONS[unrender.finish_reason(outcome.message, outcome.reason)]
-        return {"stop_reason": reason, "stop_sequence": stopped_by or None}
+        reason = "stop_sequence" if outcome.stopped_by else _REASONS[outcome.finish_reason]
+        return {"stop_reason": reason, "stop_sequence": outcome.stopped_by or None}
 
     def _cost(self) -> dict[str, int]:
         cached = self._usage.cached_tokens or 0
@@ -318,21 +287,14 @@ class MessagesSurface(Surface):
 
     def failed(self, failure: Failure) -> bytes:
         """Return the error event."""
-        return b"event: error\ndata: " + json.dumps(refusal(failure)).encode() + b"\n\n"
+        return event("error", error=refusal(failure)["error"])
 
     def ping(self) -> bytes:
         """Return a ping event, which clients ignore."""
-        return _frame("ping")
+        return event("ping")
 
 
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
-
-
-def _filled(kind: str, text: str) -> dict[str, Any]:
-    """Return what a block's deltas add to it."""
-    if kind == "thinking":
-        return {"thinking": text, "signature": _SIGNATURE}
-    return {"text": text} if kind == "text" else {"input": _values(text)}
 
 
 def _values(arguments: str) -> Any:
@@ -365,17 +327,9 @@ _TYPES = {
 def refusal(failure: Failure) -> dict[str, Any]:
     """Return a failure in the shape of Anthropic's errors."""
     kind = _TYPES.get(failure.kind, "invalid_request_error")
+    # By these words agents know that they have to shorten the conversation; the API has no code for it.
     said = f"prompt is too long: {failure.message}" if failure.code == CONTEXT else failure.message
     return {"type": "error", "error": {"type": kind, "message": said}}
 
 
-def _frame(kind: str, **fields: Any) -> bytes:
-    data = json.dumps({"type": kind, **fields}, separators=(",", ":"))
-    return f"event: {kind}\ndata: {data}\n\n".encode()
-
-
-def _new_id() -> str:
-    return f"msg_{secrets.token_hex(12)}"
-
-
-MESSAGES = Api("messages", MessagesRequest, read, MessagesSurface, refusal, _new_id, {Kind.BUSY: 529}, counts=True)
+MESSAGES = Api("messages", MessagesRequest, read, MessagesSurface, refusal, "msg_", {Kind.BUSY: 529}, counts=True)

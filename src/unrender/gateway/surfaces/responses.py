@@ -6,28 +6,78 @@ are encoded. `stored.py` puts the conversation that `previous_response_id` means
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
-import secrets
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 import unrender
-from unrender.gateway.failure import Failure
-from unrender.gateway.schema import Object, Whole, texts
-from unrender.gateway.surfaces.ask import Ask
+from unrender.gateway.failure import Failure, invalid
+from unrender.gateway.schema import Object, texts, wrong
 from unrender.gateway.surfaces.chat import refusal
-from unrender.gateway.surfaces.items import Item, Items, sealed
-from unrender.gateway.surfaces.requests import Effort, Limit, Many, ResponseFormat, Sampling, ToolChoice
-from unrender.gateway.surfaces.surface import Api, Head, Outcome, Surface, quoted
-from unrender.gateway.surfaces.tools import InputText, plain_choice, read_tools
-from unrender.limits import MOST_TOP_LOGPROBS
+from unrender.gateway.surfaces.surface import (
+    Api,
+    Ask,
+    BlockSurface,
+    Conversation,
+    Effort,
+    Head,
+    Limit,
+    Many,
+    Outcome,
+    ResponseFormat,
+    Sampling,
+    ToolChoice,
+    TopLogprobs,
+    event,
+    quoted,
+)
+from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
 
-_SEALED = "reasoning.encrypted_content"
+_ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
-_NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+_SEALED = "unrender:"
+"""What our own encrypted content begins with. It is only encoded: the client may read what the model thought."""
+
+
+def sealed(reasoning: str) -> str:
+    """Encode reasoning as an opaque text that a client sends back; the inverse of `unsealed`."""
+    return _SEALED + base64.b64encode(reasoning.encode(errors="surrogatepass")).decode()
+
+
+def unsealed(text: str) -> str | None:
+    """Decode the reasoning in an opaque text; None when the text is not from `sealed`.
+
+    >>> unsealed(sealed("Rain?")), unsealed("gAAAAAB")
+    ('Rain?', None)
+    """
+    if not text.startswith(_SEALED):
+        return None
+    try:
+        return base64.b64decode(text[len(_SEALED) :], validate=True).decode(errors="replace")
+    except binascii.Error:
+        return None
+
+
+class Item(Object):
+    """An input item, or a part of one's content, of any type."""
+
+    type: str | None = None
+    role: Literal["user", "assistant", "system", "developer"] | None = None
+    content: Any = None
+    summary: Any = None
+    encrypted_content: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: Any = None
+    input: Any = None
+    output: Any = None
+    text: Any = None
+    refusal: Any = None
 
 
 class _Text(Object):
@@ -57,7 +107,7 @@ class ResponsesRequest(Sampling):
     chat_template_kwargs: dict[str, Any] | None = None
     include: str | Annotated[list[str], Many] | None = None
     max_output_tokens: Limit | None = None
-    top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS), Whole] | None = None
+    top_logprobs: TopLogprobs | None = None
     store: bool | None = None
     metadata: Any = None
     previous_response_id: str | None = None
@@ -71,55 +121,28 @@ def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` that names the wrong field."""
     request = ResponsesRequest.read(body)
     # The items come as the client sent them, with those of earlier responses before them, where they are stored.
-    tools, items, include = read_tools(request.tools), Items(), texts(request.include)
+    items, include, top = _Items(), texts(request.include), request.top_logprobs
     items.read(request.instructions, request.input)
-    text, reasoning, top = request.text or _Text(), request.reasoning or _Reasoning(), request.top_logprobs
-    return Ask(
-        model=request.model or "",
+    text, reasoning = request.text or _Text(), request.reasoning or _Reasoning()
+    unknown = [f"include ({name:.60})" for name in include if name not in (_ENCRYPTED, _LOGPROBS)]
+    return request.ask(
+        read_tools(request.tools),
+        (*items.unheeded, *unknown),
         messages=tuple(items.messages),
-        tools=tuple(tools.functions),
-        custom=frozenset(tools.custom),
         tool_choice=plain_choice(request.tool_choice),
         parallel_tool_calls=request.parallel_tool_calls is not False,
         response_format=text.format,
         template=request.chat_template_kwargs or {},
         effort=reasoning.effort,
-        stream=bool(request.stream),
         store=request.store,
         limit=request.max_output_tokens,
-        sampling=request.sampling,
         logprobs=(top or 0) if _LOGPROBS in include or top else None,
-        unheeded=(
-            *(*tools.unheeded, *items.unheeded, *request.unheeded()),
-            *(f"include ({name:.60})" for name in include if name not in (_SEALED, _LOGPROBS)),
-        ),
-        echo={**_echo(request), "sealed": _SEALED in include},
+        echo={**_echo(request, text.format, reasoning.effort), "sealed": _ENCRYPTED in include},
     )
 
 
-def _echo(request: ResponsesRequest) -> dict[str, Any]:
-    """Return the fields of the request that its response repeats."""
-    effort = request.reasoning.effort if request.reasoning else None
-    form = request.text.format if request.text else None
-    return {
-        "instructions": request.instructions,
-        "max_output_tokens": request.max_output_tokens,
-        "max_tool_calls": None,
-        "metadata": request.metadata or {},
-        **{name: getattr(request, name) for name in _REPEATED},
-        "parallel_tool_calls": request.parallel_tool_calls is not False,
-        "reasoning": {"effort": effort, "summary": None},
-        **{name: request.sampling.get(name, neutral) for name, neutral in _NEUTRAL.items()},
-        "text": {"format": form or {"type": "text"}},
-        "top_logprobs": request.top_logprobs or 0,
-        "tool_choice": request.tool_choice or "auto",
-        "tools": [
-            _WHOLE_TOOL.get(tool["type"], {}) | tool for tool in request.tools or () if tool.get("type") in _WHOLE_TOOL
-        ],
-    }
-
-
-_REPEATED = ("previous_response_id", "safety_identifier", "prompt_cache_key")
+_NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+_REPEATED = ("instructions", "max_output_tokens", "previous_response_id", "safety_identifier", "prompt_cache_key")
 _WHOLE_TOOL: Mapping[str, dict[str, Any]] = {
     "function": {"description": None, "parameters": None, "strict": None},
     "custom": {},
@@ -127,29 +150,134 @@ _WHOLE_TOOL: Mapping[str, dict[str, Any]] = {
 """The tools that a response repeats, with all fields that clients expect."""
 
 
-_KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
-    "message": ("msg", "output_text", {"role": "assistant", "content": []}),
-    "reasoning": ("rs", "reasoning_text", {"summary": [], "content": []}),
-    "function_call": ("fc", "function_call_arguments", {"arguments": ""}),
-    "custom_tool_call": ("ctc", "custom_tool_call_input", {"input": ""}),
+def _echo(request: ResponsesRequest, form: Any, effort: str | None) -> dict[str, Any]:
+    """Return the fields of the request that its response repeats."""
+    tools = [tool for tool in request.tools or () if tool.get("type") in _WHOLE_TOOL]
+    return {
+        **{name: getattr(request, name) for name in _REPEATED},
+        **{name: request.sampling.get(name, neutral) for name, neutral in _NEUTRAL.items()},
+        "max_tool_calls": None,
+        "metadata": request.metadata or {},
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
+        "reasoning": {"effort": effort, "summary": None},
+        "text": {"format": form or {"type": "text"}},
+        "top_logprobs": request.top_logprobs or 0,
+        "tool_choice": request.tool_choice or "auto",
+        "tools": [_WHOLE_TOOL[tool["type"]] | tool for tool in tools],
+    }
+
+
+class _Items(Conversation):
+    """Input items → messages in OpenAI's form.
+
+    Reasoning, text and calls that follow each other are one message of the assistant, as the template writes it.
+    """
+
+    def read(self, instructions: str | None, given: str | Sequence[Item]) -> None:
+        """Take `instructions` and `input`."""
+        if instructions:
+            self.add("system", instructions)
+        if isinstance(given, str):
+            self.add("user", given)
+            return
+        for i, item in enumerate(given):
+            kind, where = item.type or "message", f"input[{i}]"
+            if kind == "item_reference":
+                raise invalid(f"{where}: items are not stored; send the item itself", param=where)
+            if kind in _READERS:
+                _READERS[kind](self, item, where)
+            else:
+                self.unheeded.append(f"{where} ({kind:.60})")
+
+    def _message(self, item: Item, where: str) -> None:
+        if item.role is None:
+            raise wrong(f"{where}.role", "a role", None)
+        texts = _texts(item.content, f"{where}.content")
+        if item.role == "assistant":
+            self._answer()["content"] += "".join(texts)
+        else:
+            self.add_texts(item.role, texts)
+
+    def _answer(self) -> dict[str, Any]:
+        """Return the assistant's message that goes on, or a new one."""
+        if not self.messages or self.messages[-1]["role"] != "assistant":
+            self.add("assistant", "")
+        return self.messages[-1]
+
+    def _reasoning(self, item: Item, where: str) -> None:
+        opaque = item.encrypted_content
+        text = unsealed(opaque) if opaque else None
+        if text is None:
+            text = "\n".join(_texts(item.content or item.summary or [], where))
+        if opaque and not text:
+            self.unheeded.append(f"{where}.encrypted_content")
+        if text:
+            answer = self._answer()
+            answer["reasoning_content"] = "\n".join(filter(None, (answer.get("reasoning_content"), text)))
+
+    def _call(self, item: Item, where: str) -> None:
+        arguments = "{}" if item.arguments is None else item.arguments
+        if item.type == "custom_tool_call":
+            arguments = custom_arguments("".join(_texts(item.input or "", f"{where}.input")))
+        if not item.name:
+            raise wrong(f"{where}.name", "the tool's name", item.name)
+        self._answer().setdefault("tool_calls", []).append(self.call(item.call_id, item.name, arguments))
+
+    def _output(self, item: Item, where: str) -> None:
+        self.add_result(item.call_id, "\n".join(_texts(item.output, f"{where}.output")))
+
+
+_READERS: Mapping[str, Callable[[_Items, Item, str], None]] = {
+    "message": _Items._message,
+    "reasoning": _Items._reasoning,
+    "function_call": _Items._call,
+    "custom_tool_call": _Items._call,
+    "function_call_output": _Items._output,
+    "custom_tool_call_output": _Items._output,
 }
-"""The kinds of output items: what their ids begin with, what their deltas are called, and their other fields."""
+_TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
+
+
+def _texts(content: Any, where: str) -> Sequence[str]:
+    """Return the texts of a content, which is text or a list of parts."""
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list):
+        raise wrong(where, "text or a list of parts", content)
+    return [_text(Item.read(part, f"{where}[{i}]"), f"{where}[{i}]") for i, part in enumerate(content)]
+
+
+def _text(part: Item, where: str) -> str:
+    text = part.refusal if part.type == "refusal" else part.text if part.type in _TEXTS else None
+    if not isinstance(text, str):
+        raise wrong(f"{where}.type", "text, since prompts are text alone", part.type)
+    return text
+
+
+_KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
+    "message": ("msg", "output_text", "content", {"role": "assistant", "content": []}),
+    "reasoning": ("rs", "reasoning_text", "content", {"summary": [], "content": []}),
+    "function_call": ("fc", "function_call_arguments", "arguments", {"arguments": ""}),
+    "custom_tool_call": ("ctc", "custom_tool_call_input", "input", {"input": ""}),
+}
+"""The kinds of output items: what ids begin with, what deltas are called, the field of the text, and what is there at first."""
 
 
 class _Item:
     """An output item that is being written."""
 
     def __init__(self, index: int, name: str, kind: str, more: Mapping[str, Any]) -> None:
-        prefix, delta, fields = _KINDS[kind]
+        prefix, delta, self.field, empty = _KINDS[kind]
         self.index = index
         self.kind = kind
         self.texts: list[str] = []
-        self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **fields, **more}
+        self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **empty, **more}
         self.where: dict[str, Any] = {"item_id": self.body["id"], "output_index": index}
-        if "content" in fields:
+        if self.field == "content":
             self.where["content_index"] = 0
         self.name = f"response.{delta}"
         """The type of its deltas, without `.delta`."""
+        # Of a delta only its number and its text differ from the one before: the rest is encoded once for each item.
         self.deltas = (
             f'event: {self.name}.delta\ndata: {{"type":"{self.name}.delta","sequence_number":'.encode(),
             f',{json.dumps(self.where, separators=(",", ":"))[1:-1]},"delta":'.encode(),
@@ -158,8 +286,10 @@ class _Item:
         """Reads the text out of a custom call's arguments."""
 
 
-class ResponsesSurface(Surface):
+class ResponsesSurface(BlockSurface):
     """The events of one answer, and the response that they add up to."""
+
+    content, reasoning = "message", "reasoning"
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
@@ -167,8 +297,6 @@ class ResponsesSurface(Surface):
         self._output: list[dict[str, Any]] = []
         self._items = 0
         self._item: _Item | None = None
-        self._call = -1
-        """The index of the call that the open item is."""
         self._logprobs: list[Mapping[str, Any]] = []
         """Those of the open item."""
         self._fresh: list[Mapping[str, Any]] = []
@@ -181,29 +309,11 @@ class ResponsesSurface(Surface):
         kinds = ("response.created", "response.in_progress")
         return b"".join(self._frame(kind, response=self._response("in_progress")) for kind in kinds)
 
-    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
+    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
         """Return a delta for each event, with the items' beginnings and ends."""
         self._logprobs += logprobs
         self._fresh += logprobs
-        return b"".join([frame for event in events for frame in self._event(event)])
-
-    def _event(self, event: unrender.Event) -> Iterator[bytes]:
-        match event:
-            case unrender.ContentText(text):
-                yield from self._text("message", text)
-            case unrender.ReasoningText(text):
-                yield from self._text("reasoning", text)
-            case unrender.ArgumentsText(call, text) if call == self._call and self._item is not None:
-                if more := self._item.input.feed(text) if self._item.kind == "custom_tool_call" else text:
-                    yield self._delta(self._item, more)
-            case unrender.ToolCallStarted(call, id, name):
-                kind = "custom_tool_call" if name in self._ask.custom else "function_call"
-                yield from self._start(kind, call_id=id, name=name)
-                self._call = call
-            case unrender.ToolCallFinished(call, status) if call == self._call:
-                yield from self._stop(complete=status is unrender.CallStatus.COMPLETE)
-            case _:
-                pass
+        return super().frames(index, events)
 
     def _text(self, kind: str, text: str) -> Iterator[bytes]:
         item = self._item
@@ -216,6 +326,15 @@ class ResponsesSurface(Surface):
             logprobs = b',"logprobs":' + json.dumps(self._fresh, separators=(",", ":")).encode()
             self._fresh = []
         yield self._delta(item, text, logprobs)
+
+    def _start_call(self, id: str, name: str) -> Iterator[bytes]:
+        kind = "custom_tool_call" if name in self._ask.custom else "function_call"
+        yield from self._start(kind, call_id=id, name=name)
+
+    def _arguments(self, text: str) -> Iterator[bytes]:
+        item = self._item
+        if item is not None and (more := item.input.feed(text) if item.kind == "custom_tool_call" else text):
+            yield self._delta(item, more)
 
     def _start(self, kind: str, **more: Any) -> Generator[bytes, None, _Item]:
         yield from self._stop()
@@ -231,7 +350,6 @@ class ResponsesSurface(Surface):
         return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, quoted(text), more)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
-        """End the open item. A call that is not complete stays in the output as such."""
         item = self._item
         if item is None:
             return
@@ -239,14 +357,13 @@ class ResponsesSurface(Surface):
         text, body = "".join(item.texts), item.body
         body["status"] = "completed" if complete else "incomplete"
         # Texts have parts, and their end is told twice: of the part, and of the item.
-        if "content" in body:
+        if item.field == "content":
             yield from self._close_text(item, text)
         else:
-            field = "input" if item.kind == "custom_tool_call" else "arguments"
-            body[field] = text
+            body[item.field] = text
             if complete:
-                name = {} if field == "input" else {"name": body["name"]}
-                yield self._frame(f"{item.name}.done", **item.where, **{field: text}, **name)
+                name = {"name": body["name"]} if item.kind == "function_call" else {}
+                yield self._frame(f"{item.name}.done", **item.where, **{item.field: text}, **name)
         self._output.append(body)
         yield self._frame("response.output_item.done", output_index=item.index, item=body)
 
@@ -264,8 +381,8 @@ class ResponsesSurface(Surface):
 
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the end of the item that is open."""
-        self._outcomes[index], self._completed = outcome, int(time.time())
-        return b"".join(self._stop())
+        self._completed = int(time.time())
+        return super().end(index, outcome)
 
     def finish(self, usage: unrender.Usage) -> bytes:
         """Return the whole response, completed or cut off."""
@@ -275,8 +392,7 @@ class ResponsesSurface(Surface):
 
     def body(self) -> dict[str, Any]:
         """Return the whole response."""
-        outcome = self._outcomes[0]
-        reason = _INCOMPLETE.get(unrender.finish_reason(outcome.message, outcome.reason))
+        reason = _INCOMPLETE.get(self._outcomes[0].finish_reason)
         response = self._response("incomplete" if reason else "completed")
         return response | {"incomplete_details": {"reason": reason} if reason else None}
 
@@ -286,7 +402,6 @@ class ResponsesSurface(Surface):
         return self._frame("response.failed", response=self._response("failed") | {"error": error})
 
     def _response(self, status: str) -> dict[str, Any]:
-        echo = {name: value for name, value in self._ask.echo.items() if name != "sealed"}
         return {
             "id": self._head.id,
             "object": "response",
@@ -302,7 +417,7 @@ class ResponsesSurface(Surface):
             "service_tier": "default",
             "store": self._head.stored,
             "truncation": "disabled",
-            **echo,
+            **{name: value for name, value in self._ask.echo.items() if name != "sealed"},
             **self._warnings(),
         }
 
@@ -311,8 +426,7 @@ class ResponsesSurface(Surface):
         return self._sequence - 1
 
     def _frame(self, kind: str, **fields: Any) -> bytes:
-        data = json.dumps({"type": kind, "sequence_number": self._next(), **fields}, separators=(",", ":"))
-        return f"event: {kind}\ndata: {data}\n\n".encode()
+        return event(kind, sequence_number=self._next(), **fields)
 
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -334,8 +448,4 @@ def _cost(usage: unrender.Usage) -> dict[str, Any]:
     }
 
 
-def _new_id() -> str:
-    return f"resp_{secrets.token_hex(16)}"
-
-
-RESPONSES = Api("responses", ResponsesRequest, read, ResponsesSurface, refusal, _new_id, stores=True)
+RESPONSES = Api("responses", ResponsesRequest, read, ResponsesSurface, refusal, "resp_", stores=True)

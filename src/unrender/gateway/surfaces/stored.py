@@ -62,6 +62,7 @@ class Stored:
         items = [self._resolved(item, owner) for item in given] if isinstance(given, list) else given
         if previous is None:
             return {**body, "input": items}
+        # Only items go on, not `instructions`: those are of one request, as OpenAI has it.
         before = self._previous(previous, owner).items
         return {**body, "input": [*before, *_listed(items)]} if isinstance(items, str | list) else body
 

@@ -1,32 +1,189 @@
-"""Defines what every API's state machine offers to the rest of the gateway."""
+"""Defines what the APIs share: the fields of their requests, the `Ask` that each reads, and what each offers to the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from json.encoder import encode_basestring, encode_basestring_ascii
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from unrender import Event, Message, Usage
+from pydantic import Field, WithJsonSchema
+
+import unrender
 from unrender.gateway.failure import STATUSES, Failure, Kind
-from unrender.gateway.schema import Object
-from unrender.gateway.surfaces.ask import Ask
+from unrender.gateway.schema import Object, Whole
+from unrender.gateway.surfaces.tools import Tools
+from unrender.limits import MOST_CHOICES, MOST_MESSAGES, MOST_STOPS, MOST_TOKENS, MOST_TOP_LOGPROBS
 
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """What reasoning is called in Chat Completions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A request, whichever API it came through, checked as far as it can be without the model's template."""
+
+    model: str = ""
+    """The name that the client gives; "" where it gives none."""
+    messages: tuple[Any, ...] = ()
+    """The conversation in OpenAI's form."""
+    raw: str | None = None
+    """A prompt that no template writes, for an answer that nobody reads; None for a conversation."""
+    tools: tuple[Any, ...] = ()
+    tool_choice: Any = None
+    parallel_tool_calls: bool = True
+    response_format: Any = None
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the template, e.g. `enable_thinking`."""
+    effort: str | None = None
+    """How much the model should think: "none", or one of OpenAI's words."""
+    continues: bool = False
+    """The last message is the assistant's and is to be written on."""
+    stream: bool = False
+    include_usage: bool = False
+    choices: int = 1
+    stop: tuple[str, ...] = ()
+    """Texts that end the content; not looked for in reasoning and arguments."""
+    limit: int | None = None
+    """The most tokens that may be generated; None for all that fit."""
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    """`temperature`, `top_p`, …, by OpenAI's and the engines' common names."""
+    seed: int | None = None
+    logprobs: int | None = None
+    """How many alternatives are wanted beside each token's own log probability; None when not even that is."""
+    store: bool | None = None
+    """The answer shall be stored, for later requests to refer to; None where the request does not say."""
+    custom: frozenset[str] = frozenset()
+    """The tools whose one argument, `input`, is free text."""
+    unheeded: tuple[str, ...] = ()
+    """What the request says that has no effect; the answer names it."""
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request that the answer repeats."""
+
+
+Limit = Annotated[int, Field(ge=1, le=MOST_TOKENS), Whole]
+Seed = Annotated[int, Field(ge=-(2**63), le=2**63), Whole]
+Choices = Annotated[int, Field(ge=1, le=MOST_CHOICES), Whole]
+Stop = str | Annotated[list[str], Field(max_length=MOST_STOPS)]
+TopLogprobs = Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS), Whole]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Many = Field(max_length=MOST_MESSAGES)
+Penalty = Annotated[float, Field(ge=-2, le=2)]
+
+# What follows is handed on as it is: the template's own reader says what is wrong with it. Only /openapi.json says its form.
+_TEXT = {"type": "string"}
+_OBJECT = {"type": "object"}
+_PARAMETERS = {
+    **_OBJECT,
+    "properties": {"type": {"const": "object"}, "properties": {**_OBJECT, "additionalProperties": _OBJECT}},
+}
+_FUNCTION = {"name": {**_TEXT, "minLength": 1}, "description": _TEXT}
+_FORMATS = {"type": {"enum": ["text", "json_object", "json_schema"]}}
+ToolChoice = Annotated[Any, WithJsonSchema({"anyOf": [{"enum": ["none", "auto", "required", None]}, _OBJECT]})]
+ResponseFormat = Annotated[
+    Any, WithJsonSchema({"type": ["object", "null"], "required": ["type"], "properties": _FORMATS})
+]
+FUNCTION_TOOL = {
+    **_OBJECT,
+    "required": ["type", "function"],
+    "properties": {
+        "type": {"const": "function"},
+        "function": {**_OBJECT, "required": ["name"], "properties": {**_FUNCTION, "parameters": _PARAMETERS}},
+    },
+}
+BLOCK_TOOL = {**_OBJECT, "required": ["name", "input_schema"], "properties": {**_FUNCTION, "input_schema": _PARAMETERS}}
+MESSAGE = {
+    **_OBJECT,
+    "required": ["role"],
+    "properties": {
+        "role": {"enum": ["system", "user", "assistant", "tool"]},
+        "content": {"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": _OBJECT}]},
+    },
+}
+
+
+class Sampling(Object):
+    """What every request may say."""
+
+    model: str | None = None
+    stream: bool | None = None
+    temperature: Annotated[float, Field(ge=0, le=100)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=-1, le=10**9), Whole] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    repetition_penalty: Annotated[float, Field(ge=0, le=100)] | None = None
+
+    @property
+    def sampling(self) -> dict[str, float]:
+        """What steers sampling, by OpenAI's and the engines' common names."""
+        values = {name: getattr(self, name) for name in STEERS}
+        return {name: float(value) for name, value in values.items() if value is not None}
+
+    def ask(self, tools: Tools | None = None, unheeded: Sequence[str] = (), **more: Any) -> Ask:
+        """Return the Ask of the request; `more` are the fields that each API reads in its own way."""
+        found = tools or Tools()
+        return Ask(
+            model=self.model or "",
+            stream=bool(self.stream),
+            sampling=self.sampling,
+            tools=tuple(found.functions),
+            custom=frozenset(found.custom),
+            unheeded=(*found.unheeded, *unheeded, *self.unheeded()),
+            **more,
+        )
+
+
+STEERS = tuple(name for name in Sampling.model_fields if name not in ("model", "stream"))
+
+
+class Conversation:
+    """Reads the turns of an API that is not Chat Completions into messages in OpenAI's form."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.unheeded: list[str] = []
+        """The places of what has no effect."""
+        self._names: dict[str, str] = {}
+        """The ids of calls → the tools' names, which results do not say."""
+
+    def add(self, role: str, content: Any, **more: Any) -> None:
+        """Add a message."""
+        self.messages.append({"role": role, "content": content, **more})
+
+    def add_texts(self, role: str, texts: Sequence[str]) -> None:
+        """Add a message of several texts."""
+        self.add(role, texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts])
+
+    def add_result(self, id: str | None, text: str) -> None:
+        """Add what a tool has returned."""
+        name = {"name": self._names[id or ""]} if (id or "") in self._names else {}
+        self.add("tool", text, tool_call_id=id or "", **name)
+
+    def call(self, id: str | None, name: str, arguments: Any) -> dict[str, Any]:
+        """Return a call for a message of the assistant's."""
+        self._names[id or ""] = name
+        return {"id": id or "", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How one choice has ended."""
 
-    message: Message
+    message: unrender.Message
     reason: str | None = None
     """The engine's finish reason; None where it gave none."""
     stopped_by: str = ""
     """The client's stop text that ended the content."""
     warnings: tuple[str, ...] = ()
     """What was promised and is not there."""
+
+    @property
+    def finish_reason(self) -> str:
+        """OpenAI's word for how it ended."""
+        return unrender.finish_reason(self.message, self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +210,13 @@ class Surface:
         self._ask = ask
         self._head = head
         self._outcomes: dict[int, Outcome] = {}
-        self._usage: Usage | None = None
+        self._usage: unrender.Usage | None = None
 
     def begin(self) -> bytes:
         """Return the frames that come before all others."""
         raise NotImplementedError
 
-    def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
+    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
         """Return the frames for more events of a choice; `logprobs` belong to the content among the events."""
         raise NotImplementedError
 
@@ -67,7 +224,7 @@ class Surface:
         """Return the frames that end a choice."""
         raise NotImplementedError
 
-    def finish(self, usage: Usage) -> bytes:
+    def finish(self, usage: unrender.Usage) -> bytes:
         """Return the frames that end the answer, after all choices have ended."""
         raise NotImplementedError
 
@@ -89,6 +246,61 @@ class Surface:
         return {"warnings": said} if said else {}
 
 
+class BlockSurface(Surface):
+    """An API whose answer is a row of blocks, of which one is open at a time: texts, reasoning and calls."""
+
+    content = "text"
+    """The kind of a block of content."""
+    reasoning = "thinking"
+
+    def __init__(self, ask: Ask, head: Head) -> None:
+        super().__init__(ask, head)
+        self._call = -1
+        """The index of the call that the open block holds."""
+
+    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
+        """Return a delta for each event, with the blocks' beginnings and ends."""
+        return b"".join([frame for event in events for frame in self._event(event)])
+
+    def _event(self, event: unrender.Event) -> Iterator[bytes]:
+        match event:
+            case unrender.ContentText(text):
+                yield from self._text(self.content, text)
+            case unrender.ReasoningText(text):
+                yield from self._text(self.reasoning, text)
+            case unrender.ToolCallStarted(call, id, name):
+                yield from self._start_call(id, name)
+                self._call = call
+            # Calls come one after another: what is said of one that is not open comes from before an answer that goes on.
+            case unrender.ArgumentsText(call, text) if call == self._call:
+                yield from self._arguments(text)
+            case unrender.ToolCallFinished(call, status) if call == self._call:
+                yield from self._stop(complete=status is unrender.CallStatus.COMPLETE)
+            case _:
+                pass
+
+    def end(self, index: int, outcome: Outcome) -> bytes:
+        """Return the end of the block that is open."""
+        self._outcomes[index] = outcome
+        return b"".join(self._stop())
+
+    def _text(self, kind: str, text: str) -> Iterator[bytes]:
+        """Yield a delta of a block of this kind; it is begun unless it is open."""
+        raise NotImplementedError
+
+    def _start_call(self, id: str, name: str) -> Iterator[bytes]:
+        """Begin a block with a call."""
+        raise NotImplementedError
+
+    def _arguments(self, text: str) -> Iterator[bytes]:
+        """Yield the delta for more arguments of the call that is open."""
+        raise NotImplementedError
+
+    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
+        """End the block that is open, if one is; a call that is not complete stays as such."""
+        raise NotImplementedError
+
+
 class Api(NamedTuple):
     """One API: how a request is read, answered and refused."""
 
@@ -98,9 +310,10 @@ class Api(NamedTuple):
     read: Callable[[Any], Ask]
     surface: Callable[[Ask, Head], Surface]
     refusal: Callable[[Failure], dict[str, Any]]
-    new_id: Callable[[], str]
+    prefix: str
+    """What the ids of its answers begin with."""
     statuses: Mapping[Kind, int] = STATUSES
-    """The HTTP statuses that differ from the others' APIs."""
+    """The HTTP statuses, where they differ from the other APIs'."""
     stores: bool = False
     """Its answers may be stored."""
     counts: bool = False
@@ -117,3 +330,9 @@ def quoted(text: str) -> bytes:
         return encode_basestring(text).encode()
     except UnicodeEncodeError:
         return encode_basestring_ascii(text).encode()
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    """Return a server-sent event that says its type twice, as Anthropic's and Responses' do."""
+    data = json.dumps({"type": kind, **fields}, separators=(",", ":"))
+    return f"event: {kind}\ndata: {data}\n\n".encode()

@@ -59,19 +59,19 @@ def read_tools(tools: Sequence[Any] | None) -> Tools:
             raise invalid(f"{where}: expected an object, found {type(tool).__name__}", param=where)
         kind = tool.get("type")
         if kind == "custom" and "input_schema" not in tool:
-            function, unheeded = _of_custom(_Custom.read(tool.get("custom", tool), where), where)
+            custom = _Custom.read(tool.get("custom", tool), where)
+            function, unheeded = _of_custom(custom, where)
             found.functions.append({"type": "function", "function": function})
-            found.custom.add(function["name"])
+            found.custom.add(custom.name)
             found.unheeded += unheeded
-        elif kind in (None, "function") or "input_schema" in tool:
-            found.functions.append(_without_type(tool) if "input_schema" in tool else tool)
+        # Anthropic's own form, which the template's reader knows; its `type` would make it a tool of another kind there.
+        elif "input_schema" in tool:
+            found.functions.append({name: tool[name] for name in tool if name not in ("type", "cache_control")})
+        elif kind in (None, "function"):
+            found.functions.append(tool)
         else:
             found.unheeded.append(f"{where} ({kind!s:.60})")
     return found
-
-
-def _without_type(tool: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in tool.items() if name not in ("type", "cache_control")}
 
 
 def _of_custom(tool: _Custom, where: str) -> tuple[dict[str, Any], list[str]]:
@@ -144,9 +144,11 @@ class InputText:
 
     def _decoded(self) -> str:
         found = _WHOLE.match(self._held)
+        # Of `a\\` only "a" is certain: the backslash waits for what it escapes, and half of "😀" for its other half.
         ready = found.group() if found else ""
         self._held = self._held[len(ready) :]
         self._done = self._held.startswith('"')
+        # A model may write a line end as it is where JSON wants `\\n`; `strict=False` reads both.
         try:
             return str(json.loads(f'"{ready}"', strict=False))
         except ValueError:

@@ -15,23 +15,12 @@ from unrender import Usage
 from unrender.gateway import EngineError, Piece
 from unrender.limits import LONGEST_ENGINE_LINE
 
-from .test_engines import KINDS, Kind, job
+from .test_engines import KINDS, ROWS, Kind, job
 
 WRONG: list[Any] = [
     None, 5, -1, 10**400, 1e308, True, "", "x", "length", "\ud800", [], {}, [5], [None], [[]], [{}], ["x"], {"x": 1},
     float("nan"), float("inf"), {"message": [1]}, {"type": 5}, {"type": "abort"},
 ]  # fmt: skip
-SCORES = {"tokens": ["a"], "token_logprobs": [-0.5], "top_logprobs": [{"a": -0.5}]}
-ROW = [[-0.5, 1, "a"]]
-SCORED = {
-    "llama-server": {
-        "completion_probabilities": [{"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": [{"token": "a"}]}]
-    },
-    "vllm": {"choices": [{"text": "a", "finish_reason": None, "logprobs": SCORES}]},
-    "sglang": {"text": "a", "meta_info": {"output_token_logprobs": ROW, "output_top_logprobs": [ROW]}},
-    "ollama": {},
-}
-"""A frame with log probabilities."""
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -54,7 +43,7 @@ def put(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
 def frames(name: str, kind: Kind) -> list[Any]:
     """Return the JSON of an answer's lines, with one that has log probabilities before them."""
     lines = [line.removeprefix(b"data: ") for line in kind.answer.split(b"\n")]
-    return [SCORED[name], *(json.loads(line) for line in lines if line[:1] == b"{")]
+    return [ROWS[name]["scored"], *(json.loads(line) for line in lines if line[:1] == b"{")]
 
 
 def written(name: str, items: list[Any]) -> bytes:

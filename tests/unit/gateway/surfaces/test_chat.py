@@ -1,4 +1,4 @@
-"""Chat Completions, judged by OpenAI's own client with strict validation."""
+"""Chat Completions and Completions, judged by OpenAI's own client with strict validation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import json
 
 import openai
 import pytest
-from serving import CALL, HELLO, TOOL, Told, browser, chunked, openai_client, posted, served
+from serving import CALL, HELLO, TOOL, Told, browser, chunked, corpus, openai_client, posted, served
 
-from unrender.gateway import Piece, Sampler
+from unrender import ChatTemplate, Usage
+from unrender.gateway import Model, Piece, Sampler, Turns, app
 
-FORMATS = (
-    "json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array",
-    "bracket-id", "name-line", "answer-wrapped", "message-parts", "",
-)  # fmt: skip
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 
 
@@ -34,23 +31,6 @@ async def both(client, **request):
         return whole, await stream.get_final_completion()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FORMATS)
-def test_stream_and_whole_agree(name):
-    """In every format a stream adds up to what the whole answer says, and both are valid."""
-
-    async def run():
-        client = openai_client(served(Sampler(), name))
-        for seed in range(3):
-            whole, streamed = await both(client, tools=[TOOL], seed=seed)
-            for one, other in zip(whole.choices, streamed.choices, strict=True):
-                assert said(one.message) == said(other.message)
-                assert one.finish_reason == other.finish_reason
-            assert whole.usage == streamed.usage
-
-    asyncio.run(run())
-
-
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 def test_answer_is_read(size):
     """Reasoning, content and calls come apart, however the engine cuts its text; no syntax is left in the content."""
@@ -61,6 +41,14 @@ def test_answer_is_read(size):
     expected = ("I'll look.", "Rain?", [("get_weather", '{"city": "Paris"}')])
     assert said(whole.choices[0].message) == said(streamed.choices[0].message) == expected
     assert whole.choices[0].finish_reason == streamed.choices[0].finish_reason == "tool_calls"
+    assert whole.usage == streamed.usage
+
+
+def test_half_a_character_goes_through():
+    """Half a surrogate pair, which has no form in UTF-8, is an escape in the stream and in the whole answer."""
+    for stream in (True, False):
+        answer = posted(served(Told("a\ud800b")), "/v1/chat/completions", json={"messages": HELLO, "stream": stream})
+        assert (answer.status_code, "a\\ud800b" in answer.text) == (200, True)
 
 
 def test_several_choices_are_kept_apart():
@@ -169,35 +157,14 @@ def test_what_has_no_effect_is_named():
     assert json.loads(stream.text.split("\n")[0].removeprefix("data: "))["warnings"] == named
 
 
-@pytest.mark.parametrize(
-    ("change", "param"),
-    [
-        ({"messages": "Hi"}, "messages"),
-        ({"messages": []}, "messages"),
-        ({"messages": [{"role": "wizard", "content": ""}]}, "messages[0].role"),
-        ({"temperature": "hot"}, "temperature"),
-        ({"n": 0}, "n"),
-        ({"n": True}, "n"),
-        ({"stop": [1]}, "stop[0]"),
-        ({"tools": {}}, "tools"),
-        ({"tools": [1]}, "tools[0]"),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
-        ({"response_format": {"type": "xml"}}, "response_format.type"),
-        ({"reasoning_effort": "huge"}, "reasoning_effort"),
-        ({"chat_template": "{{ 1 }}"}, "chat_template"),
-        ({"chat_template_kwargs": {"tools": []}}, "tools"),
-        ({"stream_options": 1}, "stream_options"),
-        ({"max_tokens": 1.5}, "max_tokens"),
-        ({"model": "other"}, "model"),
-    ],
-)
-def test_mistake_is_named(change, param):
-    """What is wrong with a request is a 4xx that names the field."""
-    answer = posted(served(Told("Hi")), "/v1/chat/completions", json={"messages": HELLO} | change)
+@pytest.mark.parametrize("row", corpus("refusals"), ids=lambda row: row["path"])
+def test_mistake_is_named(row):
+    """What is wrong with a request is a 4xx in the API's own shape, which names the field where the API can."""
+    answer = posted(served(Told("Hi")), row["path"], json=row["body"])
 
-    assert answer.status_code == (404 if param == "model" else 400)
-    assert answer.json()["error"]["param"] == param
+    assert answer.status_code == row["status"]
+    assert answer.json()["error"].items() >= row["error"].items()
+    assert ("type" in answer.json()) == (row["path"] == "/v1/messages")
 
 
 def test_openai_client_raises_its_own_errors():
@@ -206,3 +173,77 @@ def test_openai_client_raises_its_own_errors():
 
     with pytest.raises(openai.NotFoundError, match="expected one of"):
         asyncio.run(client.chat.completions.create(model="other", messages=HELLO))
+
+
+TEXT = '  <think>\n{"name": 1}</think> <tool_call> <|end|>\n '
+
+
+async def completed(application, **request):
+    """Return the whole completion, which the client has validated, and the chunks of the stream.
+
+    The client's type of a chunk wants a finish reason in each, which OpenAI does not send either.
+    """
+    request = {"model": "m", "prompt": "Once"} | request
+    whole = await openai_client(application).completions.create(**request)
+    options = {"stream": True, "stream_options": {"include_usage": True}}
+    async with browser(application) as client:
+        stream = await client.post("/v1/completions", json={**request, **options})
+    *frames, done = stream.text.strip().split("\n\n")
+    assert done == "data: [DONE]"
+    return whole, [json.loads(frame[6:]) for frame in frames]
+
+
+def text_of(chunks, index=0):
+    return "".join(choice["text"] for chunk in chunks for choice in chunk["choices"] if choice["index"] == index)
+
+
+def test_text_is_passed_through():
+    """Neither prompt nor answer is touched, whatever they hold: no template, no parser."""
+    engine = Told([*TEXT, Piece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=9))])
+
+    whole, chunks = asyncio.run(completed(served(engine), prompt=" <|user|>Once "))
+
+    assert whole.choices[0].text == text_of(chunks) == TEXT
+    assert [job.turn.prompt for job in engine.jobs] == [" <|user|>Once "] * 2
+    assert {choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]} == {None, "length"}
+    assert whole.choices[0].finish_reason == "length"
+    assert whole.usage.model_dump(exclude_none=True) == chunks[-1]["usage"]
+    assert whole.usage.completion_tokens == 9
+
+
+def test_prompt_begins_as_the_models_own_do():
+    """Where the template begins its prompts with a token that engines are told not to add, so does a raw prompt, once."""
+    source = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
+    engine = Told("Hi")
+    turns = Turns(template=ChatTemplate.from_string(source, bos_token="<s>"))
+    client = openai_client(app([Model(name="m", turns=turns, backend=engine)]))
+
+    for prompt in ("Once", "<s>Once"):
+        asyncio.run(client.completions.create(model="m", prompt=prompt))
+
+    assert [job.turn.prompt for job in engine.jobs] == ["<s>Once"] * 2
+
+
+def test_parameters_are_heeded():
+    """Choices, stop texts, the echoed prompt and log probabilities, whole and streamed."""
+    logprobs = ({"token": "ab", "logprob": -1.0, "bytes": None, "top_logprobs": [{"token": "x", "logprob": -2.0}]},)
+    engine = Told([Piece("ab", logprobs=logprobs), "cd STOP e"])
+
+    whole, chunks = asyncio.run(completed(served(engine), n=2, stop="STOP", echo=True, logprobs=1))
+
+    for choice in whole.choices:
+        assert choice.text == text_of(chunks, choice.index) == "Onceabcd "
+        assert (choice.logprobs.tokens, choice.logprobs.token_logprobs) == (["ab"], [-1.0])
+        assert (choice.logprobs.top_logprobs, choice.logprobs.text_offset) == ([{"x": -2.0}], [0])
+        assert choice.finish_reason == "stop"
+
+
+def test_mistake_and_what_has_no_effect_are_named():
+    """Tokens and several prompts are refused; a parameter without effect is named in body and header."""
+    for prompt in ([1, 2], ["a", "b"], None, {}):
+        with pytest.raises(openai.BadRequestError, match="prompt: expected one text"):
+            asyncio.run(openai_client(served(Told("Hi"))).completions.create(model="m", prompt=prompt))
+
+    answer = posted(served(Told("Hi")), "/v1/completions", json={"prompt": "a", "suffix": "b", "best_of": 1})
+    assert answer.json()["warnings"] == ["suffix: not honoured"]
+    assert answer.headers["x-unrender-warnings"] == "suffix: not honoured"

@@ -11,7 +11,6 @@ from serving import CALL, HELLO, WEATHER, Told, anthropic_client, browser, chunk
 
 from unrender import Usage
 from unrender.gateway import GatewayLimits, Piece, Sampler
-from unrender.gateway.surfaces.messages import read
 
 TOOL = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -64,44 +63,6 @@ def test_reasons_and_usage():
         assert (usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens) == (4, 5, 4)
 
 
-def test_conversation_becomes_messages():
-    """System, thinking, calls and results become messages in OpenAI's form."""
-    ask = read(
-        {
-            "max_tokens": 5,
-            "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
-            "messages": [
-                {"role": "user", "content": [{"type": "text", "text": "Rain?"}]},
-                {
-                    "role": "assistant",
-                    "content": [
-                        {"type": "thinking", "thinking": "Look.", "signature": "x"},
-                        {"type": "text", "text": "Wait."},
-                        {"type": "tool_use", "id": "a", "name": "get_weather", "input": {"city": "Paris"}},
-                    ],
-                },
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "Wet."}]},
-                        {"type": "text", "text": "So?"},
-                    ],
-                },
-            ],
-        }
-    )
-
-    call = {"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}
-    assert list(ask.messages) == [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Rain?"},
-        {"role": "assistant", "content": "Wait.", "reasoning_content": "Look.", "tool_calls": [call]},
-        {"role": "tool", "content": "Wet.", "tool_call_id": "a", "name": "get_weather"},
-        {"role": "user", "content": "So?"},
-    ]
-    assert not ask.continues
-
-
 def test_prefilled_answer_is_gone_on_with():
     """Where the last message is the assistant's, the answer goes on with it and holds only what is new."""
     engine = Told(" blue.<|end|>")
@@ -111,22 +72,6 @@ def test_prefilled_answer_is_gone_on_with():
 
     assert said(whole) == said(streamed) == [("text", " blue.")]
     assert engine.jobs[0].turn.prompt.endswith("The sky is")
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ({"type": "auto"}, ("auto", True)),
-        ({"type": "any", "disable_parallel_tool_use": True}, ("required", False)),
-        ({"type": "none"}, ("none", True)),
-        ({"type": "tool", "name": "f"}, ({"type": "function", "function": {"name": "f"}}, True)),
-    ],
-)
-def test_tool_choice_is_translated(choice, expected):
-    """Each form of the choice has its counterpart."""
-    ask = read({"max_tokens": 5, "messages": HELLO, "tool_choice": choice})
-
-    assert (ask.tool_choice, ask.parallel_tool_calls) == expected
 
 
 def test_thinking_is_switched():
@@ -158,26 +103,6 @@ def test_tokens_are_counted():
     counted = asyncio.run(client.messages.count_tokens(model="m", messages=HELLO))
 
     assert counted.input_tokens == len(template().prepare(HELLO).prompt.split())
-
-
-@pytest.mark.parametrize(
-    ("change", "status", "kind"),
-    [
-        ({"max_tokens": None}, 400, "invalid_request_error"),
-        ({"model": "other"}, 404, "not_found_error"),
-        ({"messages": [{"role": "tool", "content": ""}]}, 400, "invalid_request_error"),
-        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, 400, "invalid_request_error"),
-        ({"messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]}, 400, "invalid_request_error"),
-        ({"tool_choice": {"type": "any"}}, 400, "invalid_request_error"),
-    ],
-)
-def test_mistake_has_anthropics_shape(change, status, kind):
-    """What is wrong is an error in Anthropic's shape, with its status."""
-    answer = asyncio.run(posted(served(Told("Hi")), **change))
-
-    assert answer.status_code == status
-    assert answer.json()["type"] == "error"
-    assert answer.json()["error"]["type"] == kind
 
 
 def test_client_raises_its_own_errors():

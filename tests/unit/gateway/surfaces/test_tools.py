@@ -1,13 +1,17 @@
-"""Custom tools between text and JSON."""
+"""Custom tools between text and JSON, and Lark as one regular expression, judged by llguidance, which reads the same Lark."""
 
 from __future__ import annotations
 
 import json
+import re
+import time
 
 import pytest
-from serving import chunked
+from serving import chunked, corpus
 
+from unrender.gateway.surfaces.lark_pattern import pattern_of
 from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
+from unrender.verify.engines import installed, lark_reader
 
 TEXTS = ["", "plain", 'a "b" \\ c\n', "\u0000é😀", "\\u0041", "{}"]
 
@@ -73,3 +77,38 @@ def test_custom_tools_may_be_among_the_allowed():
         assert plain_choice(choice) == {"type": "allowed_tools", "mode": "required", "tools": [function]}
     for other in (None, "auto", 5, {"type": "function", "function": {"name": "f"}}):
         assert plain_choice(other) == other
+
+
+LARK = corpus("lark")
+HUGE = (
+    "start: " + "(" * 500 + '"a"' + ")" * 500,
+    "start: " + "[" * 50_000,
+    "start: a0 a0\n" + "\n".join(f"a{i}: a{i + 1} a{i + 1}" for i in range(40)) + '\na40: "aaaa"',
+    "start: " + "a " * 4000 + "\na: " + '"' + "x" * 1000 + '"',
+)
+
+
+@pytest.mark.parametrize("row", [row for row in LARK if row["said"]], ids=lambda row: row["name"])
+def test_texts_are_those_of_the_grammar(row):
+    """What the grammar says is matched whole, what it does not say is not; llguidance agrees where it is installed."""
+    grammar, said, unsaid = row["grammar"], row["said"], row["unsaid"]
+    pattern = pattern_of(grammar)
+    assert pattern is not None
+
+    assert [text for text in said if not re.search(pattern, text)] == []
+    assert [text for text in unsaid if re.fullmatch(pattern.removesuffix("$"), text)] == []
+    if installed("llguidance") and row["name"] not in (
+        "operators",
+        "rules before",
+    ):  # It has no `[…]`, and no priorities.
+        accepts = lark_reader(grammar)
+        assert [accepts(text) for text in (*said, *unsaid)] == [True] * len(said) + [False] * len(unsaid)
+
+
+@pytest.mark.parametrize("grammar", [*(row["grammar"] for row in LARK if row["said"] is None), *HUGE])
+def test_what_no_expression_says_is_left_to_the_description(grammar):
+    """Recursion, layout that is skipped, libraries, broken Lark and Lark without end give nothing, at once."""
+    started = time.process_time()
+
+    assert pattern_of(grammar) is None
+    assert time.process_time() - started < 1

@@ -1,0 +1,266 @@
+"""Real engines in this process, llama.cpp and transformers, with random models: what they generate and mask is not ours.
+
+transformers is optional: it runs where torch and transformers are installed (`python3 scripts/run.py engines`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from contextlib import aclosing
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from unrender.verify.engines import installed
+
+pytestmark = pytest.mark.engine
+
+CITIES = ["Paris", "Rome"]
+CITY = {"enum": CITIES}
+SCHEMA = {"type": "object", "properties": {"city": CITY}, "required": ["city"], "additionalProperties": False}
+TOOL: Any = {"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}
+HELLO: Any = [{"role": "user", "content": "Hello"}]
+CONTROL = ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<tool_call>", "</tool_call>")
+OWN = ("<think>", "</think>")
+CLIENTS = all(map(installed, ("aiohttp", "openai", "anthropic")))
+NEEDED = {"gguf": ("xllamacpp",), "": (), "llguidance": ("llguidance",), "xgrammar": ("xgrammar",)}
+"""The engines, by the library that masks where it is not the engine itself; "" is the one that is taken by itself."""
+each_transformers = pytest.mark.parametrize("model", [""], indirect=True)
+llama_cpp = pytest.mark.parametrize("model", ["gguf"], indirect=True)
+each_alone = pytest.mark.parametrize("model", ["gguf", ""], indirect=True)
+
+
+def source() -> str:
+    return files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def gguf(tmp_path_factory):
+    """Return a file with a random model whose markers of calls are control tokens, which an engine strips unless it is told."""
+    from random_gguf import write_gguf  # noqa: PLC0415 - only where its packages are
+
+    path = tmp_path_factory.mktemp("gguf") / "random.gguf"
+    write_gguf(path, source(), CONTROL, OWN, eos=CONTROL[0])
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a directory with a random model, a tokenizer of bytes and special tokens, and a chat template."""
+    transformers, torch = importlib.import_module("transformers"), importlib.import_module("torch")
+    path = tmp_path_factory.mktemp("model")
+    tokenizer = tokenizer_of_bytes(transformers)
+    tokenizer.chat_template = source()
+    tokenizer.save_pretrained(path)
+    torch.manual_seed(1)
+    torch.set_num_threads(1)  # More of them spin while they wait for each other, which a busy machine makes long.
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+        max_position_embeddings=2048, eos_token_id=tokenizer.eos_token_id, bos_token_id=None,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(path)
+    return path
+
+
+def tokenizer_of_bytes(transformers):
+    """Return a tokenizer in which each byte is a token, beside the special ones."""
+    tokenizers = importlib.import_module("tokenizers")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    model = tokenizers.models.BPE(vocab={letter: id for id, letter in enumerate(alphabet)}, merges=[])
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=CONTROL[0])
+    wrapped.add_special_tokens({"additional_special_tokens": [*CONTROL[1:], *OWN]})
+    return wrapped
+
+
+def served(**settings):
+    """Return the model of these settings."""
+    from unrender.gateway.config import read  # noqa: PLC0415 - only where its packages are
+
+    return read({"models": [{"name": "m", "variables": {"enable_thinking": False}} | settings]}).models[0]
+
+
+@pytest.fixture(scope="module", params=["gguf", "llguidance", "xgrammar"])
+def model(request):
+    """Return the model under each engine and library that masks."""
+    if not CLIENTS or not all(map(installed, NEEDED[request.param])):
+        pytest.skip("the gateway's packages, and the engine's, are needed")
+    if request.param == "gguf":
+        # One thread, since more of them spin while they wait for each other.
+        return served(backend="gguf", path=str(request.getfixturevalue("gguf")), threads=1)
+    if not all(map(installed, ("torch", "transformers", "llguidance"))):
+        pytest.skip("torch, transformers and llguidance are needed")
+    return served(backend="transformers", path=str(request.getfixturevalue("folder")), masks=request.param)
+
+
+def asked(model, *questions):
+    """Return the whole completions, as the client has validated them, or what streams of them."""
+    from serving import openai_client  # noqa: PLC0415
+
+    from unrender.gateway import app  # noqa: PLC0415
+
+    async def run():
+        client: Any = openai_client(app([model]))
+        found = []
+        for question in questions:
+            answer = await client.chat.completions.create(
+                **{"model": "m", "messages": HELLO, "max_tokens": 250} | question
+            )
+            found.append([chunk.choices[0] async for chunk in answer] if question.get("stream") else answer)
+        await released(model)
+        return found
+
+    return asyncio.run(run())
+
+
+async def released(model):
+    """Let go of connections, which belong to one event loop; the model in this process stays."""
+    if hasattr(model.backend, "_connection"):
+        await model.backend.close()
+
+
+def ended(model, **request):
+    """Return the first choice of a few that came to an end, as layout may go on for long."""
+    for seed in range(6):
+        (choice,) = asked(model, {"seed": seed, **request})[0].choices
+        if choice.finish_reason != "length":
+            return choice
+    return pytest.fail("no answer came to its end")
+
+
+def test_required_call_is_made(model):
+    """A required call is made in the tool's schema, by a model that knows nothing."""
+    (call,) = ended(model, tools=[TOOL], tool_choice="required", parallel_tool_calls=False).message.tool_calls
+
+    assert json.loads(call.function.arguments)["city"] in CITIES
+
+
+def test_schema_is_kept(model):
+    """A response format is kept from the first token on."""
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA, "strict": True}}
+
+    assert json.loads(ended(model, response_format=form).message.content)["city"] in CITIES
+
+
+def test_engine_is_tried(model):
+    """Tried, it holds to a grammar and lets markers through; the template writes no first token to be doubled."""
+
+    async def run():
+        assert await model.probe()
+        await released(model)
+
+    asyncio.run(run())
+
+    assert (model.found.grammar, model.found.doubled) == (True, None)
+    assert model.found.markers is not False  # A random model may spell a marker in ordinary tokens.
+
+
+@pytest.mark.slow
+@llama_cpp
+def test_free_answer_is_constrained_from_the_first_marker_on(model):
+    """The lazy grammar wakes at our trigger: what begins as a call of its own accord becomes a call of the tool."""
+    answers = asked(model, *({"tools": [TOOL], "seed": seed} for seed in range(12)))
+
+    called = [answer.choices[0] for answer in answers if answer.choices[0].finish_reason == "tool_calls"]
+    assert called
+    for call in (call for choice in called for call in choice.message.tool_calls):
+        assert json.loads(call.function.arguments)["city"] in CITIES
+
+
+@each_alone
+def test_same_seed_gives_the_same_answer(model):
+    """The seed decides; temperature 0 needs none; the engine counts tokens."""
+    for more in ({"seed": 3}, {"temperature": 0}):
+        first, second = asked(model, *({"max_tokens": 12, **more} for _ in range(2)))
+        assert first.choices[0].message.content == second.choices[0].message.content
+        assert first.usage.completion_tokens == second.usage.completion_tokens
+        assert 0 < first.usage.completion_tokens <= 12
+        assert first.usage.prompt_tokens > 5
+
+
+@each_alone
+def test_stream_adds_up_and_has_log_probabilities(model):
+    """Streamed and whole answers say the same, and tokens of the content come with alternatives."""
+    question = {"max_tokens": 20, "seed": 5, "logprobs": True, "top_logprobs": 2}
+    chunks, whole = asked(model, {"stream": True, **question}, question)
+
+    tokens = whole.choices[0].logprobs.content
+    assert "".join(choice.delta.content or "" for choice in chunks) == whole.choices[0].message.content
+    streamed = [token for choice in chunks if choice.logprobs for token in choice.logprobs.content]
+    assert [token.token for token in tokens] == [token.token for token in streamed]
+    assert tokens
+    assert all(token.logprob < 0 and len(token.top_logprobs) == 2 for token in tokens)
+
+
+@each_alone
+def test_stop_text_ends_the_answer(model):
+    """A stop text of the client's ends the content before it."""
+    question = {"seed": 2, "max_tokens": 60}
+    whole = asked(model, question)[0].choices[0].message.content
+    stop = next(character for character in whole[3:] if character.isascii() and character.isprintable())
+
+    assert asked(model, question | {"stop": stop})[0].choices[0].message.content == whole.partition(stop)[0]
+
+
+@each_alone
+def test_client_that_goes_frees_the_engine(model):
+    """When nobody wants the rest, the model stops, and is free for the next answer; a closed connection costs no job."""
+    from unrender.gateway import Job  # noqa: PLC0415
+
+    turn = model.turns.template.prepare(HELLO)
+
+    async def first(number: int):
+        async with aclosing(model.backend.generate(Job(turn=turn, request_id=str(number), seed=1))) as pieces:
+            return await anext(pieces)
+
+    async def run():
+        for number in range(6):
+            await asyncio.wait_for(first(number), 20)  # It would take minutes for all of the context.
+        await released(model)
+
+    asyncio.run(run())
+
+
+@llama_cpp
+def test_tokens_are_counted(model):
+    """A marker is one token, as the engine sees it."""
+
+    async def run():
+        counted = await model.backend.count("ab<tool_call>")
+        await released(model)
+        return counted
+
+    assert asyncio.run(run()) == 3
+
+
+@each_transformers
+def test_what_cannot_be_is_named(model, tmp_path):
+    """A prompt that is too long, a refused grammar, and a directory without a model are errors that say so."""
+    import openai  # noqa: PLC0415
+
+    from unrender.gateway import EngineError, EngineGrammar  # noqa: PLC0415
+    from unrender.gateway.failure import Failure  # noqa: PLC0415
+
+    with pytest.raises(openai.BadRequestError, match="at most 2047 tokens"):
+        asked(model, {"messages": [{"role": "user", "content": "x" * 3000}]})
+    with pytest.raises(EngineError, match="refused"):
+        model.backend.matcher(EngineGrammar(dialect="any", text="{"))
+    with pytest.raises(Failure, match=tmp_path.name):
+        served(backend="transformers", path=str(tmp_path))
+
+
+@pytest.mark.skipif(not (CLIENTS and installed("xllamacpp")), reason="llama.cpp is needed")
+def test_file_that_is_no_model_is_named(tmp_path):
+    """A file that is not a model is an error that names it."""
+    from unrender.gateway.failure import Failure  # noqa: PLC0415
+
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(b"GGUF nonsense")
+
+    with pytest.raises(Failure, match=r"bad\.gguf"):
+        served(backend="gguf", path=str(path))
