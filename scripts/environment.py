@@ -41,7 +41,7 @@ class Environment:
         """Return where a program of the environment lies."""
         return self.folder / "Scripts" / f"{name}.exe" if os.name == "nt" else self.folder / "bin" / name
 
-    def ready(self, more: Sequence[Sequence[str]] = (), variables: Mapping[str, str] | None = None) -> Path:
+    def ready(self, more: Sequence[Sequence[str]] = (), own: Mapping[str, str] | None = None) -> Path:
         """Return the environment's Python, with its packages and those of `more` installed.
 
         Work is done only when `pyproject.toml` or the table has changed since the last time. Ends the process with a sentence when
@@ -51,10 +51,10 @@ class Environment:
             sys.exit(f"unrender needs Python {'.'.join(map(str, OLDEST))} or newer; this is {sys.version.split()[0]}")
         for install in (self.install, more):
             if install:
-                self._install_once(install, {**os.environ, **(variables or {})})
+                self._install_once(install, variables(own))
         return self.program("python")
 
-    def _install_once(self, install: Sequence[Sequence[str]], variables: Mapping[str, str]) -> None:
+    def _install_once(self, install: Sequence[Sequence[str]], used: Mapping[str, str]) -> None:
         project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
         digest = hashlib.sha256(json.dumps([project, install]).encode()).hexdigest()
         stamp = self.folder / f"installed-{digest[:16]}"
@@ -65,14 +65,23 @@ class Environment:
             venv.create(self.folder, with_pip=True)
         # Dependency groups need pip 25.1; what comes with Python is often older.
         for arguments in (["--upgrade", "pip>=25.1"], *install):
-            self.pip(arguments, variables)
+            self.pip(arguments, used)
         stamp.touch()
 
-    def pip(self, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+    def pip(self, arguments: Sequence[str], used: Mapping[str, str] | None = None) -> None:
         """Install something; ends the process with a sentence when that fails."""
         command = [str(self.program("python")), "-m", "pip", "install", "--quiet", *arguments]
-        if subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode:
+        if subprocess.run(command, cwd=ROOT, env=used, check=False).returncode:
             sys.exit(f"could not set up {self.folder}: {' '.join(command)} failed; is the package index reachable?")
+
+
+def variables(own: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return what our programs find in their environment: bytecode is kept in `.cache`, even by those who want none beside sources.
+
+    Without it each process compiles all that it imports, and pytest rewrites all tests anew: a minute of each whole run.
+    """
+    kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "bytecode")}
+    return {**os.environ, **kept, **(own or {})}
 
 
 def npm(folder: str, *packages: str) -> Path | None:

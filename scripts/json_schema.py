@@ -68,7 +68,7 @@ The [JSON Schema Test Suite](https://github.com/json-schema-org/JSON-Schema-Test
 parts) has {count} instances.
 Each is a JSON text that llguidance reads with the grammar of its schema.
 Documents that a schema refers to are handed in with `unrender.grammar.bundled`.
-`tests/conformance/test_schema_suite.py` runs it again.
+`tests/conformance/test_schemas.py` runs it again.
 
 The refusals that name a reason are argued: generation wants values of the type that a keyword is about, in their format,
 without keys that nobody declared.

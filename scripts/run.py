@@ -8,13 +8,12 @@ python3 scripts/run.py --newest [TASK ...]      runs tasks, all by default, with
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from environment import ROOT, TABLE, Environment
+from environment import ROOT, TABLE, Environment, variables
 
 _NEWEST = "-newest"
 """What the folders of environments with the newest releases end in."""
@@ -56,7 +55,7 @@ class Task:
 
     def _variables(self) -> dict[str, str]:
         own = {name: value.format(root=ROOT) for name, value in (self.variables or {}).items()}
-        return {**os.environ, **own}
+        return variables(own)
 
 
 TASKS: Mapping[str, Task] = {name: Task(**entry) for name, entry in TABLE["tasks"].items()}

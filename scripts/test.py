@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fetch
-from environment import ROOT, Environment
+from environment import ROOT, Environment, variables
 
 # Each process gets one stretch of the tests, so that what a module's tests share is made once; who is done takes of the others' rest.
 _ALL = ("--numprocesses", "logical", "--dist", "worksteal", "--quiet")
@@ -29,7 +29,7 @@ def main() -> None:
     if sys.argv[1:] == ["--set-up"]:
         return
     command = [str(python), "-m", "pytest", *pytest_arguments(sys.argv[1:])]
-    sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)
+    sys.exit(subprocess.run(command, cwd=ROOT, env=variables(), check=False).returncode)
 
 
 def pytest_arguments(arguments: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
 import re
 from collections.abc import Iterator
@@ -279,6 +280,18 @@ def test_a_process_has_one_cache() -> None:
                 found.add(relative(path))
 
     assert found == OWN_CACHE
+
+
+RELEASED = {
+    "tests/unit/format/version_1.json": "09bbcd5da28a7e14c5274429211a3ae33b647d2687f808cca5d3d4855c322fa9",
+}
+"""Files as a release wrote them, by their digests: users have such files, so a rename in the code must not reach them."""
+
+
+@pytest.mark.parametrize("file", RELEASED)
+def test_what_a_release_has_saved_stays_as_it_was(file: str) -> None:
+    """A word that is renamed everywhere would else be renamed in the only file that shows what old formats say."""
+    assert hashlib.sha256((ROOT / file).read_bytes().replace(b"\r\n", b"\n")).hexdigest() == RELEASED[file]
 
 
 def names_in(path: Path) -> set[str]:

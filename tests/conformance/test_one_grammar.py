@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import jsonschema
@@ -66,25 +66,26 @@ UNWRITTEN = {
 """Renderings that no model writes: the template's history differs from what its prompt asks for."""
 
 TEMPLATES = pytest.mark.parametrize("name", all_template_paths())
-FEW = {(True,), (True, "three tools"), (True, "some call"), (False, "one at a time")}
+FEW = {"three tools", "some call", "one at a time"}
 """What CI asks of templates that no package has; `-m full` asks the rest."""
 
 
-def subjects(requests: Iterable[str] = (), *, few: bool = False) -> pytest.MarkDecorator:
-    """Parametrise over templates, thinking or not, and requests if there are any; with `few`, CI asks little of all."""
-    packaged = {} if few else template_paths()
-    every = itertools.product(all_template_paths(), (True, False), tuple((asked,) for asked in requests) or ((),))
+def subjects(requests: Iterable[str]) -> pytest.MarkDecorator:
+    """Parametrise over requests and templates.
+
+    Grammars are compiled once for all tests of a subject: pytest runs those one after the other whose subject has the same number. Hence
+    requests come before templates, and a test of fewer requests takes the first ones of `REQUESTS`.
+    """
+    packaged = template_paths()
     cases = [
         pytest.param(
-            name,
-            thinking,
-            *asked,
-            id="-".join((*asked, "thinking" if thinking else "not thinking", name)),
-            marks=() if name in packaged or (thinking, *asked) in FEW else pytest.mark.full,
+            (name, asked),
+            id=f"{asked}-{name}",
+            marks=() if name in packaged or asked in FEW else pytest.mark.full,
         )
-        for name, thinking, asked in every
+        for asked, name in itertools.product(requests, all_template_paths())
     ]
-    return pytest.mark.parametrize(("name", "thinking", "asked") if requests else ("name", "thinking"), cases)
+    return pytest.mark.parametrize("subjects_of", cases, indirect=True, scope="module")
 
 
 BOTH_ENGINES = pytest.mark.skipif(
@@ -108,15 +109,24 @@ class Subject:
         return Remainder(format=self.turn.format, request=self.turn.request, begun=begun).grammar()
 
 
-@cache
-def subject(name: str, asked: str, thinking: bool) -> Subject:
-    """Prepare a turn, and compile its grammar in every dialect whose engine is installed."""
+def ways(name: str) -> tuple[bool, ...]:
+    """Return how a template is asked to think: without a switch, one prompt is like the other."""
+    return (True, False) if template_named(name).capabilities.supports_enable_thinking else (True,)
+
+
+def prepared(name: str, asked: str, *, thinking: bool = True) -> Turn:
     settings = {**REQUESTS[asked], "tools": TOOL_SETS[REQUESTS[asked]["tools"]]}
     try:
-        turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, **settings)
+        return template_named(name).prepare(QUESTION, enable_thinking=thinking, **settings)
     except TemplateError as error:
         pytest.skip(f"the template refuses the tools: {error}")
-    return compiled(name, turn, thinking=thinking)
+
+
+@pytest.fixture(scope="module")
+def subjects_of(request: pytest.FixtureRequest) -> list[Subject]:
+    """A template asked for an answer, thinking and not."""
+    name, asked = request.param
+    return [compiled(name, prepared(name, asked, thinking=way), thinking=way) for way in ways(name)]
 
 
 def compiled(name: str, turn: Turn, *, thinking: bool) -> Subject:
@@ -140,14 +150,12 @@ def renderings(asked: Subject) -> dict[str, str]:
 
 
 @subjects(["no tools", "one tool", "three tools"])
-def test_what_the_template_writes_is_accepted(name, asked, thinking):
+def test_what_the_template_writes_is_accepted(subjects_of):
     """Each dialect accepts the template's own rendering of a valid answer."""
-    found = subject(name, asked, thinking)
-    texts = renderings(found)
-
     refused = {
-        (kind, dialect): text
-        for kind, text in texts.items()
+        (found.thinking, kind, dialect): text
+        for found in subjects_of
+        for kind, text in renderings(found).items()
         for dialect, accepts in found.readers.items()
         if not accepts(text)
     }
@@ -165,33 +173,40 @@ def trigger_position(turn: Turn, text: str) -> int | None:
     return None
 
 
-@pytest.mark.alone
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
-@subjects(few=True)
-def test_triggers_fire_where_a_call_begins(name, thinking):
+@TEMPLATES
+def test_triggers_fire_where_a_call_begins(name):
     """A lazy grammar is woken by each rendering with a call, by no other, and accepts what begins there."""
-    asked = subject(name, "three tools", thinking=thinking)
-    accepts = converted_reader(asked.turn.gbnf())
-    texts = renderings(asked)
-    if not asked.turn.triggers:
-        pytest.skip("the template writes no calls")
+    for thinking in ways(name):
+        turn = prepared(name, "three tools", thinking=thinking)
+        if not turn.triggers:
+            pytest.skip("the template writes no calls")
+        accepts = converted_reader(turn.gbnf())
+        texts = renderings(Subject(name, thinking, turn, {}))
 
-    positions = {kind: trigger_position(asked.turn, text) for kind, text in texts.items()}
+        positions = {kind: trigger_position(turn, text) for kind, text in texts.items()}
 
-    assert {kind for kind, at in positions.items() if at is None} == texts.keys() & {"content", "reasoning"}
-    assert [kind for kind, at in positions.items() if at is not None and not accepts(texts[kind][at:])] == []
+        assert {kind for kind, at in positions.items() if at is None} == texts.keys() & {"content", "reasoning"}
+        assert [kind for kind, at in positions.items() if at is not None and not accepts(texts[kind][at:])] == []
 
 
-def check_samples(asked: Subject, seeds: range) -> None:
-    for seed in seeds:
-        drawn = draw(asked.grammar, seed)
-        refused = [dialect for dialect, accepts in asked.readers.items() if not accepts(drawn.text)]
-        message, malformed = read(asked.turn, drawn.text)
-
-        assert (malformed, refused) == ([], []), f"seed {seed}: {drawn.text!r}"
-        differing = differences(asked.turn.format, drawn, message, asked.turn.parser().message)
+def check_samples(asked: Iterable[Subject], seeds: range) -> None:
+    for found, seed in itertools.product(asked, seeds):
+        if not can_call(found.turn):
+            pytest.skip("the template writes no calls")
+        drawn = draw(found.grammar, seed)
+        message = read_as_accepted(found, drawn.text, f"seed {seed}")
+        differing = differences(found.turn.format, drawn, message, found.turn.parser().message)
         assert differing == [], f"seed {seed}: {drawn.text!r}"
-        check_calls(asked.turn, message)
+        check_calls(found.turn, message)
+
+
+def read_as_accepted(found: Subject, text: str, label: str) -> Message:
+    """Return what an answer says, which every dialect accepts and of which nothing is malformed."""
+    message, malformed = read(found.turn, text)
+    refused = [dialect for dialect, accepts in found.readers.items() if not accepts(text)]
+    assert (malformed, refused) == ([], []), f"{label}: {text!r}"
+    return message
 
 
 def read(turn: Turn, text: str) -> tuple[Message, list[Malformed]]:
@@ -217,24 +232,16 @@ def can_call(turn: Turn) -> bool:
 
 
 @subjects(REQUESTS)
-def test_samples_are_read_as_they_were_meant(name, asked, thinking):
+def test_samples_are_read_as_they_were_meant(subjects_of):
     """Random answers are accepted by every dialect, read without a malformed part, and call as the request allows."""
-    found = subject(name, asked, thinking)
-    if not can_call(found.turn):
-        pytest.skip("the template writes no calls")
-
-    check_samples(found, range(2))
+    check_samples(subjects_of, range(2))
 
 
 @pytest.mark.full
 @subjects(REQUESTS)
-def test_many_samples_are_read_as_they_were_meant(name, asked, thinking):
+def test_many_samples_are_read_as_they_were_meant(subjects_of):
     """The same, for two hundred random answers to each request."""
-    found = subject(name, asked, thinking)
-    if not can_call(found.turn):
-        pytest.skip("the template writes no calls")
-
-    check_samples(found, range(200))
+    check_samples(subjects_of, range(200))
 
 
 SCHEMA = {
@@ -246,35 +253,27 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
 
 
-@subjects()
-def test_a_response_schema_holds_after_reasoning(name, thinking):
+@TEMPLATES
+def test_a_response_schema_holds_after_reasoning(name):
     """With a response format, every answer's content obeys the schema, whatever is thought before it."""
-    turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, response_format=RESPONSE)
-    asked = compiled(name, turn, thinking=thinking)
+    for thinking in ways(name):
+        turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, response_format=RESPONSE)
+        asked = compiled(name, turn, thinking=thinking)
+        for seed in range(2):
+            message = read_as_accepted(asked, turn.sample(seed), f"seed {seed}")
 
-    for seed in range(2):
-        text = turn.sample(seed)
-        message, malformed = read(turn, text)
-        refused = [dialect for dialect, accepts in asked.readers.items() if not accepts(text)]
-
-        assert (malformed, refused) == ([], []), f"seed {seed}: {text!r}"
-        VALIDATOR.validate(json.loads(message.content))
+            VALIDATOR.validate(json.loads(message.content))
 
 
-@subjects()
-def test_an_answer_that_is_begun_goes_on(name, thinking):
+@TEMPLATES
+def test_an_answer_that_is_begun_goes_on(name):
     """After a prefilled answer the grammar starts in the middle of the content, and the message is the whole of it."""
     begun = [*QUESTION, {"role": "assistant", "content": "Hello wor"}]
-    turn = template_named(name).prepare(begun, enable_thinking=thinking, continue_final_message="content")
-    asked = compiled(name, turn, thinking=thinking)
-
-    for seed in range(2):
-        text = turn.sample(seed)
-        message, malformed = read(turn, text)
-        refused = [dialect for dialect, accepts in asked.readers.items() if not accepts(text)]
-
-        assert (malformed, refused) == ([], []), f"seed {seed}: {text!r}"
-        assert message.content.startswith("Hello wor")
+    for thinking in ways(name):
+        turn = template_named(name).prepare(begun, enable_thinking=thinking, continue_final_message="content")
+        asked = compiled(name, turn, thinking=thinking)
+        for seed in range(2):
+            assert read_as_accepted(asked, turn.sample(seed), f"seed {seed}").content.startswith("Hello wor")
 
 
 def mutants(text: str, draw: random.Random, count: int) -> Iterator[str]:
@@ -305,18 +304,20 @@ def check_mutants(asked: Subject, count: int) -> None:
 
 
 @BOTH_ENGINES
-@subjects()
-def test_the_dialects_agree_on_damaged_answers(name, thinking):
+@subjects(["one at a time"])
+def test_the_dialects_agree_on_damaged_answers(subjects_of):
     """What one dialect rejects the others reject, too."""
-    check_mutants(subject(name, "one at a time", thinking), 12)
+    for found in subjects_of:
+        check_mutants(found, 12)
 
 
 @pytest.mark.full
 @BOTH_ENGINES
 @subjects(REQUESTS)
-def test_the_dialects_agree_on_many_damaged_answers(name, asked, thinking):
+def test_the_dialects_agree_on_many_damaged_answers(subjects_of):
     """The same, for a hundred damages to each rendering."""
-    check_mutants(subject(name, asked, thinking), 100)
+    for found in subjects_of:
+        check_mutants(found, 100)
 
 
 WALK = 3000
@@ -358,13 +359,12 @@ def draw_byte(matcher: Any, draw: random.Random) -> int:
     return draw.choice([token for token in able if 32 <= token < 127] or able)
 
 
-@pytest.mark.alone
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 @TEMPLATES
 @pytest.mark.parametrize("asked", ["three tools", "some call"])
 def test_a_walk_through_the_masks_ends_in_a_message(name, asked):
     """Generation without a model, under llguidance's masks, ends in an answer that the parser reads."""
-    turn = subject(name, asked, thinking=True).turn
+    turn = prepared(name, asked)
     if not can_call(turn):
         pytest.skip("the template writes no calls")
     text = walk(turn, seed=7)

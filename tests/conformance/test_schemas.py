@@ -1,18 +1,24 @@
-"""The recorded schemas hold in every dialect, as read by the engines themselves."""
+"""JSON Schema in every dialect, as the engines themselves read it: recorded schemas, our table of keywords, the official test suite."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+import fetch
+import json_schema
 import pytest
 from engines import converted_reader
+from json_schema import ARGUED, Verdict
 from vendor import vendor_cases
 
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
+from unrender.dialects.structural_tag import structural_tag_of
 from unrender.errors import GrammarError
+from unrender.grammar.expansion import Values
 from unrender.nodes import Grammar, JsonValue
-from unrender.verify.engines import gbnf_reader, installed, lark_reader
+from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_reader
 
 CASES = vendor_cases("schemas")
 SCHEMAS = [pytest.param(case, id=case["id"]) for case in CASES if case.get("convertible") and "schema" in case]
@@ -23,17 +29,20 @@ GRAMMARS = [pytest.param(case, id=case["id"]) for case in CASES if "gbnf" in cas
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 DIALECTS = [
-    pytest.param(lark_of, lark_reader, id="lark", marks=LLGUIDANCE),
-    pytest.param(gbnf_of, converted_reader, id="gbnf-llguidance", marks=LLGUIDANCE),
-    pytest.param(gbnf_of, gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(lark_of, lark_reader, Values.NATIVE, id="lark", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, converted_reader, Values.SPELLED, id="gbnf-llguidance", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, gbnf_reader, Values.SPELLED, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(structural_tag_of, tag_reader, Values.NATIVE, id="structural-tag", marks=XGRAMMAR),
 ]
 
 pytestmark = pytest.mark.engine
 
 
-@pytest.mark.parametrize(("write", "read"), DIALECTS)
+@pytest.mark.parametrize(("write", "read", "values"), DIALECTS[:3])
 @pytest.mark.parametrize("case", SCHEMAS)
-def test_a_schema_accepts_and_rejects_what_the_case_says(case: dict[str, Any], write: Any, read: Any) -> None:
+def test_a_schema_accepts_and_rejects_what_the_case_says(
+    case: dict[str, Any], write: Any, read: Any, values: Values
+) -> None:
     """Each accepted text is accepted and each rejected one is rejected, by the engine that reads the dialect."""
     accepts = read(write(Grammar(JsonValue(case["schema"]))))
 
@@ -59,3 +68,86 @@ def test_the_reader_of_gbnf_reads_gbnf(case: dict[str, Any]) -> None:
     verdicts = {text: accepts(text) for text in (*case["accept"], *case["reject"])}
 
     assert verdicts == {**dict.fromkeys(case["accept"], True), **dict.fromkeys(case["reject"], False)}
+
+
+@pytest.mark.parametrize(("write", "read", "values"), DIALECTS)
+@pytest.mark.parametrize("keyword", json_schema.KEYWORDS, ids=lambda keyword: keyword.name)
+def test_a_keyword_is_enforced_as_the_table_says(keyword, write, read, values):
+    """What the schema admits is accepted; the rest is rejected, unless the table says that the rule is wider."""
+    accepts = read(write(Grammar(JsonValue(keyword.schema))))
+
+    assert [text for text in keyword.right if not accepts(text)] == []
+    assert [text for text in keyword.wrong if accepts(text)] == []
+    assert bool(keyword.wrong) != bool(json_schema.losses(keyword, values)) or values is Values.NATIVE
+
+
+def test_the_table_is_published_as_it_is_written():
+    """The page is what the script writes: run `python scripts/json_schema.py`."""
+    assert json_schema.PAGE.read_text(encoding="utf-8").startswith(json_schema.keyword_section())
+
+
+SUITE = pytest.mark.skipif(
+    not any(fetch.SUITE.glob("*.json")), reason="no suite: run `python3 scripts/fetch.py schema-suite`"
+)
+NAMES = [dialect.name for dialect in json_schema.DIALECTS]
+
+LEAST_RIGHT = 0.80
+LEAST_RIGHT_OR_ARGUED = 0.97
+NARROWER_BY_DESIGN = {("unevaluatedProperties", "anyOf")}
+"""File and keyword: a value that obeys several branches of `anyOf` at once is written as obeying one of them."""
+
+
+def counts(name: str) -> Counter[Verdict]:
+    return Counter(verdict for _, verdict in json_schema.verdicts(name))
+
+
+@LLGUIDANCE
+@SUITE
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_accepted_against_its_schema_in_silence(name: str) -> None:
+    """Where a grammar is wider than the schema, a warning says so."""
+    wrong = [(test.schema, test.data) for test, verdict in json_schema.verdicts(name) if verdict is Verdict.SILENT]
+
+    assert wrong == []
+
+
+@LLGUIDANCE
+@SUITE
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_refused_in_silence_without_a_reason(name: str) -> None:
+    """Where a grammar is narrower, it is for one of the argued reasons, or a warning says so."""
+    wrong = [
+        (test.file, test.schema, test.data)
+        for test, verdict in json_schema.verdicts(name)
+        if verdict is Verdict.REFUSED and not any((test.file, word) in NARROWER_BY_DESIGN for word in test.schema)
+    ]
+
+    assert wrong == []
+
+
+@LLGUIDANCE
+@SUITE
+@pytest.mark.parametrize("name", NAMES)
+def test_most_instances_are_decided_right(name: str) -> None:
+    """The share of instances that a grammar decides as JSON Schema says, and with those that are argued."""
+    found = counts(name)
+
+    assert found[Verdict.RIGHT] / found.total() >= LEAST_RIGHT
+    assert (found[Verdict.RIGHT] + sum(found[reason] for reason in ARGUED)) / found.total() >= LEAST_RIGHT_OR_ARGUED
+
+
+def test_an_argued_refusal_is_one_of_the_type_that_is_implied() -> None:
+    """What counts as argued by its type is refused by JSON Schema itself once the types are written down."""
+    implied = [test for test, verdict in json_schema.verdicts("GBNF") if verdict is Verdict.IMPLIED]
+
+    assert all(test.valid for test in implied)
+    assert json_schema.typed({"minLength": 1, "items": {"minimum": 3}}) == {
+        "type": ["array", "string"],
+        "minLength": 1,
+        "items": {"type": ["number"], "minimum": 3},
+    }
+
+
+def test_the_section_is_published_as_it_is_written() -> None:
+    """The page is what the script writes: run `python scripts/json_schema.py`."""
+    assert json_schema.PAGE.read_text(encoding="utf-8").endswith(json_schema.suite_section())

@@ -1,0 +1,267 @@
+"""What holds of every template, a test for each property: ours, the vendors', and those that no package has.
+
+What a template writes is read back, and accepted by its grammars in every dialect; what is read goes into the next prompt; no argument
+is lost in silence; no grammar's lexeme is lost to a longer one. `pytest -m full` asks more of some.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import permutations, product
+from typing import Any
+
+import pytest
+from answers import QUESTION, TOOL_SETS, all_template_paths, template_named, template_paths
+from cut_outs import ANSWERS, BEFORE
+from cut_outs import lost as unread
+from kept_arguments import calls, lost, misread, mutated
+from lexing import confusions_of
+from own_words import own_words, refused
+
+from unrender import ChatTemplate, Message, Parser, TemplateError, Turn
+from unrender.dialects.remainder import Remainder
+from unrender.format import Slot
+from unrender.parser.streaming import prefill
+
+each_template = pytest.mark.parametrize("name", all_template_paths())
+_ALONE = {"content", "lines", "content and call"}
+_REASONED = {"reasoning", "reasoning and call", "all"}
+LOSSY: dict[str, tuple[set[str], str]] = {
+    "CohereForAI-c4ai-command-r-plus-tool_use": (
+        {*_ALONE, "call", "calls", "same calls", "no arguments"},
+        "an instruction of the system's follows each answer, and looks like a part of it",
+    ),
+    "NVIDIA-Nemotron-Nano-v2": (
+        _ALONE,
+        "the last answer is written after the prompt's own `<think>` without a closer, as an answer that goes on",
+    ),
+    "openai-gpt-oss-120b": ({"content and call"}, "content beside calls is written in the channel of reasoning"),
+    "Apriel-1.6-15b-Thinker-fixed": (
+        _REASONED,
+        "only the words of the prompt tell reasoning, and the history has none",
+    ),
+    "delimiter": ({"reasoning"}, "as above"),
+}
+"""Templates of which some shapes of answers cannot be read back: which, and why no reader could."""
+
+
+@each_template
+def test_what_a_template_writes_is_read_back(name):
+    """Each answer means what it was made to say, whole and character by character; what is lossy is lost indeed."""
+    found = unread(template_named(name))
+
+    expected, _ = LOSSY.get(name, (set(), ""))
+    assert {label.partition(",")[0] for label in found} == expected, found
+
+
+UNWRITTEN = {
+    "NVIDIA-Nemotron-Nano-v2": "the last answer is written as one to be continued, inside the reasoning that the prompt opens",
+    "call-words": "commas and brackets in a value that nothing closes: the grammar keeps them out",
+    "vllm-toolace": "the same",
+}
+"""Templates of which some renderings are not accepted, and why."""
+FEW = ["content", "calls", "no arguments", "all"]
+
+
+@pytest.mark.engine
+@each_template
+def test_what_the_template_writes_first_is_accepted(name: str) -> None:
+    """A few shapes, after a question; for templates that no package has, all of them."""
+    shapes = {shape: ANSWERS[shape] for shape in (FEW if name in template_paths() else ANSWERS)}
+
+    found = refused(own_words(template_named(name), turns={"first": BEFORE["first"]}, shapes=shapes))
+
+    assert bool(found) == (name in UNWRITTEN), found
+
+
+@pytest.mark.full
+@pytest.mark.engine
+@each_template
+def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
+    """All shapes after all turns."""
+    found = refused(own_words(template_named(name)))
+
+    assert bool(found) == (name in UNWRITTEN), found
+
+
+@each_template
+def test_no_lexeme_is_lost(name):
+    """Where several lexemes are allowed, none goes on where another is complete and may be followed so."""
+    template = template_named(name)
+    try:
+        turns = [
+            template.prepare(QUESTION, tools=TOOL_SETS[tools], tool_choice=way)
+            for tools, way in (("three", "auto"), ("three", "required"), ("optional", "required"))
+        ]
+    except TemplateError as error:
+        pytest.skip(f"the template refuses the tools: {error}")
+    begun = [prefill(turn.format, turn.prompt) for turn in turns]
+    answers = [
+        Remainder(format=turn.format, request=turn.request, begun=text) for turn, text in zip(turns, begun, strict=True)
+    ]
+
+    assert [found for answer in answers for found in confusions_of(answer)] == []
+
+
+CALLS = 6
+"""Calls with random values that each template writes."""
+
+
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
+@each_template
+def test_arguments_are_kept(name: str) -> None:
+    """A call is read as it was meant, and of a text that is not quite a call no word is lost without an event that names it."""
+    chat, rng = template_named(name), random.Random(name)
+    written = list(calls(chat, rng, CALLS)) if chat.format.tools.function else []
+
+    assert [found for call in written if (found := misread(chat, call, rng))] == []
+    assert [
+        (how, found) for call in written for how, text in mutated(call, rng) if (found := lost(chat, call, text, rng))
+    ] == []
+
+
+def calling(name: str) -> Turn | None:
+    """Return a turn that has to call; None where the template has no calls, or refuses the tools."""
+    try:
+        turn = template_named(name).prepare(QUESTION, tools=TOOL_SETS["three"], tool_choice="required")
+    except TemplateError:
+        return None
+    return turn if turn.format.tools.mode != "none" else None
+
+
+def history(message: Message) -> list[dict[str, Any]]:
+    """Return the conversation with the answer and a result for each of its calls."""
+    results = [
+        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": "A result."}
+        for call in message.tool_calls
+    ]
+    return [*QUESTION, message.to_openai(), *results]
+
+
+def check_next_prompt(name: str, seed: int) -> None:
+    turn = calling(name)
+    if turn is None:
+        pytest.skip("the template has no calls")
+    template = template_named(name)
+    text = turn.sample(seed)
+    message = turn.parse(text)
+    ids = [call.id for call in message.tool_calls]
+
+    following = template.prepare(history(message), tools=TOOL_SETS["three"])
+    taken = [id for id in ids if not template.capabilities.requires_short_id or re.fullmatch("[0-9A-Za-z]{9}", id)]
+    shown = taken if Slot.ID in turn.format.tools.function else []
+
+    assert ids, text
+    assert len(set(ids)) == len(ids), text
+    assert following.known_ids == tuple(ids)
+    assert [id for id in shown if id not in following.prompt] == [], text
+
+
+@each_template
+def test_the_next_prompt_takes_the_ids_of_an_answer(name):
+    """Whatever the grammar lets a model write for an id, the next `prepare` renders."""
+    check_next_prompt(name, 0)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(1, 20))
+@each_template
+def test_the_next_prompt_takes_the_ids_of_many_answers(name, seed):
+    """The same, for more answers."""
+    check_next_prompt(name, seed)
+
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "description": "Look something up.",
+        "parameters": {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}},
+    },
+}
+CALL = {"id": "call00000", "type": "function", "function": {"name": "look_up", "arguments": '{"word": "zebra"}'}}
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(content: str = "", **fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **fields}
+
+
+RESULT = {"role": "tool", "tool_call_id": "call00000", "name": "look_up", "content": "A result."}
+SHORT: dict[Any, dict[str, Any]] = {
+    "content": {"content": "It rains."},
+    "reasoning": {"content": "It rains.", "reasoning_content": "Weather."},
+    "call": {"content": "", "tool_calls": [CALL]},
+    "reasoning and call": {"content": "", "reasoning_content": "Weather.", "tool_calls": [CALL]},
+}
+
+
+def refusal(template: ChatTemplate, *answers: str) -> str:
+    """Return why a template refuses a history of these answers, each with what is said to it; "" where it takes it."""
+    turns = []
+    for number, answer in enumerate(answers):
+        calls = [{**call, "id": f"call{number:05d}"} for call in SHORT[answer].get("tool_calls", ())]
+        turns.append(assistant(**{**SHORT[answer], **({"tool_calls": calls} if calls else {})}))
+        turns.append({**RESULT, "tool_call_id": f"call{number:05d}"} if calls else user("And then?"))
+    try:
+        template.prepare([user("What now?"), *turns], tools=[TOOL])
+    except TemplateError as error:
+        return str(error)
+    return ""
+
+
+@each_template
+def test_unlike_answers_go_together(name):
+    """No two answers that are taken alone are refused because the other is there."""
+    template = template_named(name)
+    taken = [answer for answer in SHORT if not refusal(template, answer, answer)]
+    refused = {pair: why for pair in permutations(taken, 2) if (why := refusal(template, *pair))}
+
+    assert refused == {}
+    assert taken
+
+
+CALLED = [user("One?"), assistant(tool_calls=[CALL]), RESULT]
+CONVERSATIONS = {
+    "one turn": [user("One?")],
+    "two turns": [user("One?"), assistant("First."), user("Two?")],
+    "two turns with reasoning": [user("One?"), assistant("First.", reasoning_content="Thought."), user("Two?")],
+    "three turns": [user("One?"), assistant("First."), user("Two?"), assistant("Second."), user("Three?")],
+    "after a tool": CALLED,
+    "after a reasoned call": [user("One?"), assistant(tool_calls=[CALL], reasoning_content="Thought."), RESULT],
+    "after a call with content": [user("One?"), assistant("First.", tool_calls=[CALL]), RESULT],
+    "a question after a tool": [*CALLED, assistant("First."), user("Two?")],
+}
+
+
+def asked(template: ChatTemplate, conversation: list[dict[str, Any]]) -> Iterator[tuple[Turn, list[Any] | None]]:
+    """Yield the turns that answer the conversation, with and without tools, for every setting of thinking."""
+    for thinking, tools in product((None, True, False), (None, [TOOL])):
+        switch = {} if thinking is None else {"enable_thinking": thinking}
+        with suppress(TemplateError):
+            yield template.prepare(conversation, tools=tools, **switch), tools
+
+
+def read(parser: Parser) -> Message:
+    parser.finish()
+    return parser.message
+
+
+@each_template
+def test_nothing_of_an_earlier_turn_reaches_the_answer(name):
+    """Where the model says nothing, nothing is read but what the generation prompt itself says, known or searched for."""
+    template = template_named(name)
+    for label, conversation in CONVERSATIONS.items():
+        for turn, tools in asked(template, conversation):
+            known = read(turn.parser())
+            searched = read(template.parser(prompt=turn.prompt, tools=tools))
+
+            assert searched == known, label
+            assert (known.content, known.tool_calls) == ("", ()), label
+            assert known.reasoning.strip() in ("", turn.format.turn.prefill.strip()), label
