@@ -239,7 +239,7 @@ def _xgrammar(template: ChatTemplate) -> Callable[[int], object]:
 
 def _llguidance(template: ChatTemplate) -> Callable[[int], object]:
     matcher = importlib.import_module("llguidance").LLMatcher
-    tokenizer = importlib.import_module("unrender.verify.engines")._tokenizer()
+    tokenizer = importlib.import_module("unrender.verify.grammars")._tokenizer()
     return lambda count: matcher(tokenizer, _written(template, count, "lark"))
 
 

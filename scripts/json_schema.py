@@ -37,7 +37,7 @@ from unrender.schema.admission import admits
 from unrender.schema.places import bundled
 from unrender.schema.reader import TYPE_OF, Unsupported, read_schema
 from unrender.schema.writer import Unwritable, write_schema
-from unrender.verify.engines import Accepts, lark_reader
+from unrender.verify.grammars import Accepts, lark_reader
 
 PAGE = ROOT / "docs" / "reference" / "json-schema.md"
 SERVER = "http://localhost:1234/"

@@ -58,7 +58,7 @@ from unrender.machine import policy
 from unrender.machine.frames import Frame
 from unrender.nodes import Role
 from unrender.playground.static import write
-from unrender.rendering.capabilities import Capabilities
+from unrender.rendering.shape import Capabilities
 
 WIDE = frozenset({"index.md", "playground.md"})
 

@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from vendor import missing_data
 
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 # `ci` is the same in every run, so that a red build is about the change; `hunt` looks for what nobody thought of.
 hypothesis.settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True, database=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from unrender.verify.engines import Accepts, lark_reader
+from unrender.verify.grammars import Accepts, lark_reader
 
 
 def converted_reader(grammar: str) -> Accepts:

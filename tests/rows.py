@@ -49,7 +49,7 @@ from unrender.machine.policy import USUAL, CallRelease, CallsInReasoning, Policy
 from unrender.messages.wire import CallStatus, Request, Tool, ToolCall, ToolChoice
 from unrender.nodes import Grammar
 from unrender.parser.streaming import Parser, prefill
-from unrender.verify.engines import Accepts, lark_reader
+from unrender.verify.grammars import Accepts, lark_reader
 
 ANSWERS = Path(__file__).parent / "corpus" / "answers"
 _MORE = ANSWERS.with_name("formats.json")

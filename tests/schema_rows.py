@@ -20,7 +20,7 @@ from unrender.dialects.lark import lark_of
 from unrender.errors import GrammarError
 from unrender.nodes import Grammar, JsonValue
 from unrender.schema.reader import read_schema
-from unrender.verify.engines import Accepts, lark_reader
+from unrender.verify.grammars import Accepts, lark_reader
 
 SCHEMAS = Path(__file__).parent / "corpus" / "schemas.jsonl"
 READ = ("error", "shape", "lost", "definitions")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from unrender.explain import joined_events
 from unrender.machine.events import Event
 from unrender.parser.streaming import Parser
-from unrender.testing.chunks import pieces, random_pieces
+from unrender.testing.chat import pieces, random_pieces
 
 __all__ = ["fed", "fed_only", "merged", "pieces", "splits"]
 

@@ -25,7 +25,7 @@ from unrender.messages.wire import CallStatus
 from unrender.parser.completions import deltas
 from unrender.schema.admission import admits
 from unrender.schema.reader import read_schema
-from unrender.testing.chunks import random_pieces
+from unrender.testing.chat import random_pieces
 
 FILES = sorted(ANSWERS.glob("*.jsonl"))
 STEPS = 12

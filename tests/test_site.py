@@ -15,7 +15,7 @@ from environment import ROOT
 from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
 from unrender.formats import declared_formats
-from unrender.rendering.capabilities import Capabilities
+from unrender.rendering.shape import Capabilities
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)

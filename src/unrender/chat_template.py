@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from unrender.parser.streaming import Parser
     from unrender.prompt.preparation import Continued, Planned
     from unrender.prompt.transcript import Variable, Writer
-    from unrender.rendering.capabilities import Capabilities
+    from unrender.rendering.shape import Capabilities
     from unrender.rendering.template import Renderer
     from unrender.turn import Turn
 

@@ -14,7 +14,7 @@ from cut_outs import BEFORE, lost
 from own_words import Written, own_words, refused
 
 from unrender import ChatTemplate, FormatWarning
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 FEW, MANY = 16, 800
 UNREAD = {"numbered lines": "only a number and a tool's name show a call"}

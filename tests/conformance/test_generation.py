@@ -14,7 +14,7 @@ from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_pa
 
 from unrender.machine.events import Malformed
 from unrender.messages.wire import CallStatus
-from unrender.verify.engines import END_TOKEN, installed, lark_matcher
+from unrender.verify.grammars import END_TOKEN, installed, lark_matcher
 
 NEEDED = ("torch", "transformers", "llguidance")
 LENGTH = 600

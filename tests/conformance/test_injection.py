@@ -21,7 +21,7 @@ from unrender.formats import declared_formats
 from unrender.machine.ids import numbered_id
 from unrender.turn import Turn
 from unrender.values.notations import encode_answer
-from unrender.verify.engines import installed, lark_reader
+from unrender.verify.grammars import installed, lark_reader
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
 TEMPLATES = {path.stem: path for path in OWN} | all_vendor_templates()

@@ -43,7 +43,7 @@ from unrender.messages.wire import CallStatus, Message
 from unrender.nodes import Grammar
 from unrender.parser.streaming import prefill
 from unrender.turn import Turn
-from unrender.verify.engines import END_TOKEN, Accepts, installed, lark_matcher
+from unrender.verify.grammars import END_TOKEN, Accepts, installed, lark_matcher
 
 pytestmark = pytest.mark.engine
 

@@ -18,7 +18,7 @@ from unrender.dialects.structural_tag import structural_tag_of
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Values
 from unrender.nodes import Grammar, JsonValue
-from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_reader
+from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
 
 CASES = vendor_cases("schemas")
 SCHEMAS = [pytest.param(case, id=case["id"]) for case in CASES if case.get("convertible") and "schema" in case]

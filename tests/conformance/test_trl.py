@@ -8,7 +8,7 @@ import exports
 import pytest
 
 from unrender import ChatTemplate
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 OWN = Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja"
 

@@ -36,7 +36,7 @@ from unrender.machine.events import Malformed
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
 from unrender.parser.streaming import Parser
-from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
+from unrender.verify.grammars import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 NAME = "formats"
 SECONDS = 4.0

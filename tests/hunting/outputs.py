@@ -29,7 +29,7 @@ from unrender.machine.events import Malformed
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request
 from unrender.parser.streaming import Parser
-from unrender.testing.chunks import random_pieces
+from unrender.testing.chat import random_pieces
 
 NAME = "outputs"
 ANY_TOOL = Request(tools=None)

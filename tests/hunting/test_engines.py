@@ -9,7 +9,7 @@ from hunting.drawn_formats import Data, cases
 from hunting.formats import check_case, replay
 from hypothesis import HealthCheck, Phase, given, settings
 
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 pytestmark = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 

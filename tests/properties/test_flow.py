@@ -18,7 +18,7 @@ from unrender.machine.ids import numbered_id
 from unrender.machine.policy import CallRelease, Policy
 from unrender.messages.wire import Request
 from unrender.parser.streaming import Parser, Span
-from unrender.testing.chunks import random_pieces
+from unrender.testing.chat import random_pieces
 from unrender.values.finder import Flow
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

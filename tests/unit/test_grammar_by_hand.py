@@ -37,7 +37,7 @@ from unrender.machine.events import ContentText, Malformed, ToolCallFinished, To
 from unrender.machine.ids import numbered_id
 from unrender.machine.policy import CallRelease, Policy, UnknownTools
 from unrender.messages.wire import CallStatus, ToolCall
-from unrender.verify.engines import lark_reader
+from unrender.verify.grammars import lark_reader
 
 SOURCE = (
     "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}"

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unrender.format import Format
-from unrender.rendering.capabilities import Capabilities, ReasoningPlace
-from unrender.rendering.shape import shape_context, shape_messages
+from unrender.rendering.shape import Capabilities, ReasoningPlace, shape_context, shape_messages
 
 if TYPE_CHECKING:
     from unrender.analysis.derivation import analyze

@@ -1,7 +1,7 @@
 """Reads many recorded answers into columns, for the engines that people read tables with.
 
 In: batches of tables (`columns`), or files (`files`). Out: the same rows with the message that each answer means, or the
-losses of a server (`audit`, `page`). Open `reader` first: it reads a batch, row by row, and counts (`rows`). `job` reads files by it
+losses of a server (`audit`). Open `reader` first: it reads a batch, row by row, and counts (`rows`). `job` reads files by it
 in several processes, and writes one file (`sinks`, `outputs`).
 
 Rules: no row raises, one that cannot be read is said to be so. Memory does not grow with the input. What an interrupted job has

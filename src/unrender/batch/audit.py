@@ -2,6 +2,7 @@
 
 Strategy: an answer is read by our format, and what comes is compared with the recorded message part by part. White space around
 texts is nobody's loss, nor is the order of an object's keys. What is left in the content explains a content that differs.
+`audit_page` writes all of it as one HTML page that loads nothing and runs nothing: every text of a record is escaped.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
+from importlib.resources import files
 from typing import Any
+
+from jinja2 import Environment, StrictUndefined
 
 from unrender import CallStatus, Message, ToolCall
 from unrender.batch.files import Piece, kind_of, pieces, place_word, total_size
@@ -20,6 +24,8 @@ from unrender.batch.job import Pace, Progress, mapped, readings
 from unrender.batch.reader import Reader
 from unrender.batch.rows import Reading, Status, count, named
 from unrender.format import Format
+from unrender.limits import MOST_DRAWN
+from unrender.printable import printable_lines
 
 _EXAMPLES = 3
 """Kept of each reason."""
@@ -271,3 +277,34 @@ def _finding(loss: Loss, meant: Any, recorded: Any, tool: str = "") -> Finding:
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
+
+
+def audit_page(audit: Audit, title: str) -> str:
+    """Return the page in HTML; `title` says what was audited."""
+    # Every text that the template writes goes through `finalize`, and is escaped after that.
+    environment = Environment(
+        autoescape=True, finalize=_printable, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    template = environment.from_string(files("unrender.batch").joinpath("audit.html").read_text(encoding="utf-8"))
+    losses = [(loss.value, audit.losses[loss.value], 0) for loss in Loss if audit.losses[loss.value]]
+    most_called = audit.calls.most_common(MOST_DRAWN)
+    return template.render(
+        audit=audit,
+        title=title,
+        share=_share,
+        losses=losses,
+        shares=[(name, n, _share(n, audit.rows)) for name, n, _ in losses],
+        tools=[(name, audit.wrong[name], n - audit.wrong[name]) for name, n in most_called],
+        changed=[(name, n, f"{audit.wrong[name]:,} ({_share(audit.wrong[name], n)})") for name, n in most_called],
+        most=max((n for _, n in most_called), default=1),
+        unreadable=[(reason, n, "") for reason, n in audit.unreadable.most_common(MOST_DRAWN)],
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "0%"
+
+
+def _printable(value: Any) -> Any:
+    """Return a value as it is written: a text without what would hide or reorder."""
+    return printable_lines(value) if type(value) is str else value

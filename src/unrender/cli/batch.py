@@ -15,8 +15,8 @@ import click
 
 from unrender import Event
 from unrender.batch import Audit, Loss, Progress, Reader, Tally, audit_files, read_files
+from unrender.batch.audit import audit_page
 from unrender.batch.outputs import STANDARD
-from unrender.batch.page import audit_page
 from unrender.cli.inputs import (
     BadInput,
     Command,

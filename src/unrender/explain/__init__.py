@@ -3,16 +3,15 @@
 In: a `ChatTemplate` and a model's output. Out: an `Explanation`: each character's role, where reading stopped, and hints. Open
 `explanation` first: it reads the output as the library does, then again with one thing changed: a tolerance less, another call
 syntax or markers taken away (`nearest`), no list of tools. `hints` is the table of what usually goes wrong, `picture` shows a format as
-an answer, `recording` feeds recorded chunks, and `disassembly` lists a parser's program.
+an answer, and a parser's program as a list; `recording` feeds recorded chunks.
 
 Rules: everything is found with the public parser, on evidence in the output. Nothing is guessed from a model's name.
 """
 
-from unrender.explain.disassembly import Line, listing
 from unrender.explain.explanation import Explanation, Stop, explain
 from unrender.explain.hints import Hint
 from unrender.explain.nearest import Nearest
-from unrender.explain.picture import PicturePiece, call_picture, field_texts, pictures
+from unrender.explain.picture import Line, PicturePiece, call_picture, field_texts, listing, pictures
 from unrender.explain.recording import Difference, Replay, Step, joined_events, replay
 from unrender.format.data import differences
 

@@ -22,8 +22,7 @@ from unrender.gateway.answers.turns import Calls, Constrain, Turns
 from unrender.gateway.backends.backend import Backend, EngineError
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
 from unrender.gateway.backends.connection import Connection
-from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, start
-from unrender.gateway.backends.ollama import Ollama
+from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
 from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.backends.transformers import load

@@ -23,7 +23,7 @@ from unrender.formats import Declared, declared_formats
 from unrender.injection.history import DEFAULT_FORMAT, write_calls, write_results
 from unrender.injection.wording import Instructions, call_form
 from unrender.messages.wire import Request
-from unrender.rendering.capabilities import Capabilities
+from unrender.rendering.shape import Capabilities
 
 __all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "call_form", "plan_tools"]
 

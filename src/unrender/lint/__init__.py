@@ -8,7 +8,6 @@ OpenAI's form. What a template refuses is a finding of its own and hides no othe
 """
 
 from unrender.lint.conversations import OpenAIMessage
-from unrender.lint.findings import Finding, lint
-from unrender.lint.rules import RULES, Rule, Severity
+from unrender.lint.rules import RULES, Finding, Rule, Severity, lint
 
 __all__ = ["RULES", "Finding", "OpenAIMessage", "Rule", "Severity", "lint"]

@@ -1,7 +1,7 @@
 """Reads answers: what users hold.
 
 In comes text in any chunks, out come events, and from them messages and deltas. Open `streaming` first: `Parser` feeds the machine
-and lets most text pass it by. `readers` makes the machine of a format and a request, `prompt_tail` finds what a prompt has begun,
+and lets most text pass it by. It makes the machine of a format and a request as well; `prompt_tail` finds what a prompt has begun,
 `quoting` tells special tokens from equal text. `message` and `completions` fold events, `saved_states` writes a parser down.
 
 Rule: a parser is saved as the text that it was fed, and made again by feeding. Whatever changes what is read has to be in the

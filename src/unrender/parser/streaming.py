@@ -12,9 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
 
+from unrender.cache import kept
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
+from unrender.formats import known_reasoning
+from unrender.grammar.assemble import answer_grammar, names_matter, offered
+from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
 from unrender.machine.buffer import Span
+from unrender.machine.compile.program import CONTENT_HUB, compile_grammar
 from unrender.machine.events import (
     ArgumentsText,
     BrokenText,
@@ -24,20 +29,72 @@ from unrender.machine.events import (
     MessageFinished,
     ReasoningText,
 )
+from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.handmade.steps import UpTo
 from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.instructions import FreeText
-from unrender.machine.interpreter import Machine
+from unrender.machine.interpreter import Machine, Program
 from unrender.machine.policy import USUAL, Policy
-from unrender.messages.wire import Message, Request
+from unrender.messages.wire import Message, Request, Tool, ToolChoice
 from unrender.nodes import Grammar, Role
 from unrender.parser.message import Cleaner, MessageFold
 from unrender.parser.prompt_tail import prefill
 from unrender.parser.quoting import Quoter
-from unrender.parser.readers import begun_machine
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 from unrender.values.finder import Flow
 from unrender.values.resumable import Resumable
+
+
+@kept(100_000)
+def _handmade_program(made: Identity, ends: tuple[str, ...]) -> Program:
+    return compile_combinators(stopped_at(made.grammar, ends), ends)
+
+
+def begun_machine(
+    format: Format, request: Request, grammar: Grammar | None, transcript: Transcript, ids: CallIds
+) -> tuple[Machine, list[Event | BrokenText]]:
+    """Return a machine that has read the part of the answer that the prompt already contains, and the events of it.
+
+    Raises `GrammarError` for a request that no grammar made by hand can fulfil, for one that cannot be compiled, and when no
+    answer of it begins so.
+    """
+    begun = transcript.begun
+    if grammar is None:
+        program = _program(format, request)
+    else:
+        check_request(request)
+        program = _handmade_program(Identity(grammar), ends_of(format.turn))
+    # A strict reading refuses what a grammar made by hand does not allow; that the prompt begins so is an error of its own.
+    strict = transcript.strict and grammar is None
+    roles = {Role.REASONING: Role.CONTENT} if request.reasoning_format == "none" else {}
+    machine = Machine(program=program, request=request, strict=strict, ids=ids, roles=roles)
+    machine.policy, machine.base, machine.given = transcript.policy, -len(begun), not transcript.continued
+    if transcript.skips_reasoning:
+        machine.pc = CONTENT_HUB
+    events = machine.feed(begun)
+    if grammar is not None and any(isinstance(event, Malformed) for event in events):
+        raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the grammar does not read")
+    machine.strict = transcript.strict
+    return machine, events
+
+
+def _program(format: Format, request: Request) -> Program:
+    # What does not change the program is left out of it: a thousand requests with tools of their own share one.
+    some = None if request.calls_allowed else ()
+    shape = replace(request, tools=some, tool_choice=ToolChoice.AUTO, named_tool="", reasoning_format="auto")
+    tools = offered(request) if shape.calls_allowed and names_matter(format) else None
+    # A program for one response schema is hardly ever wanted again, and a schema is no key to keep it by.
+    make = _compiled if shape.response_schema is None else _compiled.__wrapped__  # type: ignore[attr-defined]
+    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()))
+    return program
+
+
+@kept(100_000)
+def _compiled(format: Format, shape: Request, names: tuple[str, ...]) -> Program:
+    """Compile what is read; where `names` of tools show calls, these calls alone may be made."""
+    shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
+    return compile_grammar(answer_grammar(format, shape, known_reasoning() if format.undeclared_reasoning else ()))
+
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
 

@@ -23,8 +23,7 @@ from unrender.messages.wire import REASONING_FIELDS, Request, read_allowed_tools
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by
 from unrender.prompt.transcript import Writer, check_variables, context_of, thinking_of
-from unrender.rendering.capabilities import Capabilities
-from unrender.rendering.shape import call_ids, shown_media
+from unrender.rendering.shape import Capabilities, call_ids, shown_media
 from unrender.rendering.template import Template
 from unrender.turn import Turn
 

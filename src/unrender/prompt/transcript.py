@@ -20,8 +20,7 @@ from unrender.injection import Injection, Plan
 from unrender.injection.history import CONCESSIONS, Concession
 from unrender.messages.inputs import plain_messages, readable_calls
 from unrender.messages.wire import read_messages
-from unrender.rendering.capabilities import Capabilities
-from unrender.rendering.shape import shape_context, shape_messages
+from unrender.rendering.shape import Capabilities, shape_context, shape_messages
 from unrender.rendering.template import Rendering, Template
 
 _DEVELOPER = "developer"

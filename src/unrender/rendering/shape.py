@@ -1,5 +1,8 @@
 """Brings OpenAI conversations into the shape that one template wants, media included.
 
+`Capabilities` is the contract between analysis and the facade: what a template takes, as probes found it. `shape_messages` brings
+any conversation into that form.
+
 Rules:
 - Nothing is lost without need. Reasoning goes to the field that the template reads. A system message that it refuses goes
   into the next user message. A tool's result that it refuses becomes a user message.
@@ -15,6 +18,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import count
 from typing import Any
 
@@ -22,8 +26,81 @@ from unrender.cache import kept
 from unrender.errors import MessageError
 from unrender.messages.inputs import arguments_text, function_of, message_calls, object_of
 from unrender.messages.wire import REASONING_FIELDS
-from unrender.rendering.capabilities import Capabilities, ReasoningPlace
 from unrender.rendering.template import Template
+
+ContextValue = str | bool | int
+Context = tuple[tuple[str, ContextValue], ...]
+
+
+class ReasoningPlace(StrEnum):
+    """Where in a message the template looks for reasoning."""
+
+    NOWHERE = "nowhere"
+    FIELD = "field"
+    """A field of the message, e.g. `message.reasoning_content`."""
+    PART = "part"
+    """A typed part of the content, e.g. `{"type": "thinking", "thinking": "…"}`."""
+    BLOCK = "block"
+    """A block of a mapping, e.g. `{"blocks": [{"type": "thoughts", "text": "…"}]}`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a template does with its input, as probes show it.
+
+    It says what the template renders, and in which shape it wants messages.
+    """
+
+    supports_tools: bool = False
+    """The offered tools are written into the prompt."""
+    supports_tool_calls: bool = False
+    """An assistant's calls are written."""
+    supports_parallel_tool_calls: bool = False
+    supports_content_with_calls: bool = False
+    supports_content_with_reasoning_and_calls: bool = False
+    supports_tool_role: bool = False
+    supports_system_role: bool = False
+    supports_typed_content: bool = False
+    """Content may be a list of parts."""
+    requires_typed_content: bool = False
+    """Content must be a list of parts."""
+    supports_object_arguments: bool = False
+    supports_string_arguments: bool = False
+    supports_call_id: bool = False
+    """The id given with a call is written."""
+    requires_short_id: bool = False
+    """Ids must be nine letters or digits."""
+    requires_name_in_id: bool = False
+    """Calls are written by their id alone, which therefore must be `functions.NAME:INDEX`."""
+    requires_flat_calls: bool = False
+    """Name and arguments are read from the call itself, not from its `function`."""
+    requires_text_values: bool = False
+    """Each value of a call's arguments must be a string: other values are given as JSON text."""
+    requires_nonnull_content: bool = True
+    """Content beside calls must be a string; otherwise it must be null."""
+    supports_preserve_reasoning: bool = False
+    """Reasoning of turns before the last user message is kept."""
+    supports_enable_thinking: bool = False
+    reasoning_place: ReasoningPlace = ReasoningPlace.NOWHERE
+    reasoning_field: str = ""
+    """The field, or the part's or block's type, e.g. `reasoning_content`, `thinking`, `thoughts`."""
+    thinking_on: Context = ()
+    """Variables that switch thinking on, e.g. `(("enable_thinking", True),)`."""
+    thinking_off: Context = ()
+    tools_variable: str = "tools"
+    """The variable that holds the tools, e.g. `tools`, `functions`."""
+    tools_as_text: bool = False
+    """The variable wants JSON text."""
+    requires_tools: bool = False
+    """The variable must be there even when there are no tools."""
+    required_context: Context = ()
+    """Other variables without which the template does not render, e.g. `datetime`."""
+
+    @property
+    def thinking_switch(self) -> str:
+        """The variable that switches thinking, e.g. `enable_thinking`; empty when there is none."""
+        return next((name for name, _ in self.thinking_off), "")
+
 
 SHORT_ID = 9
 """Length of an id for templates that check it (`requires_short_id`)."""

@@ -2,7 +2,7 @@
 
 The fixture is there as soon as the package is installed with the extra `testing`; it needs no import.
 In: a template, a request, an output, and what it must mean. Out: an `AssertionError` that shows what it means instead. Open `chat`
-first, which compares messages; `chunks` cuts outputs, `plugin` is what pytest loads.
+first, which compares messages and cuts outputs; `plugin` is what pytest loads.
 
 Rules: an expectation is checked at every split, leniently and strictly, and against the grammars of the engines that are there.
 Names are imported when they are first used, so that pytest, which loads the plugin in every run, starts as fast as before.
@@ -14,8 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unrender.testing.chat import Case, Chat, ExpectedCall, broken_call, call
-    from unrender.testing.chunks import splits
+    from unrender.testing.chat import Case, Chat, ExpectedCall, broken_call, call, splits
 
 __all__ = ["Case", "Chat", "ExpectedCall", "broken_call", "call", "splits"]
 

@@ -1,5 +1,7 @@
 """Tests one output and its meaning: at all splits, leniently and strictly, and against the grammars.
 
+Outputs are cut as an engine might cut them, here alone; the chunks give back the whole text when joined.
+
 Strategy: an `Expectation` describes the answer that a test expects: it is compared with what was read, and can be written as Python, so
 a failed test shows the expectation that would have held. `given` and `output` only collect; `expect` and `expect_tolerated` run, and either fails with `AssertionError`.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -16,9 +19,49 @@ from typing import Any
 
 from unrender import CallStatus, ChatTemplate, Event, MalformedOutput, Message, Parser, ToolCall, Turn
 from unrender.explain import joined_events
+from unrender.limits import MOST_PAIRS
 from unrender.printable import printable_lines
-from unrender.testing.chunks import splits
 from unrender.verify import refusals
+
+_RANDOM_SIZES = (3, 12, 60)
+
+
+def splits(text: str) -> Iterator[list[str]]:
+    """Yield the ways to cut `text`: whole, in single characters, in two at every place, in fours, and at random.
+
+    >>> list(splits("ab"))[:3]
+    [['ab'], ['a', 'b'], ['a', 'b']]
+    """
+    yield [text]
+    yield pieces(text, 1)
+    yield from pairs(text)
+    yield pieces(text, 4)
+    for largest in _RANDOM_SIZES:
+        yield random_pieces(text, largest)
+
+
+def pieces(text: str, size: int) -> list[str]:
+    """Cut `text` into pieces of `size` characters; the last one may be shorter."""
+    return [text[i : i + size] for i in range(0, len(text), size)]
+
+
+def pairs(text: str) -> Iterator[list[str]]:
+    """Yield `text` cut in two, at every place or at `MOST_PAIRS` of them."""
+    step = max(1, -(-len(text) // MOST_PAIRS))
+    for i in range(1, len(text), step):
+        yield [text[:i], text[i:]]
+
+
+def random_pieces(text: str, largest: int, seed: int = 0) -> list[str]:
+    """Cut `text` into pieces of 1 to `largest` characters, the same for the same seed."""
+    chance = random.Random(f"{seed}:{largest}:{len(text)}")  # noqa: S311 - reproducible, not secret
+    cut: list[str] = []
+    at = 0
+    while at < len(text):
+        cut.append(text[at : at + chance.randint(1, largest)])
+        at += len(cut[-1])
+    return cut
+
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 """The conversation when none is given."""

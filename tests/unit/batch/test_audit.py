@@ -11,8 +11,7 @@ import pytest
 from unit.batch.conftest import CALL, PLAIN
 
 from unrender.batch import Audit, BatchError, Loss, audit_files
-from unrender.batch.audit import compared
-from unrender.batch.page import audit_page
+from unrender.batch.audit import audit_page, compared
 from unrender.messages.wire import Message, ToolCall
 
 FUNCTION = {"name": "get_weather", "arguments": '{"city": "Paris"}'}

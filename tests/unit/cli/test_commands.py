@@ -15,7 +15,7 @@ import pytest
 
 from unrender.cli.answers import chunks
 from unrender.format import Format
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 HERE = Path(__file__).parent
 CASES: Any = tomllib.loads((HERE / "commands.toml").read_text(encoding="utf-8"))["case"]

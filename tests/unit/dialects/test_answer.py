@@ -13,7 +13,7 @@ from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Arguments, CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.parser.streaming import Parser
-from unrender.verify.engines import installed, lark_reader
+from unrender.verify.grammars import installed, lark_reader
 
 CALLS = CallSyntax(
     mode=ToolMode.JSON_NATIVE,

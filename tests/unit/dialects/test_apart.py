@@ -12,7 +12,7 @@ from unrender import ChatTemplate, SchemaWarning
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
 from unrender.nodes import Choice, Grammar, Literal, Optional, Sequence
-from unrender.verify.engines import installed, lark_reader
+from unrender.verify.grammars import installed, lark_reader
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
 LONGEST = 1_000_000

@@ -34,7 +34,7 @@ from unrender.nodes import (
     Tolerated,
     Until,
 )
-from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_reader
+from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
 
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")

@@ -10,7 +10,7 @@ from vendor import vendor_templates
 from unrender import ChatTemplate
 from unrender.explain import field_texts, pictures
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
-from unrender.rendering.capabilities import Capabilities
+from unrender.rendering.shape import Capabilities
 
 PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
 

@@ -7,7 +7,7 @@ from serving import TEMPLATES, corpus
 
 from unrender.gateway import Constrain
 from unrender.gateway.backends.completions import Completions
-from unrender.gateway.backends.ollama import Ollama
+from unrender.gateway.backends.llama_server import Ollama
 from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.config import read, read_file

@@ -30,7 +30,7 @@ from unrender.machine.interpreter import Machine
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
 from unrender.nodes import Grammar
 from unrender.parser.message import MessageFold
-from unrender.verify.engines import lark_reader
+from unrender.verify.grammars import lark_reader
 
 DAYS = {"type": "integer", "minimum": 1, "maximum": 9}
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": DAYS}})

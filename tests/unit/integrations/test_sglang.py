@@ -18,7 +18,7 @@ from splitting import splits
 
 from unrender.errors import UnrenderError
 from unrender.format import ToolMode
-from unrender.verify.engines import installed, tag_reader
+from unrender.verify.grammars import installed, tag_reader
 
 NEEDED = ("sglang", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):

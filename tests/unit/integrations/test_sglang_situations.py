@@ -20,7 +20,7 @@ from splitting import splits
 from unrender.errors import UnrenderError
 from unrender.format import ToolMode
 from unrender.machine.compile.literals import closing_tokens
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 NEEDED = ("sglang", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):

@@ -22,7 +22,7 @@ from unrender.integrations.transformers import (
     stream,
     streamer,
 )
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 USER = [{"role": "user", "content": "Hello"}]

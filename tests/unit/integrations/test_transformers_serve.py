@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from scripted_model import write_scripted_model
 
 from unrender.cli.commands import app
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 NEEDED = ("torch", "transformers", "accelerate", "fastapi", "uvicorn", "openai")
 if not all(map(installed, NEEDED)):

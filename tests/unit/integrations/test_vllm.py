@@ -20,7 +20,7 @@ from splitting import splits
 
 from unrender.errors import UnrenderError
 from unrender.format import ToolMode
-from unrender.verify.engines import installed, tag_reader
+from unrender.verify.grammars import installed, tag_reader
 
 NEEDED = ("vllm", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):

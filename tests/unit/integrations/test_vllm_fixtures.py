@@ -22,7 +22,7 @@ from answers import all_template_paths
 from driven_vllm import USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
 from splitting import pieces, splits
 
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 RECORDS = Path(os.environ.get("UNRENDER_VLLM_RECORDS", Path(sys.prefix) / "vllm-tests" / "records.jsonl"))
 TABLE: Any = tomllib.loads(Path(__file__).with_name("vllm_fixtures.toml").read_text(encoding="utf-8"))

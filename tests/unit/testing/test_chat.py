@@ -9,7 +9,7 @@ import pytest
 from unrender import ChatTemplate
 from unrender.errors import MessageError, TemplateError
 from unrender.testing import Chat, broken_call, call
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 WEATHER = {

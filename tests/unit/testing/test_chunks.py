@@ -6,7 +6,7 @@ import pytest
 
 from unrender.limits import MOST_PAIRS
 from unrender.testing import splits
-from unrender.testing.chunks import pairs, pieces, random_pieces
+from unrender.testing.chat import pairs, pieces, random_pieces
 
 
 @pytest.mark.parametrize("text", ["", "a", "ab", "one two three", "é😀\n" * 40])

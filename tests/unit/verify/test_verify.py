@@ -11,7 +11,7 @@ import pytest
 from unrender import ChatTemplate, FormatWarning
 from unrender.format import CallSyntax
 from unrender.verify import Counterexample, Verdict, diff, markdown, verify
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SWITCHED = """\

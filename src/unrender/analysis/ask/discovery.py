@@ -32,7 +32,7 @@ from unrender.analysis.ask.probes import (
 )
 from unrender.analysis.find.split import closers_of, common_prefix, is_tag, lexemes
 from unrender.limits import MOST_REPAIRS, MOST_TRIED_NAMES
-from unrender.rendering.capabilities import Context, ReasoningPlace
+from unrender.rendering.shape import Context, ReasoningPlace
 
 _REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)

@@ -24,9 +24,8 @@ from unrender.limits import (
     PROBE_SECONDS,
     PROBE_STEPS,
 )
-from unrender.rendering.capabilities import Capabilities
 from unrender.rendering.cost import Limits, now
-from unrender.rendering.shape import shape_context, shape_messages
+from unrender.rendering.shape import Capabilities, shape_context, shape_messages
 from unrender.rendering.template import Rendering, Template
 
 BOS, EOS = "<zbosneedle>", "<zeosneedle>"

@@ -30,7 +30,7 @@ from unrender.analysis.ask.probes import (
     user,
 )
 from unrender.rendering import cost as budget
-from unrender.rendering.capabilities import ReasoningPlace
+from unrender.rendering.shape import ReasoningPlace
 from unrender.rendering.template import Template
 
 SOURCE = (

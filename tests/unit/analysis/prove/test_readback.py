@@ -22,7 +22,7 @@ from unrender.analysis.ask.probes import (
 from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, Said, cut_outs, misread
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages.wire import CallStatus, Message, ToolCall
-from unrender.rendering.capabilities import ReasoningPlace
+from unrender.rendering.shape import ReasoningPlace
 from unrender.rendering.template import Template
 
 SOURCE = """\

@@ -14,8 +14,7 @@ from serving import HELLO, TOOL, browser, corpus, openai_client, template
 from unrender.gateway import Backend, EngineError, EngineGrammar, Job, Model, Turns, app
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
 from unrender.gateway.backends.connection import Connection
-from unrender.gateway.backends.llama_server import LlamaServer
-from unrender.gateway.backends.ollama import Ollama
+from unrender.gateway.backends.llama_server import LlamaServer, Ollama
 from unrender.gateway.backends.sglang import SGLang
 
 TEXTS = ("Hé", "llo ", "😀")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 pytestmark = pytest.mark.engine
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torchless_vision
 
-from unrender.verify.engines import installed
+from unrender.verify.grammars import installed
 
 NEEDED = ("aiohttp", "openai", "anthropic")
 pytestmark = [
