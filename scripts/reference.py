@@ -12,6 +12,7 @@ import importlib
 import inspect
 import itertools
 import json
+import os
 import re
 import sys
 import tomllib
@@ -312,11 +313,17 @@ def _members(value: Any) -> Iterator[str]:
 
 
 def formats(page: str) -> str:
-    """Return the page with the table of what is derived of each vendor's template, and how much of it is proved."""
-    folders = (fetch.available_templates(), ROOT.parent / "shared" / "more-templates")
-    paths = sorted((path for folder in folders for path in folder.glob("*.jinja")), key=lambda path: path.stem.lower())
+    """Return the page with the table of what is derived of each vendor's template, and how much of it is proved.
+
+    The rows of templates that are not at hand stay as they are: some are in no package.
+    """
+    more = os.environ.get("UNRENDER_MORE_TEMPLATES", ROOT.parent / "shared" / "more-templates")
+    paths = [path for folder in (fetch.available_templates(), Path(more)) for path in folder.glob("*.jinja")]
+    table = page.partition("<!-- formats:begin -->")[2].partition("<!-- formats:end -->")[0]
+    rows = {row.split(" | ")[0].removeprefix("| "): row for row in table.strip().splitlines()[2:]}
+    rows |= {path.stem: f"| {derived(path)} | {proof(path)} |" for path in paths}
     head = "| template | reasoning | content | calls | proved | refuted |\n|---|---|---|---|--:|---|"
-    return between(page, "formats", "\n".join([head, *(f"| {derived(path)} | {proof(path)} |" for path in paths)]))
+    return between(page, "formats", "\n".join([head, *(rows[name] for name in sorted(rows, key=str.lower))]))
 
 
 def derived(path: Path) -> str:

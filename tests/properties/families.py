@@ -64,7 +64,17 @@ class Family:
 FAMILIES = tuple(
     map(Family.of, json.loads((Path(__file__).parents[1] / "corpus" / "families.json").read_text("utf-8")))
 )
-JSON_ENVELOPE, ARRAY, NAME_IS_KEY, JSON_WITH_IDS, JSON_ID_LAST, BARE_JSON = FAMILIES[:6]
-TAG_AND_JSON, ID_BETWEEN, ID_FIRST, COUNTED, RECIPIENT, TAGGED = FAMILIES[6:12]
-KEY_AND_VALUE, TYPED, PYTHON_CALLS, BARE_KEYS, NESTED_TAGS, RAW_CALLS = FAMILIES[12:18]
-RAW_LINES, RAW_OPTIONS, KEYWORDS, INDENTED, NAMED_JSON_TAGS, LEFT_OUT = FAMILIES[18:]
+_NAMED = {family.name: family for family in FAMILIES}
+ARRAY = _NAMED["array"]
+BARE_KEYS = _NAMED["bare_keys"]
+COUNTED = _NAMED["counted"]
+ID_BETWEEN = _NAMED["id_between"]
+ID_FIRST = _NAMED["id_first"]
+JSON_ENVELOPE = _NAMED["json_envelope"]
+JSON_ID_LAST = _NAMED["json_id_last"]
+PYTHON_CALLS = _NAMED["python_calls"]
+RAW_LINES = _NAMED["raw_lines"]
+RAW_OPTIONS = _NAMED["raw_options"]
+TAGGED = _NAMED["tagged"]
+TAG_AND_JSON = _NAMED["tag_and_json"]
+TYPED = _NAMED["typed"]
