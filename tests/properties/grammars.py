@@ -19,7 +19,7 @@ def _leaves() -> st.SearchStrategy[Node]:
     bounds = st.sampled_from([(0, None), (1, None), (1, 1), (0, 2), (2, 3), (0, 0)])
     return st.one_of(
         _TEXTS.map(nodes.Literal),
-        st.builds(nodes.Layout, st.sampled_from(["", " ", " a"]), st.booleans()),
+        st.builds(nodes.Layout, st.sampled_from(["", " ", " a"])),
         st.builds(lambda r, n, b: nodes.Chars(r, n, b[0], b[1]), ranges, st.booleans(), bounds),
         st.lists(_TEXTS, max_size=2).map(lambda stops: nodes.Until(tuple(stops))),
         st.just(nodes.End()),

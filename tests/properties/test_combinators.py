@@ -44,9 +44,8 @@ class Recogniser:
         match node:
             case nodes.Literal(text):
                 return (at + len(text), ()) if self.text.startswith(text, at) else None
-            case nodes.Layout(text, verbatim):
-                layout = "".join(f"(?:{re.escape(c)}" for c in text) + ")?" * len(text) if verbatim else r"\s*"
-                return re.compile(layout).match(self.text, at).end(), ()
+            case nodes.Layout():
+                return re.compile(r"\s*").match(self.text, at).end(), ()
             case nodes.Chars(ranges, negated, low, high):
                 held = [any(a <= c <= b for a, b in ranges) != negated for c in self.text[at:]][:high]
                 count = (*held, False).index(False)

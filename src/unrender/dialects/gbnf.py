@@ -18,7 +18,7 @@ from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, lo
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
-from unrender.nodes.patterns import Ranges
+from unrender.nodes.patterns import Ranges, bounds_text
 
 ANY_CHARACTER = "[^\\x00]"
 
@@ -57,6 +57,7 @@ def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
     names = {prefix: name if at == 0 else f"{name}-s{at}" for at, prefix in enumerate(moves)}
     bodies = [_state(found, node, branches, names) for found in moves.values()]
     exact = [f"{_text(text)} {branch.rule}" for text, branch in node.exact]
+    # An exact text is all the text there is before its rule: only the first state has it as an option.
     bodies[0] = " | ".join((*exact, bodies[0]))
     return list(zip(names.values(), bodies, strict=True))
 
@@ -82,13 +83,13 @@ def _item(node: Node) -> str:
         case Literal(text):
             return _text(text)
         case Chars(ranges, negated, low, high):
-            return _class(ranges, negated=negated) + _bounds(low, high)
+            return _class(ranges, negated=negated) + bounds_text(low, high)
         case Ref(name):
             return name
         case Optional(inner):
             return _group(inner) + "?"
         case Repeat(inner, low, high, None):
-            return _group(inner) + _bounds(low, high)
+            return _group(inner) + bounds_text(low, high)
         case Choice() | Sequence():
             return f"({written_choice(node, _item)})"
     raise GrammarError(f"{type(node).__name__} cannot be written in GBNF")
@@ -98,17 +99,9 @@ def _group(node: Node) -> str:
     """Return `node` so that it can be repeated; llguidance's converter forgets the brackets around a repetition alone."""
     if isinstance(node, Ref | Choice | Sequence | Literal):
         return _item(node)
+    # `[a-z]+` with `*` after it would be two signs: the repetition gets brackets, and in them an empty text.
     single = isinstance(node, Chars) and node.minimum == node.maximum == 1
     return _item(node) if single else f'("" {_item(node)})'
-
-
-SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
-
-
-def _bounds(low: int, high: int | None) -> str:
-    if (low, high) in SHORT_BOUNDS:
-        return SHORT_BOUNDS[(low, high)]
-    return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
 
 
 # `-` and `^` are never escaped: they stand where no dialect reads them as signs (`_class`).

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from unrender.dialects.gbnf import SHORT_BOUNDS, written_choice
+from unrender.dialects.gbnf import written_choice
 from unrender.dialects.lowering.context_free import (
     Lowered,
     Stopped,
@@ -26,7 +26,7 @@ from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.limits import MAX_SPACE
 from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
-from unrender.nodes.patterns import write_pattern
+from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
 _ANY = "(?s:.*)"
@@ -121,6 +121,7 @@ class _Writer:
 
     def body(self, node: Node) -> str:
         if isinstance(node, JsonValue):
+            # `true` as a schema allows everything, and so does `{}`.
             schema = node.schema if isinstance(node.schema, dict) else {}
             return f"%json {json.dumps({**schema, 'x-guidance': _OPTIONS}, ensure_ascii=False)}"
         return written_choice(node, self.item)
@@ -191,6 +192,7 @@ def _may_go_on(node: Node | Stopped) -> bool:
     if isinstance(node, Choice):
         return any(map(_may_go_on, node.options))
     last = node.parts[-1] if isinstance(node, Sequence) and node.parts else node
+    # `"a" (b? / c)` may end in b, which may be missing.
     if isinstance(last, Choice):
         return _may_go_on(last)
     return isinstance(last, Optional) and any(isinstance(below, Ref) for below in walk(last))
@@ -206,6 +208,8 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
         case Optional(inner) | Repeat(inner):
             yield from _first_rules(inner)
         case Sequence(parts):
+            # `a? b c` begins with a or b: the first part that must be there is the last that may be
+            # first.
             whole = next((at for at, part in enumerate(parts) if not _may_be_missing(part)), len(parts))
             yield from (name for part in parts[: whole + 1] for name in _first_rules(part))
 

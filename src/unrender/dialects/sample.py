@@ -14,31 +14,15 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
-from collections.abc import Sequence as List
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from unrender import nodes
 from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
 from unrender.dialects.lowering.stops import inverted
 from unrender.errors import GrammarError
 from unrender.limits import LONGEST_SAMPLE, MOST_BRACES, MOST_OBJECT_PIECES, SAMPLE_STEPS
-from unrender.nodes import (
-    MARKS,
-    Chars,
-    Choice,
-    Grammar,
-    Literal,
-    Mark,
-    Node,
-    Optional,
-    Ref,
-    Repeat,
-    Role,
-    Sequence,
-    Tag,
-    rewrite,
-)
 from unrender.nodes.patterns import Ranges, complement, holds
 
 _WORDS = (
@@ -52,17 +36,17 @@ _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 _REDRAWS = 20
 """Times that a text is drawn again because an object of it has a key twice."""
 
-_OPENERS = dict(zip(Role, MARKS, strict=False))
-_CLOSER = MARKS[-1]
+_OPENERS = dict(zip(nodes.Role, nodes.MARKS, strict=False))
+_CLOSER = nodes.MARKS[-1]
 _ROLES = {mark: role for role, mark in _OPENERS.items()}
-_UNMARKED = str.maketrans("", "", MARKS)
+_UNMARKED = str.maketrans("", "", nodes.MARKS)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledPart:
     """`text[start:end]` of a drawn answer, tagged with `role` by the grammar. Parts may hold other parts."""
 
-    role: Role
+    role: nodes.Role
     start: int
     end: int
 
@@ -75,23 +59,23 @@ class Sample:
     parts: tuple[SampledPart, ...]
 
 
-def sample_text(grammar: Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> str:
+def sample_text(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> str:
     """Return the text of a `draw`.
 
-    >>> sample_text(Grammar(Choice((Literal("yes"), Literal("no")))), seed=1) in ("yes", "no")
+    >>> sample_text(nodes.Grammar(nodes.Choice((nodes.Literal("yes"), nodes.Literal("no")))), seed=1) in ("yes", "no")
     True
     """
     return draw(grammar, seed, budget=budget).text
 
 
 @bounded_nesting
-def draw(grammar: Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sample:
+def draw(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sample:
     """Return a random text of an expanded grammar, with its parts; the same for the same seed.
 
     `budget` bounds the size: about as many choices are made freely. Raises `GrammarError` when the grammar has no
     finite text, or has JSON values that are not spelled out.
 
-    >>> draw(Grammar(Tag(Role.CONTENT, Literal("Hi"))), seed=1)
+    >>> draw(nodes.Grammar(nodes.Tag(nodes.Role.CONTENT, nodes.Literal("Hi"))), seed=1)
     Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
     """
     lowered = lower(_marked(grammar), for_lexer=False)
@@ -103,14 +87,18 @@ def draw(grammar: Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sample:
     return drawn
 
 
-def _marked(grammar: Grammar) -> Grammar:
+def _marked(grammar: nodes.Grammar) -> nodes.Grammar:
     """Return the grammar with a mark before and after what it tags."""
 
-    def mark(node: Node) -> Node:
-        return Sequence((Mark(_OPENERS[node.role]), node.node, Mark(_CLOSER))) if isinstance(node, Tag) else node
+    def mark(node: nodes.Node) -> nodes.Node:
+        return (
+            nodes.Sequence((nodes.Mark(_OPENERS[node.role]), node.node, nodes.Mark(_CLOSER)))
+            if isinstance(node, nodes.Tag)
+            else node
+        )
 
-    rules = {name: rewrite(node, mark) for name, node in grammar.rules.items()}
-    return Grammar(rewrite(grammar.root, mark), rules)
+    rules = {name: nodes.rewrite(node, mark) for name, node in grammar.rules.items()}
+    return nodes.Grammar(nodes.rewrite(grammar.root, mark), rules)
 
 
 def _unmarked(marked: str) -> Sample:
@@ -145,7 +133,7 @@ class _Walk:
     def drawn(self) -> str:
         """Draw a text of the root, what is still to be drawn on a stack."""
         text: list[str] = []
-        waiting: list[Node] = [Ref(self.root)]
+        waiting: list[nodes.Node] = [nodes.Ref(self.root)]
         while waiting:
             piece, following = self.step(waiting.pop())
             text.append(piece)
@@ -157,28 +145,28 @@ class _Walk:
                 )
         return "".join(text)
 
-    def step(self, node: Node) -> tuple[str, List[Node]]:
+    def step(self, node: nodes.Node) -> tuple[str, Sequence[nodes.Node]]:
         """Return text, and the nodes that are to be drawn after it."""
         match node:
-            case Literal(text):
+            case nodes.Literal(text):
                 return text, ()
-            case Chars():
+            case nodes.Chars():
                 return self.characters(node), ()
-            case Sequence(parts):
+            case nodes.Sequence(parts):
                 return "", parts
-            case Choice(options):
+            case nodes.Choice(options):
                 return "", (self.option(options),)
-            case Optional(inner):
+            case nodes.Optional(inner):
                 return "", (inner,) if self.left > 0 and self.draw.random() < 0.6 else ()
-            case Repeat(inner, low, high, None):
+            case nodes.Repeat(inner, low, high, None):
                 return "", (inner,) * self.count(low, high)
-            case Ref(name):
+            case nodes.Ref(name):
                 self.left -= 1
                 rule = self.rules[name]
                 return self.text(rule) if isinstance(rule, Stopped) else ("", (rule,))
         raise GrammarError(f"{type(node).__name__} cannot be drawn at random")
 
-    def option(self, options: tuple[Node, ...]) -> Node:
+    def option(self, options: tuple[nodes.Node, ...]) -> nodes.Node:
         # Once the budget is spent, the shortest way out is taken, so that `list = "[" (list / "1") "]"` ends.
         if self.left > 0:
             able = [option for option in options if cost(option, self.costs) < ENDLESS]
@@ -196,7 +184,7 @@ class _Walk:
             raise GrammarError(f"sample: {count} repetitions; a text may have {LONGEST_SAMPLE} characters")
         return count
 
-    def characters(self, node: Chars) -> str:
+    def characters(self, node: nodes.Chars) -> str:
         ranges = complement(node.ranges) if node.negated else node.ranges
         likely = [c for c in _LETTERS if holds(ranges, c)]
         odd = [c for c in _ODD if holds(ranges, c)]
@@ -212,7 +200,7 @@ class _Walk:
         low, high = ranges[self.draw.randrange(len(ranges))]
         return chr(self.draw.randint(ord(low), min(ord(high), ord(low) + 60)))
 
-    def text(self, node: Stopped) -> tuple[str, List[Node]]:
+    def text(self, node: Stopped) -> tuple[str, Sequence[nodes.Node]]:
         """Draw text up to a stop, with the stop; returns it and what is after the stop, if there is anything."""
         able = [(stop, ref) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
         pick = self.draw.randrange(len(able) + node.at_end)
@@ -255,7 +243,7 @@ ENDLESS = 10**9
 """The cost of what has no text that ends."""
 
 
-def rule_costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
+def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
     """Return the cost of each rule; `ENDLESS` for a rule without a finite text.
 
     The cost of a rule is computed again when a rule that it refers to has become cheaper, the cheapest first.
@@ -275,21 +263,21 @@ def rule_costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
     return costs
 
 
-def cost(node: Node, costs: Mapping[str, int]) -> int:
+def cost(node: nodes.Node, costs: Mapping[str, int]) -> int:
     """Return the least number of rules that a text of `node` passes through."""
     match node:
-        case Ref(name):
+        case nodes.Ref(name):
             return costs[name]
-        case Sequence(parts):
+        case nodes.Sequence(parts):
             return min(sum(cost(part, costs) for part in parts), ENDLESS)
-        case Choice(options):
+        case nodes.Choice(options):
             return min((cost(option, costs) for option in options), default=ENDLESS)
-        case Repeat(inner, low, _, _):
+        case nodes.Repeat(inner, low, _, _):
             return min(low * cost(inner, costs), ENDLESS)
     return 0
 
 
-def _rule_cost(node: Node | Stopped, costs: Mapping[str, int]) -> int:
+def _rule_cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
     if not isinstance(node, Stopped):
         return cost(node, costs)
     following = [costs[ref.rule] for _, ref in (*node.branches, *node.exact)]

@@ -27,7 +27,7 @@ from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.spelling import schema_grammar
 from unrender.limits import MAX_SPACE, MAX_TAG_DEPTH
 from unrender.messages.wire import JsonSchema
-from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
+from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, reached, walk
 
 TagFormat = dict[str, Any]
 _PART = 25
@@ -70,7 +70,7 @@ def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
 
 
 def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> list[str]:
-    """Return the rules that a tree is made of, each after those that it refers to; none where it would be too deep."""
+    """Return the rules that a tree is made of, each after those that it refers to; empty when it is too deep."""
     below = {
         name: [other for other in rule_references(node) if other not in plain]
         for name, node in rules.items()
@@ -86,13 +86,8 @@ def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
     """Return the rules that hold neither JSON nor text up to a stop, nor refer to one that does: EBNF says them all."""
     users = inverted({name: rule_references(node) for name, node in rules.items()})
-    queue = [name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node)]
-    special = set(queue)
-    for name in queue:
-        fresh = [user for user in users.get(name, ()) if user not in special]
-        special.update(fresh)
-        queue.extend(fresh)
-    return frozenset(rules) - special
+    special = (name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node))
+    return frozenset(rules) - reached(special, lambda name: users.get(name, ()))
 
 
 def _holds_json(node: Node) -> bool:

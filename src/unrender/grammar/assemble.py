@@ -42,7 +42,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrapper:
-    """Markers around content, "" where there is none.
+    """Markers around content; "" for one that the format lacks.
 
     Each has all its spellings, the format's own first.
     """
@@ -166,7 +166,7 @@ def _thought(format: Format, markers: Reasoning) -> Block:
 
 
 def _ways(format: Format, marker: str) -> tuple[str, ...]:
-    """Return a marker in all its spellings; "" when there is none."""
+    """Return a marker in all its spellings; `("",)` for an empty one."""
     return tuple(_spellings(format, marker)) or ("",)
 
 

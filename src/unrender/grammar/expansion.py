@@ -1,7 +1,7 @@
 """Expands a grammar into plain nodes: calls written out for each tool, JSON values by their schema.
 
 Rules: linear in the number of tools; equal rules are shared. A schema that cannot be said in full makes its own tool
-wider, never the others, and is reported. `Tolerated` parts are left to the emitters to skip.
+wider, never the others, and is reported.
 """
 
 from __future__ import annotations
@@ -91,11 +91,9 @@ class _Expander:
                 return self.node(node.generated)
             case Call():
                 return self.call(node)
-            case Choice(options):
-                return Choice(tuple(self.node(o) for o in options if not isinstance(o, nodes.Tolerated)))
             case nodes.Atomic(inner):
                 return self.node(inner)
-            case nodes.Peek() | nodes.Negate() | nodes.Tolerated():
+            case nodes.Peek() | nodes.Negate():
                 return node  # What only looks ahead is not generated.
         return nodes.with_children(node, self.node)
 
@@ -142,7 +140,7 @@ class _Expander:
         return call_node(call, tool.name, reading, self.rules, self.json, report)
 
     def parameters(self, tool: Tool, report: Callable[[str, str, str], None]) -> Reading:
-        """Return a tool's parameters; a schema that is none, or too much, lets more arguments pass."""
+        """Return a tool's parameters; where its schema is invalid or too large, more arguments pass."""
 
         def wider(path: str, reason: str) -> None:
             report(path, "parameters", reason)

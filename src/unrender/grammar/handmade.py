@@ -212,7 +212,7 @@ class _Writer:
         return self.bound(node, {"type": "object", **parameters}, tool, "#")
 
     def bound(self, node: Node, schema: JsonSchema, tool: Tool, path: str) -> Node:
-        """Return a value that obeys the schema; one that is none lets any value pass."""
+        """Return a value that obeys the schema; where that is not a JSON Schema, any value passes."""
         try:
             read_schema(schema)
         except GrammarError as error:
@@ -437,7 +437,7 @@ def _may_call(node: Node, calling: frozenset[str]) -> bool:
             return True
         case Ref(rule):
             return rule in calling
-        case nodes.Peek() | nodes.Negate() | nodes.Tolerated():
+        case nodes.Peek() | nodes.Negate():
             return False
     return any(_may_call(child, calling) for child in nodes.children(node))
 

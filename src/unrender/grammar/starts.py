@@ -120,8 +120,8 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
     match node:
         case Literal(text):
             return _text(text)
-        case nodes.Layout(text, verbatim):
-            return (_text(text[:1]) if verbatim else _SPACE).or_nothing()
+        case nodes.Layout():
+            return _SPACE.or_nothing()
         case Chars():
             return _chars(node)
         case Until():
@@ -138,7 +138,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
             return _rule(name, known)
         case nodes.Peek(inner) | nodes.Negate(inner):
             return Start(empty=True, rules=start_of(inner, known).rules)
-        case nodes.Tag(_, inner) | nodes.Atomic(inner) | nodes.Tolerated(inner):
+        case nodes.Tag(_, inner) | nodes.Atomic(inner):
             return start_of(inner, known)
         case nodes.Cut():
             return ANY_START.or_nothing()  # What follows must be tried even if it fails, since the cut counts.

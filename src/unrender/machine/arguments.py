@@ -222,11 +222,13 @@ def run_scanner(machine: Machine) -> Status:
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
     if status == MORE and not machine.final:
+        # Until something comes that may end the value, further chunks need no instruction.
         machine.flow = scanner.flow
         return MORE
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else "a JSON value")
         return FAILED
+    # Without a name it may still be text: the envelope reports the key once the name has come.
     if machine.current.name and (duplicate := scanner.duplicate):
         machine.malformed(duplicate, "another argument")
     machine.scanner = None
@@ -244,6 +246,7 @@ class JsonArguments:
             if machine.at >= len(machine.buffer) and not machine.final:
                 return True
             head = machine.buffer[machine.at : machine.at + 1]
+            # `"{\"city\": \"Rome\"}"`: some formats write the arguments as a string that holds them.
             if head not in ("{", '"'):
                 return machine.fail("a JSON object")
             machine.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
@@ -381,6 +384,8 @@ class CloseValue:
     def step(self, machine: Machine) -> bool:
         if machine.buffer.startswith(self.text, machine.at):
             machine.take(Role.MARKER, machine.at + len(self.text))
+        # `<city>Rome</f></call>`: only the closer of the value was forgotten. What closes the call is left
+        # for the next instruction.
         elif machine.buffer.startswith(self.instead, machine.at):
             machine.malformed("", repr(self.text))
         else:

@@ -51,12 +51,14 @@ class Buffer(Resumable):
     """Where in `buffer` the reading is."""
     base: int = 0
     """The position of `buffer[0]`."""
+    failed_at: int = 0
+    """How far the attempts at one place have come, in `buffer`."""
     past: deque[str] = field(default_factory=deque)
     """Text before `buffer` that is still needed, in pieces."""
     past_start: int = 0
     """The position of the first piece."""
     past_needed: int = 0
-    """From which position on it was needed when it was looked at last."""
+    """The position from which `past` was needed at the last look."""
     given: bool = False
     """Text left of position 0 was written by a generation prompt: it is never content."""
     rest: int = 0
@@ -69,7 +71,7 @@ class Buffer(Resumable):
     events: list[Event | BrokenText | Notice] = field(default_factory=list)
     """What was found and has not been released."""
     released: int = 0
-    """How much was found and is out, since a way back was opened and others were not."""
+    """How many of the events that `Frame.events` counts are out already."""
     span_roles: list[Role] = field(default_factory=list)
     span_ends: list[int] = field(default_factory=list)
     scanner: Scanner | None = None
@@ -202,6 +204,7 @@ class Buffer(Resumable):
         """The buffer begins `size` characters earlier than it did."""
         self.base -= size
         self.at += size
+        self.failed_at += size
 
     def around(self) -> str:
         """Return the text around the present position, for an error's message."""
@@ -274,6 +277,7 @@ class Buffer(Resumable):
             role = self.roles.get(role, role)
         if self.carried and role is Role.CONTENT:
             self.bring()
+        # `<answer>` and `Sure, ` may both be the prompt's: only what the model wrote after them is content.
         if self.given and role is Role.CONTENT and start < -self.base:
             start = -self.base
         if text := self.buffer[start:end]:
@@ -324,6 +328,8 @@ class Buffer(Resumable):
             frame = self.frames[0]
             del spans[frame.spans :]
             if spans:
+                # The last span may have grown since: `a <b` is one span of content, final only up to
+                # the `<`.
                 spans[-1] = (spans[-1][0], frame.span_end)
         return up_to(spans, self.final_end)
 
@@ -345,6 +351,7 @@ def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role
     >>> relabel(roles, ends, 4, 6, Role.CONTENT), ends
     (2, [2, 4, 6, 9])
     """
+    # All spans from `first` to `last` are replaced; what stands out of them on either side keeps its role.
     first, last = bisect_right(ends, start), bisect_left(ends, end)
     begins = ends[first - 1] if first else 0
     new = [(roles[first], start)] if start > begins else []

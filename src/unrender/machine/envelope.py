@@ -23,6 +23,7 @@ from unrender.values.finder import Finder
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
+# Single quotes as well: some models write `{'name': 'f'}`, as Python would.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
 _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
@@ -97,6 +98,7 @@ class ReadEnvelope:
             pc = machine.pc
             if _STEPS[state.step](self, machine, state):
                 return True
+            # The object has ended or failed, and the machine is elsewhere.
             if machine.pc != pc:
                 return False
         return False
@@ -154,6 +156,7 @@ class ReadEnvelope:
     def _is_name(self, path: tuple[str, ...]) -> bool:
         if self.fields.name_is_key:
             return len(path) == 1
+        # Models also write what they know from elsewhere: `{"type": "function", "function": {"name": "f"}}`.
         return path == self.fields.name_field or path == ("function", *self.fields.name_field[-1:])
 
     def _may_precede_name(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -226,6 +229,7 @@ class ReadEnvelope:
         field = self.fields.args_field
         if self.fields.name_is_key:
             return len(path) == 1
+        # `parameters` in place of `arguments`, or the reverse, is a slip of many models.
         return path == field or (path[-1] in _ARGUMENT_NAMES and path[:-1] in (field[:-1], ("function",)))
 
     def _read_name(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -264,6 +268,7 @@ class ReadEnvelope:
         return False
 
     def _scan(self, machine: Machine, state: EnvelopeState) -> bool:
+        # It removes a scanner that is done, and here that is the object's own state, which has to go on.
         status = run_scanner(machine)
         if status is not DONE:
             return status is MORE
@@ -334,6 +339,7 @@ _STEPS = {
 
 
 def _unquote(text: str) -> str:
+    # A name is a few letters: only one with escapes, as in `"caf\u00e9"`, is worth a reader of JSON.
     if text[0] == '"' and "\\" in text:
         try:
             return str(json.loads(text, strict=False))
@@ -366,6 +372,7 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
     objects = {key: found for key, value in others if (found := _object_in(value))}
     # A field named like one of the tool's own arguments is that argument, in the wrong place.
     own = {key for key, _ in others if call.tool and call.types.schema(key) is not None}
+    # `id` may be wire data, or an argument of the tool: without arguments it has to be looked at.
     silent = METADATA if call.count else METADATA - own
     said = [key for key, _ in others if key in objects or key not in silent]
     if call.count or not said:
@@ -389,5 +396,6 @@ def _object_in(value: str) -> str:
     """Return the object that a value is, or that it holds as text; "" when it is or holds none."""
     if not value.startswith('"'):
         return value if value.startswith("{") else ""
+    # `"{\"a\": 1}"` is an object that was written as a string.
     _, found, status = QuotedScanner(LiteralStyle()).scan(value, 0, final=True)
     return found if status is DONE and value.strip('" \t\n\r') else ""

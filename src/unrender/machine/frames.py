@@ -40,7 +40,7 @@ class Frame(Resumable):
     at: int
     """Characters from the output's beginning, as `Machine.base` counts."""
     events: int
-    """How many had been emitted, all in all."""
+    """How many events had been found, with those that are out."""
     spans: int
     span_end: int
     calls: int
@@ -58,7 +58,7 @@ class Frame(Resumable):
     name: str = ""
 
     def next_target(self) -> int:
-        """Take the next of the alternatives. Whether it holds a call, it says itself: what has failed did not hold one."""
+        """Take the next alternative; it says itself whether it holds a call."""
         first, *rest = self.targets
         self.targets = tuple(rest)
         # `Hold` is the first instruction of a target: the next one decides anew.
@@ -92,7 +92,7 @@ class CallState(Resumable):
     start: int = 0
     """Where the call's text begins, its opening markers included, in characters from the output's beginning."""
     separated: int = 0
-    """The argument before which a separator was read last: how many there were before it."""
+    """How many arguments came before the separator that was read last."""
     closed: bool = False
     """The arguments are complete."""
     ended: bool = False

@@ -100,4 +100,5 @@ class CallIds(Resumable):
         yield written
         first = self.offset + index
         yield from (self.make(first + more, name) for more in range(MOST_REFUSED_IDS))
+        # A caller's own maker may give one id again and again; random ones end that.
         yield from (random_id(more, name) for more in count())

@@ -51,12 +51,15 @@ class FreeText:
         limit, literal = self._marker(machine)
         if literal:
             self._emit(machine, limit)
+            # `_emit` leaves white space at the start of an answer alone: before `<call>` it is layout.
             machine.take(Role.LAYOUT, limit)
             return machine.go_to(self.table[literal])
         self._emit(machine, self._before_ending(machine, limit) if self.ending else limit)
         if not machine.final:
             machine.flow = self.flow
             return True
+        # The output ends here. Of "Hi\n", where templates write "\n" before the end of the turn, the content
+        # is "Hi".
         machine.take(Role.LAYOUT, len(buffer))
         return machine.go_to(self.end)
 
@@ -64,6 +67,8 @@ class FreeText:
         """Return where the first marker begins, and the marker; (n, "") when there is none, and text up to n."""
         buffer = machine.buffer
         if not machine.final:
+            # `<t>` may go on as the marker `<t>\n`, which leads elsewhere: it waits for one more
+            # character.
             return self.finder.decided(buffer, machine.at, whole=True)
         at, literal = self.finder.find(buffer, machine.at)
         return (at, literal) if literal else (len(buffer), "")
@@ -97,6 +102,7 @@ class Attempt:
         # "<think>I could <call>…</call>, but no</think>": only what follows the call shows whether it was meant.
         holds = self.sealed >= 0
         if holds and machine.policy.calls_in_reasoning is CallsInReasoning.IGNORE:
+            # Nothing was tried here, so nothing failed further on: only the marker itself is text.
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
         machine.attempt(
@@ -157,6 +163,7 @@ def tool_at(machine: Machine, at: int) -> bool | None:
     text = machine.buffer[at : at + MAX_NAME]
     if tools is not None and any(text.startswith(tool.name) for tool in tools):
         return True
+    # `get_we` may go on as `get_weather`; in `get_wet` no name of a tool can begin any more.
     if not machine.final and (not text or any(tool.name.startswith(text) for tool in tools or ())):
         return None
     return tools is None and text[:1].isidentifier()
@@ -176,6 +183,8 @@ class Skip:
 
 def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> None:
     """Take a marker, or layout beside it; where its role is read as text (and the model wrote it), it is text too."""
+    # Where the caller wants reasoning as content, `<think>` is content too, unless the prompt wrote it (before
+    # 0).
     if role in machine.roles and machine.base + machine.at >= 0:
         machine.answered = True
         machine.text(role, end)
@@ -257,6 +266,7 @@ class OpenFence:
         found = _FENCE_LINE.match(machine.buffer, machine.at)
         if not found or machine.answered:
             return machine.fail("a Markdown fence")
+        # Without its line break, "```js" may still become "```json".
         if found.end() == len(machine.buffer) and not machine.final and not found.group().endswith("\n"):
             return True
         machine.take(Role.MARKER, found.end())
@@ -306,6 +316,7 @@ class Soft:
 
     def step(self, machine: Machine) -> bool:
         end = machine.at + shared_length(machine.buffer, machine.at, self.text)
+        # Of the layout "\n\n" this chunk may hold one line break, and the next chunk the other.
         if end == len(machine.buffer) and end < machine.at + len(self.text) and not machine.final:
             return True
         _take_marker(machine, self.role, Role.LAYOUT, end)
@@ -356,6 +367,7 @@ class SealAtEnd:
         if undecided(machine, self.markers, machine.at):
             return True
         if marker := self.markers.at(buffer, machine.at):
+            # The same instruction runs again: after `</think>` there may be `<|end|>`.
             machine.take(Role.MARKER, machine.at + len(marker))
             return False
         if machine.at < len(buffer):
@@ -379,6 +391,7 @@ class OpenUndeclared:
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
+        # `\n<think>`: white space before a marker says nothing yet, so it waits, but only so much of it.
         blank = at == len(buffer) and at - machine.at < MAX_BLANK
         if not machine.final and (blank or self.finder.may_grow(buffer, at)):
             return True
@@ -386,6 +399,7 @@ class OpenUndeclared:
         machine.pc = self.table.get(marker, self.otherwise) if _reads(machine) else self.otherwise
         if machine.pc != self.otherwise:
             machine.take(Role.LAYOUT, at)
+            # From here on a second `<think>` or `</think>`, after this reasoning, is text.
             machine.malformed(marker, "an answer without reasoning, or one that begins as the format has it")
             machine.mentioned = True
         return False

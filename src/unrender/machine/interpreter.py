@@ -87,7 +87,6 @@ class Machine(Buffer):
     """A marker of reasoning that the format does not have has been met."""
     fenced: bool = False
     """A Markdown fence around a call is open."""
-    failed_at: int = 0
     wanted: str = ""
     stack: StackEntry | None = None
     """The rules, choices, loops and tags of a grammar made by hand that are open."""
@@ -99,6 +98,8 @@ class Machine(Buffer):
     def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Run to the end of the answer, over the last of the text: no more will come."""
         events = super(Machine, self).finish(text)
+        # With `tool_choice="required"`, the answer "Hello!" is wrong only now that it is over. One that was
+        # cut off might have called later.
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events
@@ -108,6 +109,8 @@ class Machine(Buffer):
     def deliver(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
         """Return the events that final notices come to. Raises `MalformedOutput` for the first deviation when strict."""
         if self.rest:
+            # Notices add what they come to at the end of `self.events`, where events that are not final
+            # wait: these step aside.
             waiting, self.events = self.events, []
             for item in found:
                 if isinstance(item, Note | Opened | Closed):
@@ -134,12 +137,6 @@ class Machine(Buffer):
         `{"name": "f", "arguments": {"a": 1}, "id":`.
         """
         return not call.begun and not (call.name and self.policy.calls is CallRelease.WRITTEN)
-
-    def _shift(self, size: int) -> None:
-        # Called for each chunk: as it is, it costs half of what `super()` would.
-        self.base -= size
-        self.at += size
-        self.failed_at += size
 
     # What instructions do to the machine.
 
@@ -186,10 +183,12 @@ class Machine(Buffer):
         if self.exhausted():
             return False
         self.go_back(frame)
+        # Two syntaxes may begin with `<call>`: the other one is tried from the same place.
         if frame.targets:
             return self.go_to(frame.next_target())
         self.frames.pop()
         self.pc = frame.otherwise
+        # Prose does not write `<tool_call>`: where no call follows it, somebody should know.
         if frame.reported:
             self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
         return False
@@ -279,6 +278,7 @@ class Machine(Buffer):
             self.frames.pop()
         frame = self.frames.pop()
         self.failed_at = max(self.failed_at, self.at)
+        # What a lookahead has read is read again after it, so it counts like an attempt that failed.
         self.reread += 1 + self.base + self.at - frame.at
         self.go_back(frame)
         return not self.exhausted()
@@ -306,6 +306,7 @@ class Machine(Buffer):
     def report(self) -> None:
         """Report that a grammar made by hand broke off here, and end the call that is open."""
         self.tag = None
+        # What was found before comes first: it says whether a call is open here.
         found, self.events = self.events, []
         self.events += self.deliver(found)
         # What a caller sees depends on the text alone: one character is the same in any chunks.
@@ -338,6 +339,7 @@ class Machine(Buffer):
 
     def begin_call(self) -> CallState:
         """Start to read a call."""
+        # The way back was opened at the call's first marker: the text of a call that dies begins there.
         self.call = CallState(start=self.frames[-1].at if self.frames else self.base + self.at)
         self.closed = 0
         return self.call
@@ -402,6 +404,7 @@ class Machine(Buffer):
     def open_call(self) -> ToolCall | None:
         """Return the call that is being read, as far as the caller was not told of it."""
         call = self.call
+        # With a way back from before the call still open, it may yet be text: nobody is told of it.
         if call is None or call.begun or not call.name or (self.frames and self.frames[0].at <= call.start):
             return None
         return _read_so_far(call, CallStatus.OPEN)
@@ -424,6 +427,7 @@ class Machine(Buffer):
         `at` is where it ended, if more was read since.
         """
         call = self.current
+        # The caller has its beginning already: the same text is not given again as content.
         if call.name and self.policy.calls is CallRelease.WRITTEN:
             self.end_call(status)
             self.malformed(met, wanted, at=at)
@@ -435,6 +439,7 @@ class Machine(Buffer):
             self.bring()
         here = self.base + self.at
         end = here if at is None else at
+        # A prompt may have written the call's first marker, which is then not a part of the model's text.
         if text := self.since(max(call.start, 0) if self.given else call.start)[: end - here or None]:
             self.events.append(ContentText(text))
             # Ways back that are open count spans: the call's text has become one span, where it was several.

@@ -46,7 +46,7 @@ class CallRelease(StrEnum):
     """
 
     COMPLETE = "complete"
-    """When it is complete. The text of a dead call is content, byte for byte, and the call is no part of the message."""
+    """When it is complete. The text of a dead call is content, byte for byte, and the call is not in the message."""
     WRITTEN = "written"
     """As it is written. A dead call stays in the message with its status, and its text is not given a second time."""
 

@@ -44,10 +44,12 @@ class Tail:
     hub: int
 
     def step(self, machine: Machine) -> bool:
+        # `f(a=1)`: nothing closes such a call, so it is complete at once.
         if not self.closers:
             self._complete(machine)
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
+        # So many blank lines are not the layout between two calls.
         if at - machine.at == MAX_BLANK:
             return self._leave(machine, machine.at)
         if undecided(machine, self.marks, at):
@@ -99,6 +101,7 @@ class Tail:
             machine.text(Role.CONTENT, at + len(mark))
             return True
         machine.take(Role.LAYOUT, at)
+        # Of `</call></call>` the second one stands for the first again.
         index = ahead[0] if ahead else seen - 1
         # `</section>` without `</call>` before it closes both.
         if index > seen:
@@ -143,6 +146,8 @@ class Tail:
             machine.take(Role.LAYOUT, at)
         else:
             machine.carry(at)
+        # With a way back open, a call that fails now takes the whole run back; without, it alone becomes
+        # text.
         direct, tried = self.openers[mark]
         return machine.go_to(direct if machine.frames else tried)
 
@@ -152,15 +157,21 @@ class Tail:
         if machine.closed < len(expected):
             wanted = repr(expected[machine.closed])
             cut_off = ended and machine.call and self._was_cut_off(machine)
+            # A call that counts only whole, as bare `{"name": …}` in an answer, is text where its end is
+            # missing.
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
                 return machine.fail(wanted)
             if cut_off:
                 machine.bury_call(CallStatus.TRUNCATED, wanted, "")
                 machine.closed = ABANDONED
+            # At the end of the output a closer that also ends the turn is not missing: the engine has
+            # stripped it.
             elif not ended or expected[machine.closed] not in self.optional:
                 machine.malformed("", wanted)
         self._complete(machine)
         if not machine.dead():  # After a call that is text, white space is text as well.
+            # Before more text only the layout that the format writes is taken: a third line break is the
+            # text's own.
             shared = shared_length(machine.buffer, machine.at, self.after)
             machine.take(Role.LAYOUT, at if ended else machine.at + shared)
         machine.leave_calls(self.hub)
@@ -204,10 +215,13 @@ class TextRun:
     """What ends the text wherever it is, also where a call was looked for."""
 
     def step(self, machine: Machine) -> bool:
+        # At least one character becomes text, or the same marker would be found here for ever.
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         end = self._again(machine, failed) if machine.rereads else failed
+        # "…with <call> and</think>": what failed as a call must not swallow the end of the reasoning.
         closed, closer = self.closers.find(machine.buffer, machine.at + 1, end + self.closers.longest)
         end = closed if closer and closed < end else end
+        # `<call> <ca`: whether the marker comes again, and ends this text, is not known yet.
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
             return True
         if self.role is Role.CONTENT:
@@ -274,6 +288,7 @@ class BrokenRun:
                 return _UNDECIDED
             if not buffer.startswith("{", opened):
                 return _NOWHERE
+        # Up to the place of the failure all was JSON: no brace before it closes the outer one.
         inside = max(opened + 1, failed)
         limit = inside + MAX_BROKEN
         search = self.ends.find if machine.final else self.ends.decided

@@ -5,7 +5,7 @@ walk and to rewrite them. `patterns` reads the regular expressions of JSON Schem
 `texts` writes formats, forbidden words and escaped characters.
 
 A grammar made of nodes by hand is both run and written out. Where the two differ on purpose, the node says so:
-`Tolerated` is read only, `Layout` is read as any white space. The answers of a Format have two halves instead
+`Layout` is generated as its text and read as any white space. The answers of a Format have two halves instead
 (`grammar.assemble`). Each node's docstring begins with its PEG form, in which `.` is any character. The rule never to
 break: a node is data, equal to any other with the same parts, and nothing changes it.
 """
@@ -53,14 +53,9 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """White space: generated as `text`, read as any white space.
-
-    Next to verbatim text (`verbatim`), only the white space that `text` itself has is read as layout, so the verbatim
-    text stays exact.
-    """
+    """White space: generated as `text`, read as any white space."""
 
     text: str
-    verbatim: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +161,6 @@ class Mark:
     """An empty place to be found again: the sampler draws `text` there, one of `MARKS`, and removes it later."""
 
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerated:
-    """A deviation: `a` is read, but never generated."""
-
-    node: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +274,6 @@ Node = (
     | Atomic
     | Cut
     | Mark
-    | Tolerated
     | JsonValue
     | PythonValue
     | Quoted

@@ -309,7 +309,7 @@ def write_pattern(node: Node) -> str:
         case Literal(text):
             return "".join(_escape(character) for character in text)
         case Chars():
-            return _class(node) + _bounds(node.minimum, node.maximum)
+            return _class(node) + bounds_text(node.minimum, node.maximum)
         case Sequence(parts):
             return "".join(_group(part) if isinstance(part, Choice) else write_pattern(part) for part in parts)
         case Choice(options):
@@ -317,7 +317,7 @@ def write_pattern(node: Node) -> str:
         case Optional(inner):
             return _group(inner) + "?"
         case Repeat(inner, low, high, None):
-            return _group(inner) + _bounds(low, high)
+            return _group(inner) + bounds_text(low, high)
     raise GrammarError(f"{type(node).__name__} has no regular expression")
 
 
@@ -325,12 +325,13 @@ def _group(node: Node) -> str:
     return f"(?:{write_pattern(node)})"
 
 
-_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
 
 
-def _bounds(low: int, high: int | None) -> str:
-    if (low, high) in _SHORT_BOUNDS:
-        return _SHORT_BOUNDS[(low, high)]
+def bounds_text(low: int, high: int | None) -> str:
+    """Return how a repetition is written after what it repeats."""
+    if (low, high) in SHORT_BOUNDS:
+        return SHORT_BOUNDS[(low, high)]
     return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
 
 

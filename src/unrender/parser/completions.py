@@ -99,6 +99,7 @@ class Completion:
 
     def _choice(self, index: int, message: Message, reason: str | None) -> dict[str, Any]:
         said = message.to_openai(reasoning_field=self.reasoning_field)
+        # Beside calls, OpenAI sends null in place of an empty text.
         if "tool_calls" in said and not said["content"]:
             said["content"] = None
         body = {**said, "refusal": None}

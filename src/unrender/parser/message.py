@@ -61,6 +61,7 @@ class MessageFold(Resumable):
     def add(self, events: Iterable[Event]) -> None:
         """Take more events, in order."""
         for event in events:
+            # The most frequent first: this runs for every event of every answer.
             if isinstance(event, ContentText):
                 self._content.write(event.text)
             elif isinstance(event, ArgumentsText):
@@ -140,6 +141,7 @@ class Cleaner(Resumable):
                 passed += self.finish()
             if isinstance(event, BrokenText):
                 self.held += [] if self.called else [event]
+            # Nothing overtakes what is held: events keep their order.
             elif self.held:
                 self.held.append(event)
             else:

@@ -45,6 +45,7 @@ def after_header(format: Format, prompt: str) -> str | None:
     cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
     if not cores:
         return None
+    # Earlier turns have the same header: the answer is after the last one.
     end, core = max((prompt.rfind(core) + len(core), core) for core in cores)
     spaces = (header[header.index(core) + len(core) :] for header in format.turn.headers if core in header)
     rest = prompt[end:]

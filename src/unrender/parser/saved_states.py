@@ -111,6 +111,7 @@ def identity(format: Format, request: Request, grammar: Grammar | None) -> str:
         *(tools, request.tool_choice, request.named_tool, request.parallel_tool_calls),
         *(request.response_schema, request.reasoning_format),
     ]
+    # A format's JSON is long and kept; that of a request is written anew.
     text = _format_json(format) + json.dumps(terms, sort_keys=True, default=str)
     return _digest(text if grammar is None else text + repr(grammar))
 

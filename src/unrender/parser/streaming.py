@@ -68,6 +68,7 @@ def begun_machine(
     strict = transcript.strict and grammar is None
     roles = {Role.REASONING: Role.CONTENT} if request.reasoning_format == "none" else {}
     machine = Machine(program=program, request=request, strict=strict, ids=ids, roles=roles)
+    # What the prompt wrote lies before position 0: spans and errors count from what the model wrote.
     machine.policy, machine.base, machine.given = transcript.policy, -len(begun), not transcript.continued
     if transcript.skips_reasoning:
         machine.pc = CONTENT_HUB
@@ -205,6 +206,7 @@ class Parser(Resumable):
         Calls that begin in the copy get their own ids. They are made by `ids`, or by default as before.
         """
         self._stop_flow()
+        # The machine was told of what went straight through, so its copy has read the same text.
         other = super().copy()
         other._no_flow()
         if ids is not None:
@@ -267,6 +269,7 @@ class Parser(Resumable):
         parser = cls.__new__(cls)
         try:
             quoter = Quoter(transcript.special_tokens)
+            # What is fed now is recorded anew, so that the restored parser can be saved again.
             parser._begin(format, request, grammar, replace(transcript, stretches=[]), quoter, calls)
             for special, text in transcript:
                 parser.feed(text, special=special)
@@ -476,6 +479,7 @@ def _expected_by(machine: Machine) -> tuple[str, ...]:
     now = machine.program[machine.pc]
     asked = machine.copy()
     asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
+    # A copy is fed a character that no marker holds: where something is wanted it fails, and says what.
     wanted = _wanted(asked, asked.feed(_NO_MARKER))
     if asked.rest:
         stops = now.finder.literals if isinstance(now, UpTo) else ()

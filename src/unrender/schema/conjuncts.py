@@ -61,6 +61,7 @@ def _condition(place: Place, keyword: str, _references: References, _report: Rep
     """`if` holds and `then` does, or `if` is broken and `else` holds; None where it cannot be said how it is broken."""
     condition = place.at(keyword)
     branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
+    # `{"if": true, "then": x}` is x: a condition that always holds.
     if condition.schema == {} or isinstance(condition.schema, bool):
         return [branches[condition.schema is False]]
     broken = excluded_schemas(condition.schema)
@@ -160,6 +161,7 @@ def _broken(schema: Any, depth: int) -> list[Any]:
     if is_listing(schema):
         return [{"not": schema}]  # Types and values are excluded later, from the shape itself.
     words = [word for word in schema if word not in ANNOTATIONS]
+    # A keyword without a breaker, such as `pattern`, can be broken in ways that no schema says.
     if not _BREAKERS.keys() >= set(words):
         raise _Unbroken
     return [part for word in words for part in _BREAKERS[word](schema[word], depth)]
@@ -189,6 +191,7 @@ def _renamed(word: str) -> Callable[[Any, int], list[Any]]:
     def breaker(value: Any, _depth: int) -> list[Any]:
         if isinstance(value, bool):
             raise _Unbroken
+        # Only numbers break a minimum: a text obeys it.
         return [{"type": "number", word: value}]
 
     return breaker

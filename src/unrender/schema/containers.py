@@ -62,6 +62,7 @@ def _sized(prefix: list[Shape], items: Shape, size: tuple[int, int | None]) -> S
 def _containing(shape: Array, place: Place, rest: Places, context: KeywordContext) -> Shape:
     """Return the lists of `shape` that hold as many wanted items as the `contains` of `place` says."""
     wanted = place.at("contains")
+    # `contains` alone means at least one.
     sizes = replace(place, schema={"minContains": 1} | dict(place.mapping))
     low, high = size_of((sizes,), "minContains", "maxContains", context)
     if wanted.schema is True or wanted.schema == {}:
@@ -82,6 +83,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
         return replace(shape, minimum=least) if shape.maximum is None or least <= shape.maximum else Nothing()
     found = context.child((*rest, wanted))
     others = context.child((*rest, wanted.made("broken", {"anyOf": [*broken, *_of_other_types(wanted, found)]})))
+    # No item can be wanted: all of them are others, unless one had to be.
     if isinstance(found, Nothing) or high == 0:
         return Nothing() if low else replace(shape, items=others)
     if isinstance(others, Nothing):
@@ -90,7 +92,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
 
 
 def _of_other_types(wanted: Place, shape: Shape) -> list[JsonSchema]:
-    """Return a schema of the types that `wanted` implies not to be wanted; none where it names its types or values."""
+    """Return a schema for the types that `wanted` rules out by its keywords; empty where it names its types or values."""
     kinds = kinds_of(shape, {})
     if kinds == TYPES or {"type", "enum", "const"} & wanted.mapping.keys():
         return []
@@ -118,6 +120,7 @@ def _unique_prefix(shape: Array) -> Shape:
     lists = _arranged(replace(shape, items=Nothing(), minimum=0))
     if not shape.prefix or lists is None:
         return shape
+    # `prefixItems` of two flags: `[true, false, …]` and `[false, true, …]`, each with any items after it.
     length = len(shape.prefix)
     whole = [tuple(map(shapes.Constant, items)) for items in lists if len(items) == length]
     longer = replace(shape, minimum=max(shape.minimum, length))
@@ -142,6 +145,7 @@ def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
         # One item more: [a], [b] becomes [a, b], [b, a].
         level = [(*before, value) for before in level for value in values if value not in before]
         spent += len(level) * (at + 1)
+        # Eight values in every order are 40,320 lists.
         if spent > MAX_ARRANGED:
             return None
         found += level if at + 1 >= shape.minimum else []
@@ -247,6 +251,7 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
     declares = any(place.get(word) is not None for place in places for word in ("properties", "required"))
     if declares and not any(scope.rest or scope.patterns for scope in scopes):
         extra, others = (), Anything()
+    # A number of properties counts all keys: then no others are read beside those that are counted.
     if any("maxProperties" in place.mapping for place in places):
         others = Nothing()
     shape = shapes.Object(properties=tuple(properties), extra=extra, others=others)

@@ -76,6 +76,7 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     key = content_key(schema)
     found: Reading | None = SHARED.get(("schema", key, longest, at)) if key else None
     if found is None:
+        # Schemas are read again with every request of a client: equal ones are read once.
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
         # Where nothing is reported, every length is counted already: the reading without a limit is the same.
@@ -96,6 +97,7 @@ def _read(reader: _Reader, at: str) -> Reading:
     start = reader.references.start()
     shape = reader.shape(((None if at == "#" else reader.references.follow(at, start)) or start,))
     definitions = finite_definitions(reader.definitions)
+    # An object that requires an object like itself never ends: no value has it.
     if len(definitions) < len(reader.definitions):
         shape = without_endless(shape, definitions)
     if isinstance(shape, Nothing):
@@ -123,6 +125,7 @@ class _Reader:
 
     def report(self, path: str, keyword: str, reason: str) -> None:
         found = Unsupported(path=pointer(path), keyword=keyword, reason=reason)
+        # One place may be read together with several others: it is reported once.
         self.unsupported.setdefault((found.path, keyword), found)
 
     def child(self, places: tuple[Place, ...]) -> Shape:
@@ -160,6 +163,7 @@ class _Reader:
     def read_once(self, key: _Key, places: tuple[Place, ...]) -> Shape:
         self.count += max(len(places), 1)
         name = self.open[key] = f"recursive-{self.count}"
+        # Until `child` is reached, these conjuncts must not be met again: no bracket would be between.
         outside, self.unguarded = self.unguarded, self.unguarded | {key}
         self.depth += 1
         shape = self.read(places)

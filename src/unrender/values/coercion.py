@@ -43,6 +43,7 @@ class Kinds(frozenset[str]):
     def of(cls, shape: Shape, reading: Reading) -> Kinds:
         """Return the types of the values of `shape`, a part of `reading`."""
         types = kinds_of(shape, reading.definitions)
+        # A schema that allows every type says nothing of types: an empty set, as for an unknown argument.
         kinds = cls(ANY if types == TYPES else types)
         kinds.shape, kinds.definitions = shape, reading.definitions
         return kinds

@@ -85,6 +85,8 @@ def _branches(node: dict[str, Any]) -> list[str]:
 
 def _rest(node: dict[str, Any]) -> str:
     """Return what may follow to make a literal whole, or to leave it open at the end."""
+    # Of `</a`, after `<`: the end of the text, or `/` and so on. A beginning counts only where the text ends in
+    # it.
     return "" if "" in node else f"(?:{'|'.join([chr(92) + 'Z', *_branches(node)])})"
 
 
@@ -110,10 +112,13 @@ class Finder:
     __slots__ = ("_cores", "_flows", "_leads", "first", "guarded", "literals", "longest", "pattern", "sorted")
 
     def __init__(self, literals: Iterable[str], guarded: Iterable[str] = ()) -> None:
+        # The longest first: an alternation takes the first option that matches, and `<t>\n` must win over
+        # `<t>`.
         self.literals: tuple[str, ...] = tuple(
             sorted({text for text in literals if text}, key=lambda text: (-len(text), text))
         )
         self.guarded: frozenset[str] = frozenset(guarded)
+        # Whether `final` is guarded from `finally` takes one character more to know.
         self.longest: int = max(map(len, self.literals), default=0) + bool(self.guarded)
         self.sorted: tuple[str, ...] = tuple(sorted(self.literals))
         never = r"(?!)"
@@ -173,6 +178,7 @@ class Finder:
         then certain. With `whole`, the literal itself is certain too: no longer one can begin at its place.
         """
         at, literal = self.find(text, start)
+        # As much text follows as the longest literal has: a longer one at this place would have been found.
         if literal and len(text) - at >= self.longest:
             return at, literal
         # Of `</a>` and `</a>\n`, `x</a>` holds the first, and may become the second.

@@ -67,14 +67,10 @@ class RawScanner(Scanner):
             return self._scan_literal(text, start, final=final)
         end, literal = (self.finder.find if final else self.finder.decided)(text, start)
         if literal:
-            return end, self._take(text[start:end]) + self._finish(), DONE
+            return end, self.take(text[start:end]) + self._finish(), DONE
         # What may be the beginning of the end marker stays in the buffer.
         cut = len(text) if final else end
-        return cut, self._take(text[start:cut]), MORE
-
-    def begin(self, text: str) -> str:
-        """Take the beginning of the value, which does not hold its end; return JSON text."""
-        return self._take(text)
+        return cut, self.take(text[start:cut]), MORE
 
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or text[start : start + 1] not in ("{", "["):
@@ -97,7 +93,8 @@ class RawScanner(Scanner):
             self.duplicate = self.literal.duplicate
         return end, said, status
 
-    def _take(self, piece: str) -> str:
+    def take(self, piece: str) -> str:
+        """Take a piece of the value, which does not hold its end; return JSON text."""
         if not self.is_string:
             self._hold(piece)
             if self._may_be_other():
@@ -123,6 +120,7 @@ class RawScanner(Scanner):
 
     def _may_be_other(self) -> bool:
         if self.head[:1] in ("{", "["):
+            # `{a}`: where no list or object is allowed beside the string, a bracket begins a string.
             return not ("string" in self.types and self.types <= _TEXTUAL)
         return may_be_word(self.head)
 
@@ -187,7 +185,7 @@ class CodeValueScanner(Scanner):
         if not between.strip():
             return start, "", MORE
         self.settled = True
-        quotation = self.raw.begin("".join(self.held))
+        quotation = self.raw.take("".join(self.held))
         end, rest, status = self.raw.scan(text, start, final=final)
         return end, quotation + rest, status
 
@@ -223,6 +221,7 @@ class XmlScanner(Scanner):
         self.key: str = key
         self.types: ArgumentTypes = types
         closer = style.close + key + style.end
+        # `\n</city>` and `</city>`: a line break that the template writes there is not a part of the value.
         self.closers: tuple[str, ...] = tuple(style.space[at:] + closer for at in range(len(style.space) + 1))
         # The argument's own name may come again inside it: its tags are counted.
         self.finder: Finder = Finder((*self.closers, style.open + key + style.end))
@@ -304,6 +303,7 @@ def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape
 
 
 def _leaf(text: str, types: frozenset[str]) -> str:
+    # `<tags></tags>`: nothing at all is the empty list where a list is wanted.
     if not text.strip() and types and "string" not in types:
         return "[]" if "array" in types else "{}" if "object" in types else coerce(text, types)
     return coerce(text, types)
@@ -317,6 +317,7 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
     while (at := end_of(_SPACE, text, at)) < len(text):
         found = opener.match(text, at)
         end = _matching(text, style, found.group(1), found.end()) if found else -1
+        # `a <b>c</b>`: with text beside the elements, all of it is text.
         if not found or end < 0:
             return []
         elements.append((found.group(1), text[found.end() : end]))
@@ -329,6 +330,7 @@ def _matching(text: str, style: TagStyle, name: str, at: int) -> int:
     opener, closer = style.open + name + style.end, style.close + name + style.end
     depth = 1
     while (found := text.find(closer, at)) >= 0:
+        # `<a><a></a></a>`: the first closer belongs to the inner element.
         depth += text.count(opener, at, found) - 1
         if depth == 0:
             return found

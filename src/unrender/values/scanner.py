@@ -100,6 +100,7 @@ class LiteralScanner(Scanner):
         """
         if self.state == STRING and (found := JSON_STRING.take(text)):
             return found
+        # Short chunks such as `, ` come again and again; longer ones would only fill the cache.
         read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
         if read is None:
             return None
@@ -168,6 +169,7 @@ class LiteralScanner(Scanner):
         end = end_of(_SPACE, text, at)
         if end > at and self.comma:
             self.comma += text[at:end]
+        # Space before a value says nothing; inside of brackets it is passed on as it is.
         elif end > at and self.stack:
             pieces.append(text[at:end])
         return end
@@ -249,6 +251,7 @@ class LiteralScanner(Scanner):
         quote = self.style.quote_open
         if quote and text.startswith(quote, at):
             return self._open_string(quote, at, pieces)
+        # `<|` may become `<|"|>`, which opens a key.
         if quote and not final and quote.startswith(text[at : at + len(quote)]):
             return at, MORE
         unquoted = self.style.bare_keys or self.style.loose_keys
@@ -258,6 +261,7 @@ class LiteralScanner(Scanner):
         end = end_of(_BARE_KEY, text, at)
         if end == at or end - at > MAX_WORD:
             return at, FAILED
+        # `first` may go on as `first name`, which is one key.
         if not final and MAY_GO_ON.match(text, end):
             return at, MORE
         self._flush_comma(pieces)
@@ -271,6 +275,7 @@ class LiteralScanner(Scanner):
         if text[at] != ":":
             return at, FAILED
         self.state = VALUE
+        # `{city:1}` is a notation of its own, and is written as `{"city": 1}`; of JSON the white space stays.
         pieces.append(": " if self.style.bare_keys else ":")
         return at + 1, MORE
 
@@ -370,6 +375,7 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
         end = end_of(_SPACE, text, at)
         taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
         at = end
+    # What is left is the beginning of a word, as `tru`, or not JSON: then the machine reads all of it.
     begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
     return (taken, at, state, stack, comma, keys) if begun else None
 
@@ -405,7 +411,9 @@ class QuotedScanner(Scanner):
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         at = start if self.opened else start + 1
         self.opened = True
+        # Decoded anew with each chunk, but never much: what the inner scanner has taken has left the buffer.
         inside = _Inside(text, at, final=final)
+        # `_Inside` stops at a quotation mark without a backslash: the string itself ends there.
         ended = text.startswith('"', inside.end)
         used, result = 0, ""
         head = inside.decoded.lstrip()

@@ -264,6 +264,8 @@ def _begins(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
     """Return whether the text from `at` on is a beginning of the pieces."""
     for piece in pieces:
         found = piece.match(text, at)
+        # Pieces are single characters, names and gaps. Where the text ends in one, all before it has matched:
+        # `, li`.
         if found is None or found.end() == len(text):
             return found is not None or at == len(text)
         at = found.end()

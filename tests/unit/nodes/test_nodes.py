@@ -26,7 +26,6 @@ from unrender.nodes import (
     Role,
     Sequence,
     Tag,
-    Tolerated,
     Until,
     children,
     references,
@@ -52,14 +51,13 @@ A, B, R = Literal("a"), Literal("b"), Ref("r")
         (Negate(A), [A]),
         (Tag(Role.NAME, A), [A]),
         (Atomic(A), [A]),
-        (Tolerated(A), [A]),
         (End(), []),
         (Cut(), []),
         (R, []),
     ],
 )
 def test_children_are_the_nodes_directly_below(node: Node, below: list[Node]) -> None:
-    """A separator is one, a schema is none."""
+    """A separator counts, a schema does not."""
     assert list(children(node)) == below
     assert list(walk(node)) == [node, *below]
     assert rewrite(node, lambda found: found) == node

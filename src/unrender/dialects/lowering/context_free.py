@@ -1,6 +1,6 @@
 """Turns a PEG into context-free rules: what the dialects can express, and nothing else.
 
-Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is not a context-free operator. So each `Until` is
+Strategy: roles and cuts fall away. "All text up to a stop" is not a context-free operator. So each `Until` is
 joined with what follows it, and both become one `Stopped`: text up to the first stop, the stop itself, and the
 continuation that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule, but only up
 to the literal that surely stops it. So a call is one rule, whatever may follow it.
@@ -8,7 +8,7 @@ to the literal that surely stops it. So a call is one rule, whatever may follow 
 Rules: the result is exact: a text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot
 be decided from the literals after it is refused by name, never dropped. Rules are linear in the source's rules.
 
->>> lowered = lower(Grammar(Sequence((Until(("</a>",)), Literal("</a>!")))))
+>>> lowered = lower(nodes.Grammar(nodes.Sequence((nodes.Until(("</a>",)), nodes.Literal("</a>!")))))
 >>> lowered.rules["text"]
 Stopped(stops=('</a>',), branches=(('</a>', Ref(rule='rest')),), at_end=False, exact=())
 >>> lowered.rules["rest"]
@@ -30,29 +30,13 @@ from unrender.dialects.lowering.stops import (
     Rest,
     RulePlace,
     RulePlaces,
-    choice_of,
     flat,
-    generated,
     recursive_rules,
     sequence_of,
 )
 from unrender.errors import GrammarError
 from unrender.limits import MOST_APART, MOST_WAYS
-from unrender.nodes import (
-    EMPTY,
-    Chars,
-    Choice,
-    Grammar,
-    JsonValue,
-    Literal,
-    Node,
-    Optional,
-    Ref,
-    Repeat,
-    Rules,
-    Sequence,
-    Until,
-)
+from unrender.nodes.patterns import any_pattern
 from unrender.schema.weights import STANDARD
 
 P = ParamSpec("P")
@@ -69,9 +53,9 @@ class Stopped:
     """
 
     stops: tuple[str, ...]
-    branches: tuple[tuple[str, Ref], ...]
+    branches: tuple[tuple[str, nodes.Ref], ...]
     at_end: bool
-    exact: tuple[tuple[str, Ref], ...] = ()
+    exact: tuple[tuple[str, nodes.Ref], ...] = ()
 
 
 def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -95,12 +79,12 @@ class Lowered:
     """
 
     root: str
-    rules: Mapping[str, Node | Stopped]
+    rules: Mapping[str, nodes.Node | Stopped]
     unsure: bool = False
     """More ways to go on are beside each other than are compared: a lexer may lose one of them."""
 
 
-def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.steps) -> Lowered:
+def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDARD.steps) -> Lowered:
     """Return the context-free form of a grammar that `expand` has freed of calls.
 
     `for_lexer`: literals at the same place are made distinct for a lexer that prefers the longest.
@@ -130,9 +114,9 @@ def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
     return bounded
 
 
-def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, Node | Stopped]:
+def reachable(root: str, table: Mapping[str, nodes.Node | Stopped]) -> Mapping[str, nodes.Node | Stopped]:
     """Return the rules of `table` that `root` needs, with `root` first."""
-    found: dict[str, Node | Stopped] = {}
+    found: dict[str, nodes.Node | Stopped] = {}
     queue = [root]
     for name in queue:
         if name not in found:
@@ -141,7 +125,7 @@ def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, No
     return found
 
 
-def rule_references(node: Node | Stopped) -> list[str]:
+def rule_references(node: nodes.Node | Stopped) -> list[str]:
     """Return the names of the rules that `node` refers to, in the order of the text."""
     if isinstance(node, Stopped):
         return [branch.rule for _, branch in (*node.branches, *node.exact)]
@@ -154,7 +138,7 @@ Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
 class _Lowering:
     """Rules are named when they are first referred to and written later, so that long chains need no deep recursion."""
 
-    def __init__(self, source: Mapping[str, Node], steps: int, *, for_lexer: bool) -> None:
+    def __init__(self, source: Mapping[str, nodes.Node], steps: int, *, for_lexer: bool) -> None:
         self.source = source
         self.most = steps
         self.openness = Openness(source)
@@ -162,13 +146,13 @@ class _Lowering:
         self.beginnings = Beginnings(self.looked_into)
         self.forks = Forks(source, self.openness) if for_lexer else None
         self.recursive = recursive_rules(source) if for_lexer else frozenset()
-        self.table: dict[str, Node | Stopped] = {}
-        self.rules = Rules()
-        self.known: dict[object, Ref] = {}
+        self.table: dict[str, nodes.Node | Stopped] = {}
+        self.rules = nodes.Rules()
+        self.known: dict[object, nodes.Ref] = {}
         self.choices: dict[tuple[int, str], RulePlace] = {}
-        self.loops: dict[Node, Node] = {}
-        self.looped: dict[str, Node] = {}
-        self.pending: deque[tuple[str, Callable[[], Node | Stopped]]] = deque()
+        self.loops: dict[nodes.Node, nodes.Node] = {}
+        self.looped: dict[str, nodes.Node] = {}
+        self.pending: deque[tuple[str, Callable[[], nodes.Node | Stopped]]] = deque()
         self.steps = 0
         self.apart = 0
 
@@ -185,36 +169,36 @@ class _Lowering:
             name, write = self.pending.popleft()
             self.table[name] = write()
 
-    def later(self, key: object, hint: str, write: Callable[[], Node | Stopped]) -> Ref:
+    def later(self, key: object, hint: str, write: Callable[[], nodes.Node | Stopped]) -> nodes.Ref:
         """Return the rule for `key`; if it is new, it gets a name like `hint`, and will be written."""
         # Every continuation is one rule, however many ways lead there: this keeps rules linear.
         if key not in self.known:
             name = self.rules.reserve(hint)
-            self.known[key] = Ref(name)
+            self.known[key] = nodes.Ref(name)
             self.pending.append((name, write))
         return self.known[key]
 
-    def rule(self, name: str) -> Node:
+    def rule(self, name: str) -> nodes.Node:
         found = self.looped.get(name) or self.source.get(name)
         if found is None:
             raise GrammarError(f"rule {name!r} is not defined")
         return found
 
-    def looked_into(self, name: str) -> Node | None:
+    def looked_into(self, name: str) -> nodes.Node | None:
         """Return a rule that may be taken apart to see how it begins."""
         node = self.rule(name)
-        return None if name in self.recursive or isinstance(node, JsonValue) else node
+        return None if name in self.recursive or isinstance(node, nodes.JsonValue) else node
 
-    def rest(self, parts: Rest) -> Ref:
+    def rest(self, parts: Rest) -> nodes.Ref:
         """Return the rule of `parts`, one after the other, which run to the end of the output if they end open."""
-        first = parts[0] if parts else EMPTY
+        first = parts[0] if parts else nodes.EMPTY
         # What is one rule that brings its own stops needs no rule with nothing but a reference to it.
-        if len(parts) == 1 and self.known and isinstance(first, Ref) and not self.openness.endings(first):
+        if len(parts) == 1 and self.known and isinstance(first, nodes.Ref) and not self.openness.endings(first):
             return self.named(first.rule)
-        hint = "root" if not self.known else first.rule if isinstance(first, Ref) else "rest"
+        hint = "root" if not self.known else first.rule if isinstance(first, nodes.Ref) else "rest"
         return self.later(("rest", parts), hint, lambda: self.joined(parts))
 
-    def joined(self, parts: Rest) -> Node:
+    def joined(self, parts: Rest) -> nodes.Node:
         """Return `parts` in sequence; what ends open is joined with as much after it as surely stops it.
 
         So is what may go on with text that a lexer would confuse with what follows.
@@ -223,7 +207,7 @@ class _Lowering:
         if self.forks is None and not any(map(self.openness.endings, parts)):
             return sequence_of([self.closed(part) for part in parts])
         # `Until("</a>"), name, "</a>"`: text may run on into the name, so all three become one `Stopped`.
-        done: list[Node] = []
+        done: list[nodes.Node] = []
         plain = flat(parts)
         at = 0
         while at < len(plain):
@@ -242,29 +226,29 @@ class _Lowering:
         ends = self.forks.ends(parts[at])
         return len(parts) if ends and self.forks.clash(ends, self.forks.first_of(parts[at + 1 :])) else at
 
-    def chosen(self, options: list[Node]) -> Node:
+    def chosen(self, options: Rest) -> nodes.Node:
         """Return one of several that bring their own stops; those that a lexer would confuse are taken apart."""
         if self.forks is not None and self.forks.confused(options):
             return self.factored([flat((option,)) for option in options])
-        return choice_of([self.closed(option) for option in options])
+        return any_pattern([self.closed(option) for option in options])
 
-    def continued(self, node: Node, rest: Rest) -> Node:
+    def continued(self, node: nodes.Node, rest: Rest) -> nodes.Node:
         """Return `node`, which may end in text without a stop, together with `rest`, which brings the stop."""
         match node:
-            case Until(stops):
+            case nodes.Until(stops):
                 return self.text(stops, rest)
             # `("a" text / "b")` before `</x>` is `"a" text "</x>" / "b" "</x>"`: each option needs the stop after it.
-            case Choice(options):
-                return self.factored([flat((option, *rest)) for option in generated(options)])
-            case Optional(inner):
+            case nodes.Choice(options):
+                return self.factored([flat((option, *rest)) for option in options])
+            case nodes.Optional(inner):
                 return self.factored([flat((inner, *rest)), rest])
-            case Repeat():
+            case nodes.Repeat():
                 return self.rest(flat((self.loop(node), *rest)))
-            case Ref(name):
+            case nodes.Ref(name):
                 return self.rest(flat((self.rule(name), *rest)))
         raise GrammarError(f"{type(node).__name__} cannot stand before other text")
 
-    def loop(self, node: Repeat) -> Node:
+    def loop(self, node: nodes.Repeat) -> nodes.Node:
         """Return a repetition as rules that refer to the next round."""
         if node not in self.loops:
             again = () if node.separator is None else (node.separator,)
@@ -272,19 +256,19 @@ class _Lowering:
             rounds = max(node.minimum, 1) if node.maximum is None else node.maximum
             # Two to three rounds are `a a (a)?`, each a rule; an endless one ends in a rule that refers to itself.
             for count in range(rounds, 0, -1):
-                more = Sequence((*again, Ref(f"{name} {min(count + 1, rounds)}")))
-                tail = more if count < node.minimum else Optional(more)
-                body = node.node if count == rounds and node.maximum is not None else Sequence((node.node, tail))
+                more = nodes.Sequence((*again, nodes.Ref(f"{name} {min(count + 1, rounds)}")))
+                tail = more if count < node.minimum else nodes.Optional(more)
+                body = node.node if count == rounds and node.maximum is not None else nodes.Sequence((node.node, tail))
                 self.looped[f"{name} {count}"] = body
                 self.openness.add(f"{name} {count}", body)
                 if self.forks is not None:
                     self.forks.add(f"{name} {count}", body)
             # `{0,0}` is nothing at all, and `{0,…}` is the first round, or nothing.
-            first = Ref(f"{name} 1")
-            self.loops[node] = EMPTY if node.maximum == 0 else first if node.minimum else Optional(first)
+            first = nodes.Ref(f"{name} 1")
+            self.loops[node] = nodes.EMPTY if node.maximum == 0 else first if node.minimum else nodes.Optional(first)
         return self.loops[node]
 
-    def text(self, stops: tuple[str, ...], rest: Rest) -> Ref:
+    def text(self, stops: tuple[str, ...], rest: Rest) -> nodes.Ref:
         """Join `Until(stops)` with `rest`."""
         key = ("text", stops, rest, ())
         return self.later(key, "text", lambda: self.stopped(stops, self.places.place(stops, rest)))
@@ -297,22 +281,22 @@ class _Lowering:
         others = tuple((text, self.either(options)) for text, options in exact)
         return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
 
-    def mixed(self, mixture: Mixture) -> Node:
+    def mixed(self, mixture: Mixture) -> nodes.Node:
         """Return free text and what is beside it."""
         stops, rests = mixture.stops, mixture.rests
         # "Any text up to `</a>`, or exactly `<b>x</a>` with what may follow that": the exact texts win over the stop.
-        rest = rests[0] if len(rests) == 1 else (Choice(tuple(map(Sequence, rests))),)
+        rest = rests[0] if len(rests) == 1 else (nodes.Choice(tuple(map(nodes.Sequence, rests))),)
         beside = Beside(stops, rests, self.places.place(stops, rest), self.looked_into)
         beside.take(mixture.others)
         exact = tuple((text, tuple(options)) for text, options in beside.exact.items())
         text = self.later(("text", stops, rest, exact), "text", lambda: self.stopped(stops, beside.place, exact))
-        return choice_of([text, *([self.factored(beside.left)] if beside.left else [])])
+        return any_pattern([text, *([self.factored(beside.left)] if beside.left else [])])
 
-    def either(self, options: tuple[Rest, ...]) -> Ref:
+    def either(self, options: tuple[Rest, ...]) -> nodes.Ref:
         """Return the rule of one of `options`, taken apart where they begin alike."""
         return self.later(("options", options), "branch", lambda: self.factored(list(options)))
 
-    def branch(self, place: RulePlace, stop: str) -> Ref:
+    def branch(self, place: RulePlace, stop: str) -> nodes.Ref:
         """Return the rule of what may follow `stop`."""
         # In a chain of optional arguments, most places only hand a stop on to the next: they get no rule of their own.
         place = self.firstchoice(place, stop)
@@ -336,12 +320,12 @@ class _Lowering:
         self.choices.update(((id(other), stop), found) for other in passed)
         return found
 
-    def branched(self, place: RulePlace, stop: str) -> Node:
+    def branched(self, place: RulePlace, stop: str) -> nodes.Node:
         own, below = place.after(stop)
         # What a lexer would confuse is listed here, option by option; all else stays in the rules of the places below.
         if not below or self.is_confused(options := followers(place, stop)):
             return self.factored(list(map(flat, own)) if not below else options)
-        return choice_of([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
+        return any_pattern([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 
     def is_confused(self, options: list[Rest]) -> bool:
         """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
@@ -349,70 +333,74 @@ class _Lowering:
             return False
         # A hundred and fifty optional arguments in any order: comparing each with all others is left out, and said.
         self.forks.unsure |= len(options) > MOST_WAYS
-        return len(options) <= MOST_WAYS and self.forks.confused(map(Sequence, options))
+        return len(options) <= MOST_WAYS and self.forks.confused(map(nodes.Sequence, options))
 
-    def factored(self, options: list[Rest]) -> Node:
+    def factored(self, options: list[Rest]) -> nodes.Node:
         """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
         options = list(dict.fromkeys(options))
         # `(a|b)*a(a|b){18}`, told apart character by character, is an automaton of a quarter of a million states.
         if self.forks is None or len(options) == 1 or self.apart > MOST_APART:
-            return choice_of([self.rest(option) for option in options])
+            return any_pattern([self.rest(option) for option in options])
         # Taking apart copies what is shared, so only what a lexer would confuse is taken apart.
-        if not self.forks.confused(map(Sequence, options)):
-            return choice_of([self.rest(option) for option in options])
+        if not self.forks.confused(map(nodes.Sequence, options)):
+            return any_pattern([self.rest(option) for option in options])
         self.apart += len(options)
         if mixture := self.beginnings.mixture(options):
             return self.mixed(mixture)
-        return choice_of(list(dict.fromkeys(map(self.group, self.beginnings.groups(options)))))
+        return any_pattern(list(dict.fromkeys(map(self.group, self.beginnings.groups(options)))))
 
-    def group(self, group: Group) -> Node:
+    def group(self, group: Group) -> nodes.Node:
         self.step()
         options = tuple(flat(option) for option in group.options)
-        return sequence_of([Literal(group.shared), self.either(options)]) if group.shared else self.rest(options[0])
+        return (
+            sequence_of([nodes.Literal(group.shared), self.either(options)]) if group.shared else self.rest(options[0])
+        )
 
-    def closed(self, node: Node) -> Node:
+    def closed(self, node: nodes.Node) -> nodes.Node:
         """Return a node that brings its own stops."""
         match node:
             # `[a-z]{0}` is a pattern that users write; no dialect has a class that is there no times.
-            case Chars(maximum=0):
-                return EMPTY
-            case Literal() | Chars() | JsonValue():
+            case nodes.Chars(maximum=0):
+                return nodes.EMPTY
+            case nodes.Literal() | nodes.Chars() | nodes.JsonValue():
                 return node
-            case Ref(name):
+            case nodes.Ref(name):
                 return self.named(name)
             case nodes.Layout(text) | nodes.Mark(text):
-                return Literal(text)
+                return nodes.Literal(text)
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.closed(inner)
-            case Sequence(parts):
+            case nodes.Sequence(parts):
                 return self.joined(parts)
-            case Choice(options):
-                return self.chosen(generated(options))
-            case Optional(inner):
+            case nodes.Choice(options):
+                return self.chosen(options)
+            case nodes.Optional(inner):
                 found = self.closed(inner)
-                return replace(found, minimum=0) if _at_least_once(found) else Optional(found)
-            case Repeat(inner, low, high, separator):
+                return replace(found, minimum=0) if _at_least_once(found) else nodes.Optional(found)
+            case nodes.Repeat(inner, low, high, separator):
                 return self.repeated(self.closed(inner), low, high, separator)
-            case nodes.Tolerated() | nodes.Cut() | nodes.End():
-                return EMPTY
+            case nodes.Cut() | nodes.End():
+                return nodes.EMPTY
         raise GrammarError(f"{type(node).__name__} cannot be written as a context-free rule: {node!r:.120}")
 
-    def named(self, name: str) -> Ref:
+    def named(self, name: str) -> nodes.Ref:
         node = self.rule(name)
         return self.later(("rule", name), name, lambda: self.closed(node))
 
-    def repeated(self, node: Node, low: int, high: int | None, separator: Node | None) -> Node:
-        if node == EMPTY or high == 0:
-            return EMPTY
+    def repeated(self, node: nodes.Node, low: int, high: int | None, separator: nodes.Node | None) -> nodes.Node:
+        if node == nodes.EMPTY or high == 0:
+            return nodes.EMPTY
         if separator is None:
             return (
-                replace(node, minimum=0) if (low, high) == (0, 1) and _at_least_once(node) else Repeat(node, low, high)
+                replace(node, minimum=0)
+                if (low, high) == (0, 1) and _at_least_once(node)
+                else nodes.Repeat(node, low, high)
             )
         # `a{2,4}` by `, ` is `a (", " a){1,3}`; where it may be missing, all of that is optional: `(a (", " a){0,3})?`.
         again = sequence_of([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
         whole = sequence_of([node, more])
-        return whole if low > 0 else Optional(whole)
+        return whole if low > 0 else nodes.Optional(whole)
 
 
 def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) -> int:
@@ -420,10 +408,10 @@ def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) ->
     # `text, name, "</x>", rest`: up to `</x>` it is one rule, and what comes after is another that all calls share.
     for at in range(start, len(parts)):
         part = parts[at]
-        if isinstance(part, Literal) and all(any(stop in part.text for stop in stops) for stops in endings):
+        if isinstance(part, nodes.Literal) and all(any(stop in part.text for stop in stops) for stops in endings):
             return at + 1
     return len(parts)
 
 
-def _at_least_once(node: Node) -> TypeGuard[Repeat | Chars]:
-    return isinstance(node, Repeat | Chars) and node.minimum == 1
+def _at_least_once(node: nodes.Node) -> TypeGuard[nodes.Repeat | nodes.Chars]:
+    return isinstance(node, nodes.Repeat | nodes.Chars) and node.minimum == 1

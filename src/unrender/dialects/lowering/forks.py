@@ -31,7 +31,6 @@ from unrender.dialects.lowering.stops import (
     Stops,
     first_stop,
     flat,
-    generated,
     unfoldings,
     until_settled,
     users_of,
@@ -53,6 +52,7 @@ Heads = frozenset[Head | Until]
 DEPTH = 3
 """Literals that are looked through to see where two ways part."""
 _NONE: Heads = frozenset()
+# No literal is empty, so no node has these heads by itself.
 _MANY: Heads = frozenset((Head("", 0),))
 
 
@@ -97,7 +97,7 @@ class Forks:
                 again: Rest = () if separator is None else (Optional(Sequence((separator, inner))),)
                 return self.first_of((inner, *again))
             case Choice(options):
-                return _union(map(self.heads, generated(options)))
+                return _union(map(self.heads, options))
             case Ref(name):
                 return self._heads.get(name, _NONE)
         return _NONE
@@ -198,7 +198,7 @@ class Forks:
             case Sequence(parts):
                 return self._ends_of(parts)
             case Choice(options):
-                found = [self.ends(option) for option in generated(options)]
+                found = [self.ends(option) for option in options]
                 return _union((*found, self.heads(node)) if self._openness.nullable(node) else found)
             case Ref(name):
                 return self._ends.get(name, _NONE)
@@ -206,6 +206,7 @@ class Forks:
 
     def _ends_of(self, parts: tuple[Node, ...]) -> Heads:
         found: list[Heads] = []
+        # `"a" b?` may have ended after `a`: so what b begins with is a way to continue.
         for part in reversed(parts):
             found.append(self.ends(part))
             if not self._openness.nullable(part):
@@ -321,7 +322,7 @@ class Beginnings:
         return groups
 
     def leads(self, option: Rest, at: int) -> list[Lead]:
-        """Return the ways in which an option begins; none when there are too many.
+        """Return the ways in which an option begins; an empty list when there are too many.
 
         A way that begins with free text has no text of its own.
         """

@@ -6,8 +6,8 @@ can be met are handed up along its edges. A chain of a thousand optional argumen
 lists of a thousand arguments. `Openness` is a least fixed point over the rules: a rule is looked at again only when one
 that it refers to has changed.
 
-The small tools of lowering are here too: `unfoldings` takes one step into a node, `flat`, `sequence_of` and `choice_of`
-put nodes together, and `inverted`, `leaves_first` and `until_settled` go through rules that refer to each other.
+The small tools of lowering are here too: `unfoldings` takes one step into a node, `flat` and `sequence_of` put nodes
+together, and `inverted`, `leaves_first` and `until_settled` go through rules that refer to each other.
 
 Rules: exact. Of several stops, the one that is complete first counts. What begins with something other than literal text
 cannot be told from the text before it, and is refused.
@@ -99,6 +99,7 @@ class RulePlaces:
     def _place(self, key: Key, fresh: list[tuple[Key, RulePlace]]) -> RulePlace:
         known = self.known.get(key)
         if known is None:
+            # It is known before it is filled: the items of a list lead back to their own place.
             known = self.known[key] = RulePlace()
             fresh.append((key, known))
         return known
@@ -201,12 +202,12 @@ def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
         case Sequence(parts):
             return [(*parts, *tail)]
         case Choice(options):
-            return [(option, *tail) for option in options if not isinstance(option, nodes.Tolerated)]
+            return [(option, *tail) for option in options]
         case Optional(inner):
             return [(inner, *tail), tail]
         case nodes.Tag(_, inner) | nodes.Atomic(inner):
             return [(inner, *tail)]
-        case nodes.Cut() | nodes.Tolerated():
+        case nodes.Cut():
             return [tail]
         case nodes.End():
             return [()]
@@ -254,7 +255,7 @@ def flat(parts: Rest) -> Rest:
                 queue.extend(reversed(inner))
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 queue.append(inner)
-            case nodes.Cut() | nodes.Tolerated() | nodes.End():
+            case nodes.Cut() | nodes.End():
                 continue
             case Literal(text) | nodes.Layout(text):
                 # `"</", "x>"` is `"</x>"`: a stop that is complete in several literals is complete in one.
@@ -280,11 +281,6 @@ def sequence_of(parts: list[Node]) -> Node:
     if not merged:
         return EMPTY
     return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
-
-
-def choice_of(options: list[Node]) -> Node:
-    """Return a node for one of `options`."""
-    return options[0] if len(options) == 1 else Choice(tuple(options))
 
 
 _CLOSED: frozenset[Stops] = frozenset()
@@ -314,7 +310,7 @@ class Openness:
                 return self._empty.get(name, False)
             case Literal(text) | nodes.Layout(text):
                 return text == ""
-            case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.Tolerated() | nodes.End():
+            case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.End():
                 return True
             case nodes.Peek() | nodes.Negate():
                 return True
@@ -323,7 +319,7 @@ class Openness:
             case Sequence(parts):
                 return all(map(self.nullable, parts))
             case Choice(options):
-                return any(map(self.nullable, generated(options)))
+                return any(map(self.nullable, options))
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.nullable(inner)
         return False
@@ -353,7 +349,7 @@ class Openness:
             case Sequence(parts):
                 return self._find_last(parts, below)
             case Choice(options):
-                return _CLOSED.union(*map(below, generated(options)))
+                return _CLOSED.union(*map(below, options))
         return _CLOSED
 
     def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
@@ -364,11 +360,6 @@ class Openness:
             if not self.nullable(part) and not isinstance(part, Until):
                 break
         return found
-
-
-def generated(options: tuple[Node, ...]) -> list[Node]:
-    """Return the options that are also generated, not only read."""
-    return [option for option in options if not isinstance(option, nodes.Tolerated)]
 
 
 def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:

@@ -144,6 +144,7 @@ class CallCode:
         call = self.code.emit(*self._hold(), *literal_code(syntax, syntax.call_start))
         function = self._function()
         bare = self.code.emit(Loosen(), Jump(call))
+        # `<call>` may be missing too: then what a call begins with, e.g. `<function=`, shows it.
         inner = self.code.emit(Loosen(), *self._hold(), Jump(function))
         section = self.code.emit(*literal_code(syntax, syntax.section_start), Jump(call))
         self._tail(call)
@@ -254,6 +255,8 @@ class CallCode:
                 found += [token for text in texts for token in tokens(text)[:1]]
             elif part is not Slot.ANY:
                 found += tokens(text_of(part))[:1]
+            # `now` alone may be a whole call: where arguments may be missing, what follows them ends the
+            # name.
             left_out = part is Slot.ARGUMENTS and (arguments.entry or arguments.when_empty == "")
             if isinstance(part, Slot) and part is not Slot.ANY and not left_out:
                 return found
@@ -440,6 +443,7 @@ def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | 
 def _tags(arguments: Arguments, i: int) -> TagStyle | None:
     """Return how the tags are written when the argument's name is the tag's: `<city>…</city>`."""
     entry = arguments.entry
+    # `"Rome"` ends at its quotation mark, whatever tag is around it.
     by_itself = not arguments.codec.strings.unquoted and arguments.codec.containers is not Containers.XML
     if Slot.KEY not in entry[i + 1 :] or by_itself:
         return None

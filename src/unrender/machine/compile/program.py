@@ -122,6 +122,8 @@ class _Compiler:
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
+            # `get_weather\n{…}`: no marker shows such a call, so where an answer begins it is tried
+            # before the text.
             begin = self.answer = self.code.emit(Attempt(unmarked, hub.at, reported=False))
         for part in self.parts:
             begin = self._part(hub, part, entries) or begin
@@ -140,6 +142,7 @@ class _Compiler:
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
+        # The marker `final` is not found in `finally`. Where a call is tried, the attempt itself finds out.
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
         run = self._text_run(hub, finder)
         # `<call>` may begin a call, and be a marker of its own: the calls are tried first.
@@ -208,6 +211,7 @@ class _Compiler:
         """A marker that is taken, with its layout, and leads to `target`."""
         for variant in marker.variants() if marker.core else ():
             at = self.code.emit(Skip(len(variant), role), Soft(marker.after, role), Jump(target))
+            # Two parts may share a marker: the first one has it.
             hub.direct.setdefault(variant, at)
             if marker.guarded:
                 hub.guarded.add(variant)
@@ -246,6 +250,7 @@ class _Compiler:
             openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
             self.undeclared[marker.core] = self.code.emit(Skip(size, role), *map(Maybe, reversed(openers)))
             self.code.emit(Soft(marker.after, role), Jump(inner.at))
+            # Anywhere but at the start, `<think>` is what prose about models mentions.
             hub.direct.setdefault(marker.core, self.code.emit(Mention(size, hub.at)))
         for marker in map(_Marker.of, block.closes):
             size = len(marker.core)
@@ -255,6 +260,7 @@ class _Compiler:
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
         """Return where an answer begins that may begin with reasoning which the format does not have."""
         heads = tuple(self.undeclared)
+        # Beside the format's own `<thinking>`, a known `<think>` must not be found in it.
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
@@ -274,5 +280,6 @@ class _Compiler:
     def _closers(self, hub: _Hub, inner: _Hub, block: Block) -> None:
         for text in block.closes:
             self._marker(inner, _Marker.of(text, joint=block.joint), self.answer, inner.role)
+        # A model that forgets `</think>` goes on with the opener of the content, or ends the turn.
         for text in [*self.openers, *self.dropped]:
             self._marker(inner, _Marker.of(text), hub.at)

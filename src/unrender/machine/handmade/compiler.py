@@ -18,27 +18,13 @@ from unrender.machine.compile import Code
 from unrender.machine.handmade import steps
 from unrender.machine.handmade.tagged import IN_CALLS
 from unrender.machine.interpreter import Instruction, Program
-from unrender.nodes import (
-    Chars,
-    Choice,
-    Grammar,
-    JsonValue,
-    Literal,
-    Node,
-    Optional,
-    Ref,
-    Repeat,
-    Role,
-    Sequence,
-    Until,
-)
 from unrender.values.scanner import LiteralStyle
 
 _STRICT = LiteralStyle(strict=True)
 _PYTHON = LiteralStyle()
 
 
-def compile_combinators(grammar: Grammar, ends: tuple[str, ...] = ()) -> Program:
+def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
     """Return the program that reads `grammar`, then ends of the turn, and then only plain content.
 
     When the grammar cannot read on, the rest is content without the `ends`. Raises `GrammarError` for a rule that is
@@ -51,7 +37,7 @@ def compile_combinators(grammar: Grammar, ends: tuple[str, ...] = ()) -> Program
         raise GrammarError("the grammar's nodes are nested too deeply; name the inner ones as rules") from None
 
 
-def _compiled(grammar: Grammar, ends: tuple[str, ...]) -> Program:
+def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     known = starts_of(grammar.rules)
     start_of(grammar.root, known)
     has_ids = _check_tags(grammar)
@@ -59,12 +45,12 @@ def _compiled(grammar: Grammar, ends: tuple[str, ...]) -> Program:
     code = compiler.code
     begin = code.reserve()
     start = compiler.node(grammar.root)
-    rest = nodes.Tag(Role.CONTENT, Until(ends))
+    rest = nodes.Tag(nodes.Role.CONTENT, nodes.Until(ends))
     if ends:
-        compiler.node(Repeat(_end_of_turn(ends)))
+        compiler.node(nodes.Repeat(_end_of_turn(ends)))
     code.emit(steps.Ended(), instructions.Halt())
     text = code.emit(steps.BreakOff())
-    compiler.node(Sequence((rest, Repeat(Sequence((_end_of_turn(ends), rest))))) if ends else rest)
+    compiler.node(nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((_end_of_turn(ends), rest))))) if ends else rest)
     code.emit(instructions.Halt())
     code.put(begin, steps.Begin(start, text, has_ids))
     rules = {}
@@ -77,39 +63,40 @@ def _compiled(grammar: Grammar, ends: tuple[str, ...]) -> Program:
     return code.finished()
 
 
-def _end_of_turn(ends: tuple[str, ...]) -> Node:
+def _end_of_turn(ends: tuple[str, ...]) -> nodes.Node:
     """Return an end of the turn, and white space after it; what was read is final."""
     texts = sorted(ends, key=len, reverse=True)
-    return Sequence((Choice(tuple(map(Literal, texts))), nodes.Cut(), nodes.Layout("")))
+    return nodes.Sequence((nodes.Choice(tuple(map(nodes.Literal, texts))), nodes.Cut(), nodes.Layout("")))
 
 
-def _check_tags(grammar: Grammar) -> bool:
+def _check_tags(grammar: nodes.Grammar) -> bool:
     """Raise `GrammarError` for tags out of place; returns whether a call has an id."""
-    seen: set[tuple[str, Role | None]] = set()
-    queue: list[tuple[Node, Role | None]] = [(grammar.root, None)]
+    # A rule may be entered from several tags. Each pair is looked at once, so rules that refer to each other end.
+    seen: set[tuple[str, nodes.Role | None]] = set()
+    queue: list[tuple[nodes.Node, nodes.Role | None]] = [(grammar.root, None)]
     has_ids = False
     for node, around in queue:
         inside = around
         if isinstance(node, nodes.Tag):
             _check_tag(node.role, around)
             inside = node.role
-            has_ids |= node.role is Role.ID
-        if isinstance(node, Ref) and (node.rule, around) not in seen:
+            has_ids |= node.role is nodes.Role.ID
+        if isinstance(node, nodes.Ref) and (node.rule, around) not in seen:
             seen.add((node.rule, around))
             queue.append((grammar.rules[node.rule], around))
         queue.extend((child, inside) for child in nodes.children(node))
     return has_ids
 
 
-def _check_tag(role: Role, around: Role | None) -> None:
-    if role in IN_CALLS and role is not Role.CALL:
-        if around is not Role.CALL:
+def _check_tag(role: nodes.Role, around: nodes.Role | None) -> None:
+    if role in IN_CALLS and role is not nodes.Role.CALL:
+        if around is not nodes.Role.CALL:
             raise GrammarError(f"a tag {role.value!r} must stand directly in a tag 'call', found it {_inside(around)}")
     elif around is not None:
         raise GrammarError(f"a tag {role.value!r} must not stand in another tag, found it {_inside(around)}")
 
 
-def _inside(around: Role | None) -> str:
+def _inside(around: nodes.Role | None) -> str:
     return "in none" if around is None else f"in {around.value!r}"
 
 
@@ -120,28 +107,28 @@ class _Compiler:
     entered: list[tuple[int, str]] = field(default_factory=list)
     """Where rules are entered, and which; where they begin is known at the end."""
 
-    def node(self, node: Node) -> int:  # noqa: C901 -- a table, by kind of node
+    def node(self, node: nodes.Node) -> int:  # noqa: C901 -- a table, by kind of node
         """Emit the code of `node`; returns where it begins."""
         at = len(self.code)
         match node:
-            case Literal(text):
+            case nodes.Literal(text):
                 self.code.emit(instructions.Lit(text))
-            case nodes.Layout(text, verbatim):
-                self.code.emit(instructions.Soft(text) if verbatim else instructions.Space())
-            case Chars():
+            case nodes.Layout():
+                self.code.emit(instructions.Space())
+            case nodes.Chars():
                 self._chars(node)
-            case Until(stops):
+            case nodes.Until(stops):
                 self.code.emit(steps.UpTo.first_of(stops))
-            case Sequence(parts):
+            case nodes.Sequence(parts):
                 for part in parts:
                     self.node(part)
-            case Choice(options):
+            case nodes.Choice(options):
                 self._choice(options)
-            case Optional(inner):
-                self._choice((inner, Literal("")))
-            case Repeat():
+            case nodes.Optional(inner):
+                self._choice((inner, nodes.Literal("")))
+            case nodes.Repeat():
                 self._repeat(node)
-            case Ref(name):
+            case nodes.Ref(name):
                 self.entered.append((self.code.reserve(), name))
             case nodes.Peek() | nodes.Negate() | nodes.Atomic():
                 self._look(node)
@@ -149,15 +136,13 @@ class _Compiler:
                 self.code.emit(steps.Tagged(role))
                 self.node(inner)
                 self.code.emit(steps.Untagged(role))
-            case nodes.Tolerated(inner):
-                self.node(inner)
             case nodes.Cut():
                 self.code.emit(steps.Final())
             case nodes.End():
                 self.code.emit(steps.Ended())
             case nodes.Mark():
                 pass
-            case JsonValue() | nodes.PythonValue() | nodes.Quoted():
+            case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.Call() | nodes.Calls():
                 start_of(node, self.known)  # Raises: such a node has no place among combinators.
@@ -165,6 +150,7 @@ class _Compiler:
 
     def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
         """Emit what is tried as a whole before anything after it is read."""
+        # The code is `Guarded`, the part, its end, and after that what happens if it does not match.
         said, head = _wanted_by(node.node), self.code.reserve()
         self.node(node.node)
         if isinstance(node, nodes.Negate):
@@ -176,7 +162,7 @@ class _Compiler:
             self.code.put(last, steps.PeekEnd(after) if isinstance(node, nodes.Peek) else steps.Chosen(after))
         self.code.put(head, steps.Guarded(otherwise))
 
-    def _chars(self, node: Chars) -> None:
+    def _chars(self, node: nodes.Chars) -> None:
         most = steps.UNLIMITED if node.maximum is None else node.maximum
         ranges = ranges_of(node)
         characters = class_of(ranges) if ranges else "(?!)"
@@ -184,7 +170,7 @@ class _Compiler:
             steps.Count(), steps.CharRun(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node))
         )
 
-    def _choice(self, options: tuple[Node, ...]) -> None:
+    def _choice(self, options: tuple[nodes.Node, ...]) -> None:
         head = self.code.reserve()
         ends: list[int] = []
         table: list[tuple[steps.OptionGuard, int]] = []
@@ -198,10 +184,11 @@ class _Compiler:
         wanted = " or ".join(dict.fromkeys(map(_wanted_by, options)))
         self.code.put(head, steps.Try(tuple(table), wanted, any(guard is not None for guard, _ in table)))
 
-    def _repeat(self, node: Repeat) -> None:
+    def _repeat(self, node: nodes.Repeat) -> None:
         self.code.emit(steps.Count())
         head = self.code.reserve()
-        separator = node.separator if node.separator is not None else Literal("")
+        # Without a separator the code of both rounds is the same, and the empty text costs one step.
+        separator = node.separator if node.separator is not None else nodes.Literal("")
         # The first round begins at `first`, each further one at the separator before it.
         later = self.node(separator)
         first = self.node(node.node)
@@ -214,10 +201,10 @@ class _Compiler:
         self.code.put(head, steps.Round(node.minimum, most, guards, (first, later), otherwise))
 
 
-def _value(node: JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:
+def _value(node: nodes.JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:
     """Return the step that reads a whole value."""
     match node:
-        case JsonValue():
+        case nodes.JsonValue():
             return steps.Value(_STRICT, "a JSON value")
         case nodes.PythonValue():
             return steps.Value(_PYTHON, "a Python value")
@@ -225,27 +212,27 @@ def _value(node: JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:
             return steps.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote)
 
 
-def _wanted_by(node: Node) -> str:
+def _wanted_by(node: nodes.Node) -> str:
     """Return what `node` wants, in a user's words."""
     match node:
-        case Literal(text):
+        case nodes.Literal(text):
             return repr(text) if text else "nothing"
-        case Sequence(parts) if parts:
+        case nodes.Sequence(parts) if parts:
             return _wanted_by(parts[0])
-        case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner) | nodes.Tolerated(inner):
+        case nodes.Tag(_, inner) | nodes.Atomic(inner) | nodes.Optional(inner) | nodes.Repeat(inner):
             return _wanted_by(inner)
-        case Chars():
+        case nodes.Chars():
             return f"{'other than ' if node.negated else ''}one of {_ranges(node)}"
-        case Choice(options):
+        case nodes.Choice(options):
             return " or ".join(dict.fromkeys(map(_wanted_by, options[:4]))) or "nothing"
-        case Ref(rule):
+        case nodes.Ref(rule):
             return rule
-        case JsonValue():
+        case nodes.JsonValue():
             return "a JSON value"
         case nodes.End():
             return "the end of the output"
     return "text"
 
 
-def _ranges(node: Chars) -> str:
+def _ranges(node: nodes.Chars) -> str:
     return ", ".join(low if low == high else f"{low}-{high}" for low, high in node.ranges[:8])

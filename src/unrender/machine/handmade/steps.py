@@ -197,6 +197,7 @@ class Again:
         entry = machine.pop()
         machine.close(entry.way)
         machine.push(count=entry.count + 1)
+        # `(a?)*` matches nothing at all any number of times: one such round is enough.
         return machine.go_to(self.head if machine.position > entry.start else self.otherwise)
 
 
@@ -323,6 +324,7 @@ class Guarded:
     otherwise: int
 
     def step(self, machine: Machine) -> bool:
+        # It holds: a cut inside must not close the way back that leads out of the lookahead.
         serial = machine.open((self.otherwise,), holds=True)
         machine.push(way=serial)
         return machine.go_on()

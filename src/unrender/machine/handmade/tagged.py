@@ -122,7 +122,7 @@ class Closed:
             machine.start_call()
 
     def _end(self, machine: Machine, call: TaggedCall) -> None:
-        """End a call that was read to its end; without a name there is none."""
+        """End a call that was read to its end; without a name it is invalid."""
         if call.name:
             _say(machine, call, _CLOSING[call.written])
         # `arguments(json_value())` reads `[1]` as well, which are no arguments.
