@@ -120,8 +120,7 @@ class ChatTemplate:
         Raises `TemplateError` when the file is missing or holds no template.
         """
         loaded = load_file(path)
-        bos, eos = bos_token or loaded.bos_token, eos_token or loaded.eos_token
-        loaded = replace(loaded, bos_token=bos, eos_token=eos)
+        loaded = replace(loaded, bos_token=bos_token or loaded.bos_token, eos_token=eos_token or loaded.eos_token)
         return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
 
     @classmethod

@@ -35,6 +35,7 @@ def read_regular(path: Path, *, most: int) -> bytes:
     _check(path.stat(), path, most)  # To open a device may already do something.
     descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
     with os.fdopen(descriptor, "rb") as file:
+        # Since the first look, another file may have got the name.
         _check(os.fstat(descriptor), path, most)
         content = file.read(most + 1)
     if len(content) > most:

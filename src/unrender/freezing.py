@@ -66,6 +66,7 @@ def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]
     """By id: a part, which lives on so that its id is not used again, and its copy."""
     while waiting:
         holder = waiting.pop()
+        # `holder[key] = …` is what a frozen dict refuses; the method of `dict` does not ask it.
         put = dict.__setitem__ if isinstance(holder, dict) else list.__setitem__
         for key, item in holder.items() if isinstance(holder, dict) else enumerate(holder):
             if type(item) in done:

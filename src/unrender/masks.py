@@ -70,11 +70,7 @@ class AssistantMask:
 
 
 def assistant_mask(
-    template: ChatTemplate,
-    messages: Sequence[Any],
-    *,
-    tools: Sequence[Any] | None = None,
-    **template_kwargs: Any,
+    template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **template_kwargs: Any
 ) -> AssistantMask:
     """Render a conversation and return which characters the model wrote.
 
@@ -116,14 +112,6 @@ class _Rendered:
     format: Format
     messages: Sequence[Mapping[str, Any]]
 
-    def history(self, count: int) -> str | None:
-        """Render the first `count` messages; None when the template refuses."""
-        return self.writer.text(self.messages[:count], asks=False)
-
-    def prompt(self, count: int) -> str | None:
-        """Render the prompt after the first `count` messages; None when the template refuses."""
-        return self.writer.text(self.messages[:count], asks=True) if count else None
-
     def planted(self, index: int, message: Mapping[str, Any]) -> str | None:
         """Render the whole conversation with another message at `index`."""
         return self.writer.text([*self.messages[:index], message, *self.messages[index + 1 :]], asks=False)
@@ -134,18 +122,14 @@ class _Rendered:
         turn = self.format.turn
         return [text.strip() for text in (turn.end, *turn.ends) if text.strip()]
 
-    def content_of(self, index: int) -> str:
-        """Return a message's content where it is plain text."""
-        content = self.messages[index].get("content")
-        return content if isinstance(content, str) else ""
-
 
 def _start(rendered: _Rendered, full: str, index: int) -> int | None:
     """Return where what the model wrote begins: after the prompt, or after its header where the history writes on otherwise."""
-    prompt = rendered.prompt(index)
+    prompt = rendered.writer.text(rendered.messages[:index], asks=True) if index else None
     if prompt is not None:
         if full.startswith(prompt):
             return len(prompt)
+        # The prompt ends in `<bot><think>`, and the history has `<bot>Hi`: both have the header.
         header = prompt.removesuffix(prefill(rendered.format, prompt))
         if full.startswith(header):
             return len(header)
@@ -156,26 +140,21 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
 
 def _end(rendered: _Rendered, full: str, index: int) -> int | None:
     """Return where what the model wrote ends: after the token that ends its turn, or where the next message begins."""
-    place, limit = _place(rendered, full, index, _after), _next_place(rendered, full, index)
-    if place is None or limit is None:
+    last = index + 1 == len(rendered.messages)
+    place = _place(rendered, full, index, _after)
+    # The answer ends before the text of the next message: what is searched for its end is what lies between the two.
+    following = len(full) if last else _place(rendered, full, index + 1, _before)
+    if place is None or following is None:
         return _end_of_history(rendered, full, index)
-    ends = [at + len(core) for core in rendered.ends if (at := full.find(core, place, limit)) >= 0]
+    ends = [at + len(core) for core in rendered.ends if (at := full.find(core, place, following)) >= 0]
     if ends:
         return min(ends)
-    last = index + 1 == len(rendered.messages)
-    return len(full) if last else _before_header(rendered, full, place, limit, index)
-
-
-def _next_place(rendered: _Rendered, full: str, index: int) -> int | None:
-    """Return where the text of the next message begins; the end of the text when there is none."""
-    if index + 1 == len(rendered.messages):
-        return len(full)
-    return _place(rendered, full, index + 1, _before)
+    return len(full) if last else _before_header(rendered, full, place, following, index)
 
 
 def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
     """Return where the conversation up to the message ends, if the template keeps that prefix."""
-    history = rendered.history(index + 1)
+    history = rendered.writer.text(rendered.messages[: index + 1], asks=False)
     if history is None or not full.startswith(history):
         return None
     ends = [at + len(core) for core in rendered.ends if (at := history.rfind(core)) >= 0]
@@ -185,8 +164,8 @@ def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
 def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index: int) -> int | None:
     """Return where the header of the next message begins, for turns without an end: it follows a plain answer as well."""
     plain = rendered.planted(index, {"role": "assistant", "content": _NEEDLE})
-    following = rendered.content_of(index + 1)
-    if plain is None or not following or plain.count(_NEEDLE) != 1:
+    following = rendered.messages[index + 1].get("content")
+    if plain is None or not isinstance(following, str) or not following or plain.count(_NEEDLE) != 1:
         return None
     begun = plain.index(_NEEDLE) + len(_NEEDLE)
     at = plain.find(following, begun)
@@ -207,6 +186,7 @@ def _before(message: Mapping[str, Any]) -> dict[str, Any] | None:
     """Plant a needle before the content, or in the name of the first call."""
     content = message.get("content")
     if isinstance(content, str) and content:
+        # `<bot>qzneedlezqHi`: what is before the needle is the same in the real rendering, so its place is that of `Hi`.
         return {**message, "content": _NEEDLE + content}
     return _in_call(message, 0, before=True)
 

@@ -59,6 +59,7 @@ def masked_scores(matcher: Matcher, scores: Any) -> Any:
 def _flags(bits: Any, size: int) -> Any:
     """Return 32-bit words as flags, one for each of `size` tokens; tokens that the words leave out are not allowed."""
     torch = importlib.import_module("torch")
+    # Bit 0 of word 0 is token 0, bit 0 of word 1 is token 32.
     flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
     flags = flags.flatten()[:size].bool()
     return torch.nn.functional.pad(flags, (0, size - flags.shape[0]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.analysis import Analysis
@@ -23,18 +23,12 @@ from unrender.analysis.find.content import find_beside, find_content, find_tails
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord, find_openings, find_reasoning
 from unrender.analysis.find.split import is_tag, lexemes, split_last_tag
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame, next_openers, openings_after_tool, unlike_history
-from unrender.analysis.prove.claims import (
-    Doubt,
-    Proof,
-    calls_are_refuted,
-    find_doubts,
-    possible_format,
-    prove,
-    with_headers,
-)
+from unrender.analysis.prove import claims
+from unrender.analysis.prove.claims import Doubt, Proof
 from unrender.analysis.prove.evidence import collect_evidence, tell
 from unrender.analysis.prove.readback import MIXED, SAID, TOLD, Misread
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.format.checks import texts_in
 from unrender.formats import declared_formats
 from unrender.rendering.shape import SHORT_ID
 from unrender.rendering.template import Template
@@ -67,7 +61,7 @@ def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:
     what it does not reach keeps its default, and a diagnostic says which limit was met. Raises `FormatError`, naming the
     file, when a declared format of the user's is malformed.
     """
-    declared_formats()  # Not below: a user's mistake is no surprise of the template's.
+    declared_formats()  # Not below: a user's mistake is not the template's.
     prober = Prober.within(allowance, template)
     try:
         return _analyze(prober)
@@ -92,14 +86,14 @@ def _analyze(prober: Prober) -> Analysis:
     if opener:
         found = _pass(prober, turns, part_opener=opener)
     # From here on the format is tried: each answer is written again from it, then read with it.
-    doubts = find_doubts(found.answers, found.frame, found.format)
+    doubts = claims.find_doubts(found.answers, found.frame, found.format)
     if found.tools.content_as_reasoning:
         doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
     fmt, settled = _settle(found, doubts)
-    proof = prove(prober, complete(fmt, prober.words))
+    proof = claims.prove(prober, complete(fmt, prober.words))
     fmt, told = _with_example(prober, proof.format)
-    fmt, last = possible_format(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
-    fmt, unwritten = with_headers(fmt, turns)
+    fmt, last = claims.possible_format(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
+    fmt, unwritten = claims.with_headers(fmt, turns)
     if prober.capabilities.requires_short_id and Slot.ID in fmt.tools.function:
         fmt = replace(fmt, tools=replace(fmt.tools, id_length=SHORT_ID))
     given_up = (*found.given_up, *settled, *proof.given_up, *last, *unwritten, *_refuted(proof), *told)
@@ -126,11 +120,11 @@ def _analyze(prober: Prober) -> Analysis:
 
 
 def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]:
-    """Return the format with the calls that the prompt gives an example of, where nothing else shows any, and that in words."""
+    """Return the format with calls as in the prompt's own example, if nothing else shows any; and what was done, in words."""
     if fmt.tools.mode is not ToolMode.NONE or prober.capabilities.supports_tool_calls:
         return fmt, ()
     example = find_example(prober)
-    if example is None or (shown := possible_format(fmt, tools=example.tools)[0]).tools.mode is ToolMode.NONE:
+    if example is None or (shown := claims.possible_format(fmt, tools=example.tools)[0]).tools.mode is ToolMode.NONE:
         return fmt, ()
     return shown, (f"calls: no answer shows them; they are as in the prompt's own example: {example.text!r:.200}",)
 
@@ -154,7 +148,7 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
 
 
 def _part_opener(found: _Findings) -> str:
-    """Return the marker that opens every part of an answer; empty when there is none.
+    """Return the marker that opens every part of an answer; empty when parts have no such marker.
 
     The header ends with it, and it is between calls. Where the whole header is between calls, each part is a message, and
     the header's last marker opens it.
@@ -169,8 +163,8 @@ def _part_opener(found: _Findings) -> str:
 def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     """Go through all steps once, from the frame of a turn to its calls.
 
-    The frame's header may begin with the end of the turn before: `<end><bot>`. That part is removed from it. Where nothing
-    ends an answer, the marker that opens the next turn shows that it is over.
+    The header may begin with the end of the turn before: of `<end><bot>`, `<bot>` is kept. Where nothing ends an answer, the
+    marker that opens the next turn shows that it is over.
     """
     # Each step needs the ones before it: without the header no answer is known, without answers no reasoning, and what is
     # around content and calls can be told only once the markers of reasoning are known.
@@ -204,7 +198,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         **_joints(turns, frame, openings, reasoning, tools, lead=wrapped.lead),
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
-    fmt, given_up = possible_format(
+    fmt, given_up = claims.possible_format(
         Format(), turn=turn, reasoning=reasons, content=content, content_with_calls=beside, tools=tools.tools
     )
     rules = {reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules}
@@ -213,7 +207,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
 
 def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
     """Return the text that every prompt writes after the header and no answer begins with. It makes the header longer."""
-    # `<bot>final:` in every prompt, and `<bot>Hi` in the history: `final:` is no part of an answer.
+    # `<bot>final:` in every prompt, and `<bot>Hi` in the history: `final:` is not a part of an answer.
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
@@ -258,24 +252,24 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     """Give up what is refuted or still carries a needle; return the format and what was given up, in words."""
     fmt = found.format
     given_up: list[str] = []
-    if calls_are_refuted(doubts, fmt):
-        fmt, more = possible_format(fmt, tools=CallSyntax())
+    if claims.calls_are_refuted(doubts, fmt):
+        fmt, more = claims.possible_format(fmt, tools=CallSyntax())
         given_up += [
             "tool calls: the derived syntax does not reproduce the template's rendering, and was given up",
             *more,
         ]
     for part in ("turn", "reasoning", "content", "tools"):
         if any(carries_needle(text) for text in _texts(getattr(fmt, part))):
-            fmt, more = possible_format(fmt, **{part: type(getattr(fmt, part))()})
+            fmt, more = claims.possible_format(fmt, **{part: type(getattr(fmt, part))()})
             given_up += [f"{part}: a marker holds a piece of the probe, and was given up", *more]
     return fmt, tuple(given_up)
 
 
 def _refuted(proof: Proof) -> Iterator[str]:
-    """Yield, in words, what is misread though much else hangs on it.
+    """Yield, in words, the misread answers that say that more is wrong than one answer.
 
-    More calls or arguments than the syntax was derived from, where fewer are read, or where none of them is:
-    `<call args=2>f(…)</call>` beside `<call args=1>`. Content, where nothing opens reasoning.
+    An answer of three calls says so, unless shorter ones are misread as well and some of its calls are read. It may show
+    `<call args=2>`, where the syntax was derived from `<call args=1>`. Content alone says so if nothing opens reasoning.
     """
     fewer = [found for found in proof.misread if 0 < len(found.said.calls) < 3 and found.said != TOLD]
     many = [found for found in proof.misread if len(found.said.calls) > 2 and not (fewer and found.message.tool_calls)]
@@ -296,13 +290,5 @@ def special_tokens(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield all literals in a part of a format, in order."""
-    if isinstance(value, str):
-        if not isinstance(value, Slot):
-            yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _texts(item)
-    elif is_dataclass(value):
-        for item in fields(value):
-            yield from _texts(getattr(value, item.name))
+    """Return all literals in a part of a format, in order."""
+    return (text for _, text in texts_in(value, "") if isinstance(text, str))

@@ -151,9 +151,8 @@ def _prune(folder: Path) -> None:
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MOST_STORED_ANALYSES]:
         path = Path(file.path)
-        with path.open(
-            "rb"
-        ) as opened:  # It begins with our words, or with as many of them as a stopped process has written.
+        # It begins with our words, or with as many of them as a stopped process has written.
+        with path.open("rb") as opened:
             is_ours = _FIRST_WORDS.startswith(opened.read(len(_FIRST_WORDS)))
         if is_ours:
             path.unlink(missing_ok=True)

@@ -2,8 +2,8 @@
 
 Rules:
 - A hint is given only on evidence in the output, and names it. Two hints may hold at once; the likeliest cause comes first.
-- A schema means what it means to grammars and parsers. What it admits is not complained about, except for names that it does not
-  know; what of it is not understood counts as kept.
+- A schema means what it means to grammars and parsers. Nothing that it admits is complained about, except names that it does not
+  know. A keyword that is not understood counts as kept.
 """
 
 from __future__ import annotations
@@ -261,6 +261,7 @@ def _unknown_field(case: Case) -> Iterator[Advice]:
     envelopes = [syntax.envelope for syntax in (tools.tools, *tools.tolerated) if syntax.envelope]
     names = {repr(fields.args_field[-1]) for fields in envelopes if fields.args_field}
     for event in case.reading.malformed:
+        # `{"name": "f", "args": {…}}`: the one object under an unknown key is taken for the arguments.
         if event.expected in names and event.text.strip("}"):
             text = f"{event.text!r} is not a key of this format; what it holds was read as the call's arguments"
         elif event.expected in names:
@@ -292,12 +293,13 @@ HINTS: Mapping[str, Callable[[Case], Iterator[Advice]]] = MappingProxyType(
 
 
 def _openers(case: Case) -> list[str]:
-    """Return what opens the template's own calls; the call's own beginning where there is no marker before it."""
+    """Return what opens the template's own calls; without a marker before it, the call's own beginning."""
     tools = case.reading.turn.format.tools
     markers = [text.strip() for text in (tools.section_start, tools.call_start) if text.strip()]
     return markers or [text.strip() for text in entry_literals(tools)]
 
 
+# `f(a=1)`, `"f"`, `f>`, `f {` and `f:0<` are calls; `f()` is how people write about functions.
 _CALLED = r"""(?:["'>]|\((?!\))|:?\d*\s*[\[<{|])"""
 """What follows a name in all syntaxes of calls, and rarely in prose."""
 

@@ -41,9 +41,9 @@ from unrender.parser.streaming import Span
 from unrender.turn import Turn
 
 SPOKEN = (Role.CONTENT, Role.MALFORMED)
-"""What a stretch of text is that the user sees, since no call, and no part of one, was read there."""
+"""The roles of text that the user sees: nothing of a call was read there."""
 UNREAD = (*SPOKEN, Role.REASONING)
-"""The same, with what the user does not see."""
+"""The same, and the role of reasoning, which the user does not see."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class AnswerReading:
 
     @cached_property
     def spoken(self) -> str:
-        """The text that no call was read from, and that is no reasoning."""
+        """The text that no call was read from, without the reasoning."""
         return self._only(SPOKEN)
 
     @cached_property
@@ -225,7 +225,7 @@ class Near:
 def find_nearest(reading: AnswerReading) -> Near | None:
     """Return the syntax that reads more calls than the template's own.
 
-    None when there is no such syntax, or when the template's own left no text unread.
+    None when no syntax does, or when the template's own left no text unread.
     """
     if not reading.turn.request.calls_allowed or not reading.unread.strip():
         return None

@@ -38,7 +38,7 @@ def check_skeleton(parts: Skeleton, known: Sequence[Slot], where: str) -> Iterat
             yield f"{where}[{at}]", f"expected one of the slots {[slot.value for slot in known]}, found {part.value!r}"
         elif part == "":
             yield f"{where}[{at}]", "expected a text or a slot, found nothing"
-        elif at and isinstance(part, Slot) == isinstance(parts[at - 1], Slot) is False:
+        elif at and not isinstance(part, Slot) and not isinstance(parts[at - 1], Slot):
             yield f"{where}[{at}]", "expected a slot, as a text comes before it"
 
 
@@ -226,6 +226,7 @@ def _found(value: dict[str, Any]) -> dict[str, tuple[str, ...]]:
             paths["id_field"] = path
         elif leaf in (_NUMBER, str(_NUMBER)):
             paths["gen_id_field"] = path
+        # `{"f": {…}}`: where the name is the key, the arguments have no key of their own.
         elif leaf == {} and _NAME not in path:
             paths["args_field"] = path
     return paths

@@ -43,6 +43,7 @@ def text_problem(text: str) -> str:
     if len(text) > MAX_MARKER:
         return f"expected at most {MAX_MARKER} characters, found {len(text)}"
     core = text.strip()
+    # Of white space at both ends, the longer run counts.
     if core and len(text) - min(len(text.lstrip()), len(text.rstrip())) > MAX_LAYOUT:
         return f"expected at most {MAX_LAYOUT} characters of white space at either end"
     if not core and len(text) > MAX_LAYOUT:
@@ -52,14 +53,14 @@ def text_problem(text: str) -> str:
 
 
 def _problems(format: Format) -> Iterator[Problem]:
-    for where, text in _texts(format, "format"):
+    for where, text in texts_in(format, "format"):
         if isinstance(text, str):
             problem = _reason_problem(text) if where.endswith(".why") else text_problem(text)
         else:
             problem = f"expected at most {MAX_ITEMS} entries, found {len(text)}" if len(text) > MAX_ITEMS else ""
         if problem:
             yield where, problem
-    found = _texts(format, "format")
+    found = texts_in(format, "format")
     size = sum(len(text) for where, text in found if isinstance(text, str) and not where.endswith(".why"))
     if size > MAX_TEXT:
         yield "format", f"expected markers of at most {MAX_TEXT} characters together, found {size}"
@@ -91,8 +92,8 @@ def _problems(format: Format) -> Iterator[Problem]:
 # The parts by themselves.
 
 
-def _texts(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]]:
-    """Yield every text and every list of the format with its path, each list before what is in it."""
+def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]]:
+    """Yield every text and every list of a format, or of a part, with its path; each list before what is in it."""
     if isinstance(value, StrEnum):
         return
     if isinstance(value, str):
@@ -100,10 +101,10 @@ def _texts(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]
     elif isinstance(value, tuple):
         yield where, value
         for at, item in enumerate(value):
-            yield from _texts(item, f"{where}[{at}]")
+            yield from texts_in(item, f"{where}[{at}]")
     elif is_dataclass(value):
         for item in fields(value):
-            yield from _texts(getattr(value, item.name), f"{where}.{item.name}")
+            yield from texts_in(getattr(value, item.name), f"{where}.{item.name}")
 
 
 def _reason_problem(text: str) -> str:
@@ -217,6 +218,7 @@ def check_answer(
 def _hidden(openers: list[NamedMarker]) -> Iterator[Problem]:
     """Yield what begins with the marker that opens reasoning or content: the rest of it could be their text as well."""
     for where, core in openers:
+        # `<a>` opens reasoning and `<a>b` content: after `<a>`, `b` could be the first letter of a thought.
         for other, text in openers if where in _TEXTS else ():
             if text != core and text.startswith(core):
                 shorter = where.removeprefix("format.")

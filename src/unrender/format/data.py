@@ -51,6 +51,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
         return _decode_dataclass(kind, data, where=where)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _decode_enum(kind, data, where=where)
+    # `true` is not a number, though Python's `True` is an `int`.
     if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
         raise FormatError(f"expected {kind.__name__}, found {data_in_words(data)}", where)
     return data
@@ -59,6 +60,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
 def _decode_union(options: tuple[Any, ...], data: Any, *, where: str) -> Any:
     if data is None and type(None) in options:
         return None
+    # In a skeleton `"key"` is a text, and `{"slot": "key"}` is a slot.
     if Slot in options:
         return decode(Slot if isinstance(data, dict) else str, data, where=where)
     kinds = [option for option in options if option is not type(None)]

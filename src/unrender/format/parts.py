@@ -83,7 +83,7 @@ class Slot(StrEnum):
     TYPE = "type"
     """A word that says the value's JSON type, e.g. the `true` of `string="true"`."""
 
-    # A skeleton holds texts as well: the text "key" is no hole, and no format with the one is equal to one with the other.
+    # A skeleton holds texts as well: the text "key" is not a hole, and a format with the one never equals one with the other.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -203,7 +203,7 @@ class Arguments:
     """Between two arguments, e.g. `, `."""
     codec: Codec = Codec()
     when_empty: str | None = None
-    """What is between the call's literals when there are no arguments, if not start + end (or `{}`)."""
+    """What a call without arguments has in their place, if that is not start + end (or `{}`)."""
 
     @property
     def between(self) -> str:
@@ -348,7 +348,7 @@ class Reasoning:
     end: str = ""
     """e.g. `\\n</think>`, up to but without the joint to what follows."""
     empty: str = ""
-    """What is written when there is no reasoning, e.g. `<think></think>` or a bare `</think>`."""
+    """What is written in place of reasoning, e.g. `<think></think>` or a bare `</think>`."""
     unseen: bool = False
     """No rendering shows reasoning, only its markers are known: what models write after the end is a convention."""
     holds_calls: bool = False

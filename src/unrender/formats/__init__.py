@@ -82,7 +82,7 @@ def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
 
 
 def read_declared_file(path: Path) -> Declared:
-    """Return the declared format in a user's file. Raises `FormatError`, naming the file, when there is none."""
+    """Return the declared format in a user's file. Raises `FormatError`, naming the file, when it is malformed."""
     return read_declared(read_text_of(path), where=str(path), origin=str(path))
 
 
@@ -195,7 +195,7 @@ def declared_formats() -> tuple[Declared, ...]:
 def declared_format(name: str) -> Format:
     """Return the declared format with a given name, e.g. "qwen3".
 
-    Raises `FormatError`, listing the known names, when there is none, and whenever `declared_formats` does.
+    Raises `FormatError`, listing the known names, for an unknown name, and whenever `declared_formats` does.
     """
     known = {declared.name: declared.format for declared in declared_formats()}
     if name not in known:

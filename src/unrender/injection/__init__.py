@@ -60,7 +60,7 @@ class Plan:
     def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> Injection | None:
         """Return the description of the tools that the request allows.
 
-        None when the template describes them itself, or when there are none.
+        None when the template describes them itself, and for a request without tools.
         """
         if not (self.offers and request.calls_allowed and request.tools):
             return None
@@ -133,6 +133,7 @@ def _speaking(format: Format, declared: Declared) -> Format:
     merged = with_declared(replace(alone, tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,
+        # A declared syntax may not say what comes before calls: then they begin on a line of their own.
         content_to_tools=added.turn.content_to_tools or "\n",
         reasoning_to_tools=turn.reasoning_to_content if turn.reasoning_to_content.isspace() else "",
         start_to_tools="",

@@ -44,6 +44,7 @@ def write_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     for message in messages:
         is_result = message.get("role") in _RESULT_ROLES
         said = {"role": "user", "content": _result(message, names)} if is_result else message
+        # `result, result, user` becomes one message of the user: many templates insist that roles alternate.
         if joins and said.get("role") == "user":
             said = {**said, "content": _joined(written.pop().get("content"), said.get("content"))}
         written.append(said)

@@ -160,6 +160,7 @@ def _example_object(schema: Any, depth: int) -> dict[str, Any]:
 def _example_value(schema: Any, depth: int) -> Any:
     if not isinstance(schema, Mapping):
         return _BY_TYPE["string"]
+    # `{"enum": ["C", "F"]}`: `text`, the usual example of a string, would be a wrong one.
     for key in ("examples", "enum"):
         if known := _values(schema, key):
             return known[0]

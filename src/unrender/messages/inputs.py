@@ -4,8 +4,8 @@ Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`in
 models, functions with type hints and a docstring, and objects of those SDKs. Messages may be mappings, an SDK's message
 objects, and our own `Message`.
 
-What a model wrote for the arguments of earlier calls is never refused. Text that is not a JSON object stays as it is where a template
-takes text; where it takes values alone, it gets the members that are certain, and the text after them as one more.
+What a model wrote for the arguments of earlier calls is never refused. A template that takes text gets any text as it is. A
+template that takes values alone gets the members that are certain, and the rest of the text as one more member.
 
 Rules:
 - Nothing is changed in place. A mapping that is plain already comes back as it is.
@@ -36,6 +36,7 @@ _CUSTOM = "a call of it is free text; offer a function with one text as its para
 _KEPT = ("name", "description", "parameters", "strict")
 _SECTION = re.compile(r"^\s*(args|arguments|parameters)\s*:\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^\s*(returns?|raises|yields?|examples?|notes?)\s*:\s*$", re.IGNORECASE)
+# `city: The city.`, `city (str, optional): …` and `**city**: …` describe the argument `city`.
 _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 
 
@@ -89,6 +90,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         expected = "an object, a function or a pydantic model"
         raise MessageError(f"{where}: expected {expected}, found {type(tool).__name__}")
+    # `{"function": {…}}` without a type is OpenAI's wrapped form all the same.
     if "function" in data:
         function = data["function"]
         if not isinstance(function, Mapping):
@@ -232,6 +234,7 @@ def _plain_message(message: Any) -> Any:
 
 def _plain(item: Any) -> Any:
     """Return the data of an SDK's object (pydantic's `model_dump`, or a dataclass-like `to_dict`); others as they are."""
+    # The class of a model has `model_dump` as well, and nothing that could be dumped.
     if isinstance(item, Mapping) or inspect.isclass(item):
         return item
     for method in ("model_dump", "to_dict"):
@@ -252,7 +255,7 @@ class Offer:
     """Each as `{"type": "function", "function": {…}}`; shared by requests, so never to be changed."""
     tools: tuple[Tool, ...] = ()
     key: bytes = b""
-    """Equal for no tools that differ; empty where there is no such key."""
+    """Two offers that differ have different keys. Empty where no key can be made."""
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
@@ -290,6 +293,7 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
 _UNREAD = "arguments"
 """The member that holds the text which could not be read."""
 _DECODER = json.JSONDecoder()
+# Possessive (`*+`): a million blanks are looked at once, and not once from each of them.
 _OPENING = re.compile(r"\s*+\{\s*+")
 _COLON = re.compile(r"\s*+:\s*+")
 _COMMA = re.compile(r"\s*+,\s*+")
@@ -378,6 +382,7 @@ def values_of(arguments: Any) -> Mapping[str, Any]:
     if not rest:
         return members
     name = _UNREAD
+    # `{"arguments": 1, "x": 3`: a member of that name is there, so the rest is called `arguments_`.
     while name in members:
         name += "_"
     return {**members, name: rest}

@@ -414,5 +414,6 @@ def json_type(value: Any) -> str:
     """Return the JSON type's name: `string`, `number`, `boolean`, `null`, `array` or `object`."""
     if value is None:
         return "null"
+    # `bool` before `int`: in Python `True` is both.
     kinds = ((bool, "boolean"), (str, "string"), (int | float, "number"), (Mapping, "object"))
     return next((name for kind, name in kinds if isinstance(value, kind)), "array")

@@ -258,7 +258,7 @@ def _opening(format: Format) -> str:
 
 
 def _reasoning_before(reasoning: str, format: Format) -> str:
-    """Return what is between header and content: the reasoning, or what is written when there is none."""
+    """Return what is between header and content: the reasoning, or what is written in its place."""
     markers, turn = format.reasoning, format.turn
     if not markers.end:
         return ""

@@ -82,6 +82,7 @@ class Writer:
         When the template refuses with all of them as well, the rendering is the first refusal.
         """
         first = self.render(messages, asks=asks)
+        # A template that ran out of steps would do so again, whatever the words.
         if first.error is None or first.exhausted:
             return self, first
         for writer in self._conceding(messages):
@@ -196,12 +197,13 @@ def check_variables(
 def _nearest(name: str, known: frozenset[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 -- wanted for an error alone
 
+    # `tool_choise=…` is taken for a variable: the arguments of `prepare` are suggested as well.
     found = get_close_matches(name, [*_ARGUMENTS, *sorted(known)], n=1)
     return f"; did you mean {found[0]!r}?" if found else f": {sorted(known - _GIVEN - _FUNCTIONS)}"
 
 
 def thinking_of(given: Mapping[str, Any], template: Template, capabilities: Capabilities) -> bool | None:
-    """Return whether thinking is switched on for a rendering with these variables; None if there is no such switch."""
+    """Return whether thinking is switched on for a rendering with these variables; None without such a switch."""
     if not capabilities.supports_enable_thinking:
         return None
     if (thinking := given.get(THINKING)) is not None:

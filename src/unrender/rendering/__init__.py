@@ -1,11 +1,11 @@
 """Loads templates and renders them, in a sandbox that counts the cost.
 
-In: a path, a hub id, a source or a function; then conversations. Out: text, or the reason why there is none.
+In: a path, a hub id, a source or a function; then conversations. Out: text, or the reason why the template writes nothing.
 
 Open `template` first: it compiles a source once and renders it often. `loading` finds the source. `sandbox` is Jinja
 with a price on everything: `tree` rewrites what Jinja does not report, `growth` measures each operation before it is done,
-`cost` adds up, and `printing` keeps addresses of objects out of the text. `shape` says what
-one template takes, and `shape` brings a conversation into that form.
+`cost` adds up, and `printing` keeps addresses of objects out of the text. `shape` says what one template takes, and brings
+a conversation into that form.
 
 Never break this rule: whatever can grow is measured before it is made. A template is a stranger's program, and Python
 cannot be interrupted from outside.

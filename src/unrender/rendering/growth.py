@@ -1,12 +1,12 @@
 """Guards the operators, filters, methods and format strings of a template: measures their cost before they are carried out.
 
 Rules:
-- A guard measures before the work is done. It raises `Exhausted` where that is too much, and `TypeError` where the operation
-  has no meaning that a template could want. It never changes a value.
-- A filter that is not in a table here costs and returns no more than it was given. A method or attribute of a built-in value that is
-  not in a table here does not exist for a template.
-- `%` is scanned as Python scans it, and all widths and precisions are added up before. `str.format` is carried out by
-  Jinja's sandboxed formatter, which asks here before it writes a field: by then nested fields are filled in.
+- A guard measures before the work is done. It raises `Exhausted` when the work is too much. It raises `TypeError` when no
+  template could mean the operation. It never changes a value.
+- The tables name what is allowed to cost something. A filter in no table costs and returns no more than it was given. A
+  template cannot use a method of a built-in value that is in no table.
+- `%` is scanned as Python scans it, and all widths and precisions are added up first. `str.format` is left to Jinja's
+  sandboxed formatter. It asks here before it writes a field, when nested fields are filled in already.
 """
 
 from __future__ import annotations
@@ -69,25 +69,21 @@ def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> 
     if isinstance(left, int) and isinstance(right, int):
         _guard_integers(operator, left, right)
     elif operator == "+":
+        # `[1] + "a"` has no size: Python refuses it, and its refusal is the template's own error.
         if any(isinstance(left, kinds) and isinstance(right, kinds) for kinds in (TEXT, (list, tuple))):
             _guard_size(budget, left, len(left) + len(right))
     elif operator == "%" and isinstance(left, TEXT):
         guard_percent(budget, Operands(left, (right,)))
     elif operator == "*":
+        # `"ab" * 9999999` and `9999999 * "ab"` make the same text: either side may be the number.
         for value, times in ((left, right), (right, left)):
             if isinstance(times, int) and isinstance(value, (*TEXT, list, tuple)):
                 _guard_size(budget, value, max(0, len(value) * times))
 
 
-def guard_filter(budget: CostBudget, name: str, asked: Operands) -> None:
-    """Count the result of the filter `name`, before it is computed."""
-    guard = FILTERS.get(name)
-    if guard is not None:
-        guard(budget, asked)
-
-
 def guard_result(budget: CostBudget, result: Any) -> None:
     """Count the result of a filter or a call."""
+    # A method of a caller's object is in no table: only its result says how much it has made.
     if isinstance(result, (*TEXT, list, tuple)):
         _guard_size(budget, result, len(result))
     elif isinstance(result, int):
@@ -116,12 +112,14 @@ def guard_keys(budget: CostBudget, asked: Operands) -> None:
 
 def guard_comparisons(text: str | bytes | bytearray, part: Any) -> None:
     """Refuse to search a long text for a long part."""
+    # `"aaa…a".find("aa…ab")` compares almost all letters of the part at every place of the text.
     if isinstance(part, TEXT) and len(text) * len(part) > MOST_TEXT_COMPARISONS:
         raise Exhausted(f"the template compares more than {MOST_TEXT_COMPARISONS} characters at once")
 
 
 def guard_padding(budget: CostBudget, asked: Operands) -> None:
     """Guard `center`, `indent`, `expandtabs`, where each line or tab may be padded."""
+    # `"a\nb" | indent(9)` pads each line with blanks, and `indent("> ")` with the text itself: both count as widths.
     widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
     text = asked.text
     budget.text(len(text) + (1 + count_of(text, "\n") + count_of(text, "\t")) * max([0, *widths]))
@@ -156,6 +154,7 @@ def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
     size = budget.weigh(asked.value)
     if size > LONGEST_SLOW_TEXT:
         raise Exhausted(f"the template searches a text of more than {LONGEST_SLOW_TEXT} characters")
+    # `text | wordwrap(1, wrapstring=long)` writes an argument after each letter.
     budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
 
 
@@ -208,6 +207,7 @@ def _guard_items(budget: CostBudget, asked: Operands) -> None:
 
 def _guard_unique(budget: CostBudget, asked: Operands) -> None:
     guard_slow_list(budget, asked)
+    # `items | unique` hashes each item, as a dict hashes its keys.
     if isinstance(asked.value, Iterable) and not isinstance(asked.value, str):
         guard_keys(budget, Operands(None, ([(item,) for item in asked.value],)))
 
@@ -222,6 +222,7 @@ def _guard_batches(budget: CostBudget, asked: Operands) -> None:
 def _guard_round(budget: CostBudget, asked: Operands) -> None:
     guard_numeric(asked.value)
     budget.step()
+    # `1 | round(400000000)` calculates `10 ** 400000000`.
     if any(isinstance(item, int) and abs(item) > MOST_ROUNDED_DIGITS for item in asked.given):
         raise Exhausted(f"the template rounds to more than {MOST_ROUNDED_DIGITS} digits")
 
@@ -303,6 +304,7 @@ def percent_widths(text: str) -> Iterator[int | None]:
     """Yield every width and precision in a format string for `%`; None for `*`, which stands for an argument."""
     at = text.find("%")
     while at >= 0:
+        # `"%(a(b))5d"`: the name may hold parentheses, and the width comes after it.
         conversion = _CONVERSION.match(text, _end_of_name(text, at + 1))
         assert conversion is not None
         yield from (None if part == "*" else int(part[:_DIGITS]) for part in conversion.groups() if part)
@@ -330,6 +332,7 @@ class _Measured:
         return super().convert_field(self._printable(value), conversion)  # type: ignore[misc]
 
     def format_field(self, value: Any, format_spec: str) -> Any:
+        # `"{:>9999999}"`, and `"{:{w}}"` with `w` filled in by now: the specification names the width, whatever its kind.
         widths = sum(int(digits[:_DIGITS]) for digits in _NUMBER.findall(format_spec))
         self.budget.text(widths)
         written = super().format_field(self._printable(value), format_spec)  # type: ignore[misc]
@@ -363,6 +366,7 @@ def _formatter(environment: SandboxedEnvironment, budget: CostBudget, text: str)
 # Methods.
 
 
+# `"punycode"` and `"idna"` take time by the square of a text; these take time by its length.
 _CODECS = frozenset({"utf8", "ascii", "latin1", "iso88591"})
 _CODEC_ERRORS = ("strict", "ignore", "replace")
 _FEW_PIECES = 1000
@@ -428,11 +432,13 @@ def _extend(budget: CostBudget, asked: Operands) -> None:
 
 
 def _hash_key(budget: CostBudget, asked: Operands) -> None:
+    # `known.get(((x, x), (x, x)))` hashes a tuple through and through, shared parts as often as they are there.
     if asked.args and not isinstance(asked.args[0], str):
         budget.weigh(asked.args[0])
 
 
 def _read(budget: CostBudget, asked: Operands) -> None:
+    # `text.startswith((a, b, …))` tries the texts of a tuple one by one.
     budget.read(len(asked.value) + sum(len(item) for item in asked.given if isinstance(item, TEXT)))
     for item in asked.given:
         if isinstance(item, tuple):
@@ -460,6 +466,7 @@ def _split_lines(budget: CostBudget, asked: Operands) -> None:
 
 def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
     """Return how often the pattern matches, or what is more; counted only where it may be often."""
+    # A short text has few pieces, however it is cut: the search would cost more than it saves.
     if len(text) <= _FEW_PIECES or not isinstance(text, str):
         return len(text)
     return sum(1 for _ in islice(pattern.finditer(text), 1_000_000))
@@ -527,16 +534,8 @@ _STR: Mapping[str, Guard] = MappingProxyType(
     | {"striptags": guard_slow_text, "unescape": _read}  # of a text that was escaped
 )
 _NUMBERS = (
-    "bit_count",
-    "bit_length",
-    "real",
-    "imag",
-    "numerator",
-    "denominator",
-    "conjugate",
-    "as_integer_ratio",
-    "is_integer",
-    "hex",
+    *("bit_count", "bit_length", "real", "imag", "numerator", "denominator"),
+    *("conjugate", "as_integer_ratio", "is_integer", "hex"),
 )
 
 METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
@@ -558,6 +557,7 @@ METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
     ),
     ((range,), {"start": _free, "stop": _free, "step": _free, "count": _weigh_all, "index": _weigh_all}),
     ((KeysView, ValuesView, ItemsView), {}),
+    # `joiner.mro()` leads from one class to all others: for a template, code has no attributes.
     ((type, FunctionType, BuiltinFunctionType, MethodType, MethodWrapperType), {}),
 )
 """Kinds of values, and their attributes with what guards each."""

@@ -224,7 +224,7 @@ def _read(path: Path) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return the file's object, an empty one when there is no such file."""
+    """Return the object in a JSON file; an empty one for a file that does not exist."""
     if not path.is_file():
         return {}
     text = _read(path)
@@ -292,7 +292,7 @@ class _Reader:
         if self._take(4) != MAGIC:
             raise TemplateError(f"{path}: expected a GGUF file, found no {MAGIC.decode()!r} at its start")
         version = self._take(4)
-        # The byte order is nowhere said: the one in which the version is a known one.
+        # The file does not say its byte order: it is the one in which the version makes sense.
         self._order = next((order for order in "<>" if struct.unpack(order + "I", version)[0] in _VERSIONS), "")
         if not self._order:
             found = struct.unpack("<I", version)[0]
@@ -324,12 +324,9 @@ class _Reader:
                 return self._pass(count * struct.calcsize(_NUMBERS[inner]))
             values = (self._value(inner, depth + 1, keep=keep) for _ in range(count))
             return list(values) if keep else deque(values, maxlen=0)
-        return self._number(self._code(kind))
-
-    def _code(self, kind: int) -> str:
         if kind not in _NUMBERS:
             raise TemplateError(f"{self._path}: unknown type {kind} in the GGUF metadata at byte {self._file.tell()}")
-        return _NUMBERS[kind]
+        return self._number(_NUMBERS[kind])
 
     def _number(self, code: str) -> Any:
         layout = self._order + code

@@ -1,8 +1,8 @@
 """Looks into a template's values, and makes them print alike in every process.
 
-Rules: data (text, numbers, lists, dicts, …) print as Python prints them. Anything else is *opaque* (methods, functions, iterators,
-objects of Jinja or of the caller): its text goes into a rendering without the address that Python writes in it, and
-of what can only be called the kind is shown, and of a method the name by which the template knows it.
+Rules: data (text, numbers, lists, dicts, …) print as Python prints them. Anything else is *opaque*: methods, functions,
+iterators, objects of Jinja or of the caller. Its text goes into a rendering without the address that Python writes in it. A
+method prints as its name, and other code as `<callable>`.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ class Sandbox(SandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
+        # `optimized` would compute `{{ "a" * 10 ** 9 }}` while it compiles, where no budget counts.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -57,6 +58,7 @@ class Sandbox(SandboxedEnvironment):
         self.undeclared: set[str] = set()
         self._thread = threading.local()
         self._limits = limits
+        # In this order: our own `tojson` gets a guard as any filter does; the filters of `tree` count by themselves.
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
         self.filters |= _REWRITTEN
@@ -98,14 +100,15 @@ class Sandbox(SandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """Return `obj[argument]`; if there is none, return the attribute."""
+        """Return `obj[argument]`, or else the attribute of that name."""
         self.budget.step()
         if isinstance(argument, tuple):
             self.budget.weigh(argument)
         return self._found(obj, super().getitem(obj, argument))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return the attribute; if there is none, return `obj[attribute]`."""
+        """Return the attribute, or else `obj[attribute]`."""
+        # `message.items` is the method of a dict, as everywhere in Jinja; `message.role` can only be an item.
         if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # the way of almost all look-ups, made short
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
         if type(obj) is Namespace:
@@ -114,7 +117,7 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getattr(obj, attribute))
 
     def _found(self, owner: Any, value: Any) -> Any:
-        """Weigh what an opaque value hides: whoever weighs its owner, e.g. to sort by the attribute, does not see it."""
+        """Weigh what an opaque value hides. Whoever weighs its owner, e.g. to sort by this attribute, does not see it."""
         if isinstance(value, _CONTAINERS) and is_opaque(owner):
             self.budget.weigh(value)
         return value
@@ -134,11 +137,13 @@ class Sandbox(SandboxedEnvironment):
         budget.step()
         # `"{0.__class__}".format(x)` reaches into Python, so it is carried out by Jinja's formatter, however it was come by.
         __obj = __self.wrap_str_format(__obj) or __obj
+        # `{{ loop(item.children) }}` is a loop as well: each child is a round of it.
         if isinstance(__obj, LoopContext):
             args = tuple(_Counted(arg, budget) for arg in args)
         elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
             growth.guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
+            # `", ".join([f])` would write the address of `f`.
             if isinstance(__obj.__self__, str):
                 args = tuple(map(__self.printable, args))
             budget.check()
@@ -152,6 +157,7 @@ class Sandbox(SandboxedEnvironment):
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         tree.check_size(source, self._limits)
+        # The tree is read before it is rewritten: the new filters are not the template's. Its variables come with the code.
         facts = tree.read_facts(source)
         code = super()._generate(tree.Rewriting().visit(source), *args, **kwargs)
         self.facts = replace(facts, variables=frozenset(self.undeclared))
@@ -236,6 +242,7 @@ def _sized(environment: Sandbox, value: Any) -> Any:
 def _spread(environment: Sandbox, items: Any) -> list[Any]:
     """Count what `*items` hands to a call."""
     budget = environment.budget
+    # `f(*range(10 ** 9))`: the length is known before the arguments are made.
     if isinstance(items, Sized):
         budget.items(len(items))
     return list(_Counted(items, budget))
@@ -284,12 +291,14 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget, show = environment.budget, environment.printable
         budget.step()
         budget.check()
+        # `messages | map(…) | sort`: what `map` returns has no length to measure until it is a list.
         if name in growth.LISTING_FILTERS:
             value = _listed(value, budget)
         if name in growth.WRITING_FILTERS:
             value, args = show(value), tuple(map(show, args))
             kwargs = {key: show(item) for key, item in kwargs.items()}
-        growth.guard_filter(budget, name, Operands(value, args, kwargs))
+        if guard := growth.FILTERS.get(name):
+            guard(budget, Operands(value, args, kwargs))
         first = {"context": context, "eval_context": context.eval_ctx, "environment": environment}.get(wanted)
         result = function(*([first] if wanted else []), value, *args, **kwargs)
         if isinstance(result, Iterator):
@@ -352,10 +361,12 @@ def _tojson(
     value = _listed(value, budget)
     size = budget.weigh(value)
     encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    # `x | tojson(separators=(long, ":"))` writes `long` between all items.
     if separators is not None:
         budget.text(size + size * budget.weigh(separators))
     if indent is None:
         return encoder.encode(value)
+    # `indent=9999`: each level has more blanks than the one around it, so the text is counted while it is written.
     budget.text(max(0, indent) if isinstance(indent, int) else len(indent))
     return environment.concat(_counted_text(encoder.iterencode(value), budget))
 

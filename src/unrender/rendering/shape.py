@@ -46,10 +46,7 @@ class ReasoningPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a template does with its input, as probes show it.
-
-    It says what the template renders, and in which shape it wants messages.
-    """
+    """What a template renders, and in which shape it wants messages, as probes show it."""
 
     supports_tools: bool = False
     """The offered tools are written into the prompt."""
@@ -98,7 +95,7 @@ class Capabilities:
 
     @property
     def thinking_switch(self) -> str:
-        """The variable that switches thinking, e.g. `enable_thinking`; empty when there is none."""
+        """The variable that switches thinking, e.g. `enable_thinking`; empty without such a variable."""
         return next((name for name, _ in self.thinking_off), "")
 
 
@@ -115,6 +112,7 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
     roles.
     """
     copies = [dict(message) for message in messages]
+    # Names and ids first: they go from calls to results, which a changed role no longer shows.
     _name_results(copies)
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
         _rename_ids(copies, capabilities)
@@ -170,6 +168,7 @@ def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> N
     for message in messages:
         if message_calls(message):
             calls = [dict(call) for call in message_calls(message)]
+            # `functions.f:0`, `functions.f:1`: the number counts the calls of the conversation, not of the message.
             for index, call in enumerate(calls, start=position):
                 new = _new_id(call, index, capabilities, used)
                 used.add(new)
@@ -177,6 +176,7 @@ def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> N
             message["tool_calls"] = calls
             position += len(calls)
         elif message.get("role") == "tool":
+            # A result whose call is not in the conversation needs an id that the template takes as well.
             wanted = message.get("tool_call_id")
             message["tool_call_id"] = renamed.get(wanted) or _short_id(str(wanted))
 
@@ -194,6 +194,7 @@ def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities, use
 def _short_id(call_id: str) -> str:
     if len(call_id) == SHORT_ID and call_id.isalnum() and call_id.isascii():
         return call_id
+    # A hash, not a counter: a call and its result come to the same id by themselves.
     return hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:SHORT_ID]
 
 
@@ -240,6 +241,7 @@ def _place_reasoning(message: dict[str, Any], reasoning: str, capabilities: Capa
             return message | {name: reasoning}
         case ReasoningPlace.PART:
             texts = _parts(content) if content else []
+            # Some templates read `part.thinking`, others `part.text` of any part.
             return message | {"content": [{"type": name, name: reasoning, "text": reasoning}, *texts]}
         case ReasoningPlace.BLOCK:
             return message | {"content": {"blocks": [{"type": name, "text": reasoning}, *_blocks(content)]}}
@@ -250,6 +252,7 @@ def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str
     call = {name: value for name, value in call.items() if name not in _OF_THE_STREAM}
     function = dict(function_of(call))
     arguments = function.get("arguments")
+    # `{% for k, v in arguments.items() %}` wants an object, `{{ arguments }}` its text. Broken JSON can only be text.
     if capabilities.supports_object_arguments and isinstance(arguments, str):
         found = object_of(arguments_text(arguments))
         function["arguments"] = arguments if found is None else found
@@ -269,6 +272,7 @@ def _merge_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     merged: list[dict[str, Any]] = []
     pending: list[str] = []
     for message in messages:
+        # `system, user` becomes one user's message with both texts; a last system message becomes a user's.
         if message.get("role") in ("system", "developer"):
             pending.append(_text(message.get("content")))
         elif pending and message.get("role") == "user":
@@ -356,6 +360,7 @@ def _shown(
                     f"messages[{index}].content[{at}]: the template shows no {kind}, found {part['type']!r}"
                 )
             media.append(Media(kind=kind, part=part, message=index))
+            # A part that the template reads is left alone: it may have more fields, such as `detail`, that others read.
             known = part["type"] in forms and part["type"] in part
             part = part if known else _part(forms[0], kind, _value(part, kind))  # noqa: PLW2901
         parts.append(part)
@@ -374,19 +379,16 @@ def _value(part: Mapping[str, Any], kind: str) -> Any:
 
 
 def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
+    # `{"type": "image_url", "image_url": {"url": …}, "image": …}`: whoever asks for either field finds it.
     return {"type": name, name: {"url": value} if name.endswith("_url") else value, kind: value}
 
 
 @kept(500)
 def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
     """Return the types of parts of this kind that the template shows."""
-    types = (form.format(kind) for form in _FORMS)
-    return tuple(name for name in types if _is_shown(template, capabilities, _part(name, kind, "https://x/y")))
-
-
-def _is_shown(template: Template, capabilities: Capabilities, part: Mapping[str, Any]) -> bool:
-    with_part = _between(template, capabilities, [part])
-    return with_part is not None and with_part != _between(template, capabilities, [])
+    parts = [_part(form.format(kind), kind, "https://x/y") for form in _FORMS]
+    unseen = (None, _between(template, capabilities, []))
+    return tuple(part["type"] for part in parts if _between(template, capabilities, [part]) not in unseen)
 
 
 def _between(template: Template, capabilities: Capabilities, parts: list[Any]) -> str | None:

@@ -41,10 +41,10 @@ _TOO_DEEP = "the template is nested or recurses too deeply"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendering:
-    """What a template made of one conversation: a text, or the reason why there is none."""
+    """What a template made of one conversation: a text, or an error."""
 
     text: str = ""
-    """The rendered text; empty when there is an error, and sometimes when there is none."""
+    """The rendered text. It is empty after an error, and where the template writes nothing."""
     error: str | None = None
     """None when the rendering succeeded, else the reason: for `raise_exception` the template's own words."""
     line: int | None = None

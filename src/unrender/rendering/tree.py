@@ -58,6 +58,7 @@ class VariableFinder(CodeGenerator):
         """Record the names that a scope takes from outside the template."""
         super().enter_frame(frame)
         environment: Any = self.environment
+        # `{{ tools }}` is looked up outside; of `{% set n = 0 %}{{ n }}` the name is known inside.
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
         environment.undeclared.update(name for name in outside if name not in environment.globals)
 
@@ -73,6 +74,7 @@ def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
             ):
                 yield from _constant(name, value)
             case nodes.If(
+                # `{% if x is not defined %}{% set x = 0 %}{% endif %}`
                 test=nodes.Not(node=nodes.Test(node=nodes.Name(name=name), name="defined")),
                 body=[*_, nodes.Assign(target=nodes.Name(name=target), node=nodes.Expr() as value)],
             ) if name == target:
@@ -145,21 +147,26 @@ class Rewriting(NodeTransformer):
         """Rewrite what is inside a node, and then the node itself."""
         self.generic_visit(node, *args, **kwargs)
         match node:
+            # `{% for i in range(100000) %}{% endfor %}` calls nothing that Jinja would report.
             case nodes.For():
                 node.iter = _filtered(node.iter, COUNTED)
             case nodes.Concat():
+                # `a ~ b ~ c` becomes one text: its parts are counted before they are joined.
                 return _filtered(nodes.List(node.nodes, lineno=node.lineno), JOINED)
             case nodes.Compare():
                 _rewrite_comparison(node)
             case nodes.Getitem(arg=nodes.Slice()):
+                # `text[::-1]` copies all of the text.
                 node.node = _filtered(node.node, SIZED)
             case nodes.Call() | nodes.Filter() | nodes.Test() if node.dyn_args is not None:
                 node.dyn_args = _filtered(node.dyn_args, SPREAD)
             case nodes.List() | nodes.Dict() if len(node.items) > _LARGE:
                 return _filtered(node, CHECKED)
             case nodes.Const(value=int()):
+                # `{% set n = 999…9 %}`: nothing calculates a literal, so no guard of an operator would measure it.
                 guard_integer(node.value)
             case nodes.Pair() if not _is_constant(node.key):
+                # `{pair: 1}` hashes all of the pair.
                 node.key = _filtered(node.key, WEIGHED)
         return node
 
@@ -180,6 +187,7 @@ def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     assert isinstance(node, nodes.Expr)
     made = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
     made.set_environment(node.environment)  # type: ignore[arg-type]
+    # The list of a `~` was made just now, and the compiler asks every node for its environment.
     if isinstance(node, nodes.List) and node.items:
         node.set_environment(node.items[0].environment)  # type: ignore[arg-type]
     return made

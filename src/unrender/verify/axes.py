@@ -12,20 +12,8 @@ from random import Random
 from typing import Any
 
 _WORDS = [
-    "the",
-    "rain",
-    "in",
-    "Spain",
-    "stays",
-    "mainly",
-    "while",
-    "7",
-    "ships",
-    "sail",
-    "Überland",
-    "東京",
-    "☂",
-    "naïve",
+    *("the", "rain", "in", "Spain", "stays", "mainly", "while"),
+    *("7", "ships", "sail", "Überland", "東京", "☂", "naïve"),
 ]
 _MARKS = [
     *("a < b && c > d", "{x}", "[y]", '"quoted"', "it's", "back\\slash"),

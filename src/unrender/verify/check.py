@@ -1,9 +1,8 @@
 """Verifies a template: renders random answers along all axes, parses them back, and reports per capability.
 
-Strategy: the answer to be parsed is what the full rendering adds after the generation prompt, or after the header where
-the prompt writes more than the history keeps. Only what the rendering shows is expected back; what it drops makes the
-capability not observable. Each answer is parsed whole, character by character, and in random chunks, with and without the
-end of turn. Then what surrounds an answer: prompts, further turns, grammars, and the history that grows from turn to turn.
+Strategy: `renditions` cuts the answer out of a rendering. Only what the rendering shows is expected back; what it drops makes
+the capability not observable. Each answer is parsed whole, character by character, and in random chunks, with and without the
+end of turn. Then comes what surrounds an answer: prompts, further turns, grammars, and the history that grows from turn to turn.
 """
 
 from __future__ import annotations
@@ -15,22 +14,9 @@ from unrender.analysis import Capabilities
 from unrender.chat_template import ChatTemplate
 from unrender.format import Format
 from unrender.rendering.template import Template
+from unrender.verify import judge
 from unrender.verify.axes import AXES, TOOL_NAMES, ProofAnswer, proof_id
 from unrender.verify.grammars import check_grammars
-from unrender.verify.judge import (
-    check_history,
-    claims,
-    finding,
-    judge_capability,
-    later_turns,
-    markers_in_question,
-    message_json,
-    message_shapes,
-    parse,
-    second_turn,
-    text_in_strings,
-    thinking,
-)
 from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
@@ -51,7 +37,7 @@ def verify(
         if progress:
             progress(found.capability)
         findings.append(found)
-    return Report(findings=tuple(findings), history=tuple(check_history(candidate)))
+    return Report(findings=tuple(findings), history=tuple(judge.check_history(candidate)))
 
 
 def verify_format(format: Format, *, seed: int = 0) -> Report:
@@ -66,16 +52,16 @@ def verify_format(format: Format, *, seed: int = 0) -> Report:
 def _findings(candidate: Candidate, samples: int, seed: int) -> Iterator[CapabilityFinding]:
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
-        yield judge_capability(candidate, capability, [axis(random) for _ in range(samples)], random)
+        yield judge.judge_capability(candidate, capability, [axis(random) for _ in range(samples)], random)
     yield _ids(candidate)
     random = Random(seed)  # noqa: S311 - as above
-    answers = [answer for axis in AXES.values() if claims(candidate, answer := axis(random))]
-    yield from (thinking(candidate, answers, random, on=on) for on in (True, False))
-    yield second_turn(candidate, answers)
-    yield from later_turns(candidate, answers, random)
-    yield message_shapes(candidate)
-    yield markers_in_question(candidate, answers, random)
-    yield text_in_strings(candidate, random)
+    answers = [answer for axis in AXES.values() if judge.claims(candidate, answer := axis(random))]
+    yield from (judge.thinking(candidate, answers, random, on=on) for on in (True, False))
+    yield judge.second_turn(candidate, answers)
+    yield from judge.later_turns(candidate, answers, random)
+    yield judge.message_shapes(candidate)
+    yield judge.markers_in_question(candidate, answers, random)
+    yield judge.text_in_strings(candidate, random)
     yield from check_grammars(candidate, seed)
 
 
@@ -84,9 +70,9 @@ def _ids(candidate: Candidate) -> CapabilityFinding:
     answer = ProofAnswer(calls=((TOOL_NAMES[0], {"text": "id"}),))
     shown = show(candidate, answer)
     if not shown or proof_id(0) not in shown.text:
-        return finding("call ids", [], reason="the template does not write the ids it is given")
-    message = parse(candidate, shown.prompt, [shown.text])
+        return judge.finding("call ids", [], reason="the template does not write the ids it is given")
+    message = judge.parse(candidate, shown.prompt, [shown.text])
     if [call.id for call in message.tool_calls] == [proof_id(0)]:
-        return finding("call ids", [None])
-    wrong = Counterexample(answer=shown.text, expected=proof_id(0), found=message_json(message))
-    return finding("call ids", [wrong])
+        return judge.finding("call ids", [None])
+    wrong = Counterexample(answer=shown.text, expected=proof_id(0), found=judge.message_json(message))
+    return judge.finding("call ids", [wrong])

@@ -210,5 +210,6 @@ def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
         return
     calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
+    # Begun `<think>`, message without reasoning: as the format writes it, it does not follow this prompt.
     if text.startswith(turn.begun):
         yield text.removeprefix(turn.begun)

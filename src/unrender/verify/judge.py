@@ -1,8 +1,8 @@
 """Judges what a template shows: answers in many chunkings, with and without the end of turn, and what surrounds them: thinking
 switches, further turns, message shapes, hostile questions, the history.
 
-Rules: whether each prompt begins with the prompt and the answer before it is about the template, not about the format: caches and
-training want it, parsing does not.
+Rules: a history that changes from turn to turn speaks against the template, not against the format. Caches and training want each
+prompt to begin with the prompt and the answer before it; parsing does not need that.
 """
 
 from __future__ import annotations
@@ -112,12 +112,14 @@ def _without_end(format: Format, text: str) -> str | None:
     # A template that always asks for the next answer writes its header after the end.
     for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
         if end.strip() and text.rstrip().endswith(end.strip()):
+            # `Hi\n<end>`, where the end is `\n<end>`: the line break goes with it.
             return text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
     return None
 
 
 def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
     yield "whole", [text]
+    # Single characters cut each marker everywhere; a few random cuts leave most of them whole.
     yield "every 1", list(text)
     cuts = sorted({0, len(text), *(random.randint(0, len(text)) for _ in range(5))})
     yield f"at {cuts}", [text[a:b] for a, b in pairwise(cuts)]
@@ -133,12 +135,14 @@ def parse(candidate: Candidate, prompt: str, chunks: Sequence[str]) -> Message:
 
 
 def _same(message: Message, expected: ProofAnswer) -> bool:
+    # The prompt may have begun reasoning with words of its own, which come back before those that were meant.
     if message.content != expected.content or not message.reasoning.endswith(expected.reasoning):
         return False
     if bool(message.reasoning) != bool(expected.reasoning) or len(message.tool_calls) != len(expected.calls):
         return False
     return all(
         call.name == name
+        # Some templates sort arguments: their order does not come back.
         and json.dumps(json.loads(call.arguments), sort_keys=True) == json.dumps(arguments, sort_keys=True)
         for call, (name, arguments) in zip(message.tool_calls, expected.calls, strict=True)
     )
@@ -154,16 +158,7 @@ def message_json(message: Message) -> str:
 
 
 _RESULT = "It is 7 degrees."
-_QUOTES = (
-    "it's",
-    'say "hi"',
-    """both ' and \"""",
-    "C:\\new\\",
-    "two\n'lines'",
-    "a\\'b\\\"c",
-    'f("x")',
-    '{"a": "b"}',
-)
+_QUOTES = ("it's", 'say "hi"', """both ' and \"""", "C:\\new\\", "two\n'lines'", "a\\'b\\\"c", 'f("x")', '{"a": "b"}')
 """Texts with what strings are put into, and what that is escaped with."""
 _CALL = (TOOL_NAMES[0], {"text": "Rome"})
 _QUESTION = ({"role": "user", "content": "And unicorns?"},)
@@ -297,6 +292,7 @@ def text_in_strings(candidate: Candidate, random: Random) -> CapabilityFinding:
 
     If quotes enclose strings, these also contain the format's own markers.
     """
+    # `<v>Not </v> here</v>`: where nothing encloses a string, no reader could tell a marker in it from its end.
     unquoted = candidate.format.tools.arguments.codec.strings.unquoted
     texts = [*_QUOTES, *(f"Not {marker} here" for marker in ([] if unquoted else _markers(candidate.format)))]
     answers = [ProofAnswer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in texts]
@@ -327,5 +323,6 @@ def check_history(candidate: Candidate) -> Iterator[CapabilityFinding]:
         if shown is None or later is None or candidate.prompt is None:
             yield finding(capability, [])
         else:
+            # The next turn may begin with the white space that ends this one.
             kept = [candidate.prompt, (shown.begun + shown.text).rstrip()]
             yield finding(capability, [_unlike(shown.text, text, later[: len(text)]) for text in kept])

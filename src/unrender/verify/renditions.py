@@ -1,7 +1,7 @@
 """Renders an answer as a model would have written it, with the prompt before it.
 
-Rules: what the model writes is what the rendering of the whole adds after the generation prompt, or after the header where
-the prompt writes more than the history keeps. What an answer is shown to mean is only what the rendering shows of it.
+Rules: the model writes what the rendering with the answer adds to the generation prompt. Where the prompt writes more than the
+history keeps, it is what follows the header. An answer means no more than its rendering shows.
 """
 
 from __future__ import annotations
@@ -214,6 +214,7 @@ def _begun(candidate: Candidate, prompt: str, full: str) -> str | None:
     if full.startswith(prompt):
         return prompt
     header = prompt.removesuffix(prefill(candidate.format, prompt))
+    # Prompt `…<bot><think>`, history `…<bot>It rains.`: both have the header, and the answer comes after that.
     found = header if full.startswith(header) else _up_to_header(candidate, full)
     return found and _past_headers(candidate.format, full, len(found))
 
@@ -230,6 +231,7 @@ def _up_to_header(candidate: Candidate, full: str) -> str | None:
     asked = full.rfind(candidate.question) + len(candidate.question)
     headers = (header for header in candidate.format.turn.headers if header in full[asked:])
     found = (full.index(header, asked) + len(header) for header in headers)
+    # The first header after the question: a later one belongs to a later part of the answer.
     at = min(found, default=-1)
     return full[:at] if at >= 0 else None
 
@@ -240,6 +242,7 @@ def _asking(candidate: Candidate, prompt: str) -> str:
         return ""  # Nothing asks: what the prompt ends with ends the question.
     header = prompt.removesuffix(prefill(candidate.format, prompt))
     headers = candidate.format.turn.headers
+    # History `…It rains.<end><bot>`: the template asks for the next answer, whether it is told to or not.
     return next((prompt[len(header) - len(text) :] for text in headers if header.endswith(text)), "")
 
 
@@ -255,6 +258,7 @@ def _without_epilogue(candidate: Candidate, text: str) -> str:
 
 def _visible(answer: ProofAnswer, text: str, format: Format) -> ProofAnswer | None:
     content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
+    # `f(a=1)` for `{"a": 1, "b": null}`: what is not written cannot come back.
     omits_null = format.tools.arguments.codec.omits_null
     calls = tuple(
         (name, {key: value for key, value in given.items() if not (omits_null and value is None)})

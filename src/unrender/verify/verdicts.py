@@ -192,6 +192,7 @@ def _comparable(part: str, value: Any) -> Any:
 def _narrowed(example: Counterexample) -> Iterator[str]:
     """Yield both texts, quoted, from shortly before to shortly after what differs."""
     a, b = example.expected, example.found
+    # `commonprefix` compares any two texts, letter by letter; nothing here is a path.
     start = len(os.path.commonprefix([a, b]))
     end = len(os.path.commonprefix([a[start:][::-1], b[start:][::-1]]))
     for text in (a, b):

@@ -181,3 +181,12 @@ def test_what_is_given_up_is_said_first():
 
     assert analysis.given_up[0].startswith("tool calls: the derived syntax does not reproduce")
     assert analysis.diagnostics[: len(analysis.given_up)] == analysis.given_up
+
+
+@pytest.mark.parametrize("word", ["plain", "final"])
+def test_names_of_modes_are_not_markers(word):
+    """What every prompt begins and no answer has is a header, also where it is spelled like a mode of the format."""
+    asking = f"{{% if add_generation_prompt %}}<bot>{word}|{{% endif %}}"
+    text = "{% for m in messages %}<{{ 'bot' if m.role == 'assistant' else m.role }}>{{ m.content }}</>{% endfor %}"
+
+    assert analyze(Template(text + asking)).format.turn.headers == ("<bot>", f"<bot>{word}|")

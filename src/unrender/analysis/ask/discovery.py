@@ -128,7 +128,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, after_question=False):
                 return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
-    # `reasoning_effort == "none"`: a word for no thinking, in a variable that is no switch by its name or its values.
+    # `reasoning_effort == "none"`: a word for no thinking, in a variable that does not look like a switch.
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.string_constants]
     for name, word in product(names, weak):
         # A word that only changes some other text is not a switch: it has to change how the answer begins.
@@ -203,8 +203,9 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
 
 
 def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
-    """Return whether an answer names the tools of `count` calls: more often than one that calls nothing, after which some
-    templates offer tools as well. Asked after an answer, since others offer them after an open question only.
+    """Return whether an answer names the tools of `count` calls more often than an answer that calls nothing.
+
+    Some templates offer their tools after an answer, others only after an open question. So it is answers that are compared.
     """
     # `Hi</b>[{"name": "find_zorvane"…}]`: a tool that is offered after an answer is not a call of it.
     silent = prober.answer(assistant(CONTENT)) or ""

@@ -121,6 +121,7 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
     if body is None:
         return None
     after_key = body.partition(KEYS[0])[2]
+    # `True`, `null`, `{…}`: how such a value is spelled is not known yet, so its end is not.
     if value is None or isinstance(value, bool | dict | list):
         return after_key, ""
     before, found, after = after_key.partition(str(value))
@@ -130,6 +131,7 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
 def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None], lead: str, rest: str) -> Arguments:
     types = []
     for name, around in shown.items():
+        # `k:int=7` and `k:str=a` share `:`, and the next word is the type.
         word = next(iter(lexemes(around[0].removeprefix(lead))), "") if around is not None else ""
         if is_word(word):
             types.append((name, word))

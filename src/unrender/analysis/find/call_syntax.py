@@ -14,26 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from unrender.analysis.ask.answers import Answers, WrittenCall
 from unrender.analysis.ask.probes import CONTENT, IDS, NAMES, REASONING, ProbeCall, make_calls
+from unrender.analysis.find import skeletons
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding
-from unrender.analysis.find.skeletons import (
-    COUNTER,
-    Row,
-    arguments_span,
-    close_quotes,
-    find_envelope,
-    find_row,
-    id_parts,
-    joined_skeleton,
-    lead_layout,
-    left_out,
-    literal_after,
-    mark_counters,
-    move_brackets,
-    native_span,
-    split_closer,
-    split_opener,
-)
+from unrender.analysis.find.skeletons import COUNTER, Row
 from unrender.analysis.find.split import Solution, common_suffix, is_tag, lexemes, solve, split_last_tag, tags_of
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
 from unrender.format import CallSyntax, Content, Slot, ToolMode
@@ -90,11 +74,11 @@ def _shows_arguments(body: str, call: ProbeCall) -> bool:
 _MODES: Mapping[ToolMode, tuple[str, Callable[[str, ProbeCall], bool]]] = {
     ToolMode.JSON_NATIVE: (
         "one JSON object holds name and arguments",
-        lambda body, call: bool(native_span(body, call, 0)),
+        lambda body, call: bool(skeletons.native_span(body, call, 0)),
     ),
     ToolMode.TAG_WITH_JSON: (
         "the arguments are one JSON object",
-        lambda body, call: bool(arguments_span(body, call.arguments)),
+        lambda body, call: bool(skeletons.arguments_span(body, call.arguments)),
     ),
     ToolMode.TAG_WITH_TAGGED: ("each argument is written for itself", _shows_arguments),
 }
@@ -136,9 +120,9 @@ class _Analysis:
         tools, joints = _outer_space(tools, joints)
         if self.mode is ToolMode.JSON_NATIVE:
             (call,) = make_calls(1)
-            tools = replace(tools, envelope=find_envelope(self.answers.call or "", call, tools))
+            tools = replace(tools, envelope=skeletons.find_envelope(self.answers.call or "", call, tools))
         tools, when_empty = self._fit_empty(tools)
-        tools = replace(tools, id_parts=id_parts(tools))
+        tools = replace(tools, id_parts=skeletons.id_parts(tools))
         joint = self._joint_before_content(tools)
         as_reasoning = self._writes_content_as_reasoning()
         remarks = ("content beside calls is written as reasoning",) * as_reasoning
@@ -163,11 +147,11 @@ class _Analysis:
         for count, body in ((2, self.answers.two_calls), (1, self.answers.call)):
             row = None if body is None else self._row(body, count)
             if row is not None:
-                return mark_counters(row)
+                return skeletons.mark_counters(row)
         return None, None
 
     def _row(self, text: str, count: int = 1) -> Row | None:
-        return find_row(text, make_calls(count), self.mode, self.found.arguments.entry)
+        return skeletons.find_row(text, make_calls(count), self.mode, self.found.arguments.entry)
 
     # What is before the first call
 
@@ -246,9 +230,9 @@ class _Analysis:
         return after.removesuffix(found), found
 
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
-        """Return the closing marker that also ends a turn with calls: nothing else ends it, though turns of content have an end.
+        """Return the closing marker that also ends a turn with calls, where nothing else ends such a turn.
 
-        Where more calls may follow it in the same turn it does not: they are messages of their own only after a header.
+        It ends no turn if another call may follow in it. A call after a header does not count: it is a message of its own.
         """
         # `<s><c>f</c></s>` and `Hi<end>`: `</s>` ends the turn. After `<c>f</c>` alone, one more `<c>` may follow.
         marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
@@ -285,17 +269,17 @@ class _Analysis:
             call_start, name_prefix = solution.prefix, ""
             function_close, call_end = "", solution.suffix
         else:
-            call_start, name_prefix = split_opener(solution.prefix)
-            function_close, call_end = split_closer(solution.suffix, call_start)
+            call_start, name_prefix = skeletons.split_opener(solution.prefix)
+            function_close, call_end = skeletons.split_closer(solution.suffix, call_start)
         # Openers and closers are fixed texts: the counter of `<call 0>` moves into the skeleton, with what is around it.
         if COUNTER in call_start:
             call_start, name_prefix = "", call_start + name_prefix
         if COUNTER in call_end:
             function_close, call_end = function_close + call_end, ""
-        function = joined_skeleton([name_prefix, *core, function_close])
-        function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
+        function = skeletons.joined_skeleton([name_prefix, *core, function_close])
+        function, arguments = skeletons.close_quotes(*skeletons.move_brackets(function, self.found.arguments))
         tools = CallSyntax(mode=self.mode, function=function, arguments=arguments, parallel=len(row.items) > 1)
-        return lead_layout(replace(tools, call_start=call_start, call_end=call_end, index_start=index_start))
+        return skeletons.lead_layout(replace(tools, call_start=call_start, call_end=call_end, index_start=index_start))
 
     def _fit_empty(self, tools: CallSyntax) -> tuple[CallSyntax, str]:
         """T6: compare what a call without arguments has in their place, and say what was found."""
@@ -304,6 +288,7 @@ class _Analysis:
             return tools, "a call without arguments is not rendered"
         # The call is written with each of the usual texts for no arguments, and looked for in what the template writes.
         usual = arguments.start + arguments.end if arguments.entry else "{}"
+        # `f()` and `f{}` are the usual ways; `f` alone, or `f null`, are texts of their own.
         if self._call_text(tools, usual) in body:
             return tools, "as usual, with nothing inside"
         written = next((text for text in ("", "{}", "null") if self._call_text(tools, text) in body), None)
@@ -313,7 +298,7 @@ class _Analysis:
         # The text around the arguments may be missing with them: `f<args>{"a": 1}</args>` and `f`.
         row = None if self.answers.call is None or tools.envelope else self._row(self.answers.call)
         if row is not None and len(row.items[0]) == 3:
-            shorter = left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
+            shorter = skeletons.left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
             if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
                 return shorter, "left out, with the text around them"
         return tools, "in a way that is not understood"
@@ -334,14 +319,14 @@ class _Analysis:
             return None
         # `{…}</c></s>\nHi`: what closes arguments, call and section is known by now; what is left before content is the joint.
         closing = row.after
-        for known in (tools.arguments.end, literal_after(tools.function, Slot.ARGUMENTS), tools.call_end):
+        for known in (tools.arguments.end, tools.function_close, tools.call_end):
             closing = closing.removeprefix(known)
         return closing.removeprefix(tools.section_end).removesuffix(self.known.content.start)
 
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
     """Take white space at the outer ends of a call out of its markers: it separates calls and parts."""
-    # `\n<c>f</c>` after `<s>`: the line break is no part of the marker `<c>`. It opens the section, or parts two calls.
+    # `\n<c>f</c>` after `<s>`: the line break is not part of the marker `<c>`. It opens the section, or parts two calls.
     lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]
     trail = tools.call_end[len(tools.call_end.rstrip()) :]
     if not tools.section_start:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any, assert_never
 
 from unrender.analysis.ask.probes import PLAIN_NEEDLE
@@ -30,7 +30,7 @@ class CodecFinding:
 def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecFinding:
     """Find the layout in which `text` writes `values` as one JSON object or Python dictionary."""
     # `{"a":1}` and `{"a": 1}`: every layout is tried, and the first that writes the very same text is the template's.
-    for codec in _object_layouts():
+    for codec in chain.from_iterable(map(_layouts_of, Containers)):
         if encode_arguments(values, Arguments(codec=codec), margin=margin) == text:
             return CodecFinding(codec=codec)
     return CodecFinding(codec=Codec(), unexplained=(f"the arguments {text!r:.200} are written in no known layout",))
@@ -49,7 +49,11 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     words = min(Words, key=lambda option: len(_misfits(written, seen, Arguments(codec=Codec(words=option)))))
     # A key that holds null and is not there: `f(a=1)` for `{"a": 1, "b": null}`.
     codec = replace(codec, words=words, omits_null="pkeyap" in values and "pkeyap" not in written)
-    trials = (replace(arguments, codec=option) for option in _container_codecs(written, codec))
+    trials = (
+        replace(arguments, codec=replace(codec, containers=containers, **option))
+        for containers in Containers
+        for option in _container_options(containers, written, codec)
+    )
     best = min(trials, key=lambda trial: len(_misfits(written, seen, trial)))
     unexplained = (
         f"the value {seen[key]!r} is written as {written[key]!r:.200}, the codec says {text!r:.200}"
@@ -62,11 +66,6 @@ def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: A
     """Return the keys whose values the codec writes otherwise, and how."""
     encoded = ((key, encode_value(value, arguments)) for key, value in values.items())
     return [(key, text) for key, text in encoded if text != written[key]]
-
-
-def _object_layouts() -> Iterator[Codec]:
-    for containers in Containers:
-        yield from _layouts_of(containers)
 
 
 def _layouts_of(containers: Containers) -> Iterator[Codec]:
@@ -95,7 +94,7 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
     best = min(options, key=lambda option: len(_misfits(written, strings, Arguments(codec=replace(codec, **option)))))
-    # What is before strings and before no number was taken for their quotes: `"` of JSON strings is no marker of the format's.
+    # What is before strings and before no number was taken for their quotes: `"` of JSON strings is not a marker of the format.
     if best["strings"] is not Strings.QUOTED:
         best = best | {"string_open": "", "string_close": ""}
     return best
@@ -120,16 +119,13 @@ def _string_options(strings: Strings, *, opened: bool) -> Iterator[dict[str, Any
             assert_never(strings)
 
 
-def _container_codecs(written: Mapping[str, str], codec: Codec) -> Iterator[Codec]:
-    for containers in Containers:
-        for option in _container_options(containers, written, codec):
-            yield replace(codec, containers=containers, **option)
-
-
 def _container_options(containers: Containers, written: Mapping[str, str], codec: Codec) -> Iterator[dict[str, Any]]:
     match containers:
         case Containers.JSON:
-            yield from _json_options(codec)
+            for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
+                yield {"item_separator": item, "key_separator": key, "ascii_only": ascii_only}
+            for indent in _INDENTS:
+                yield {"indent": indent}
         case Containers.PYTHON:
             yield {}
         case Containers.BARE:
@@ -140,14 +136,6 @@ def _container_options(containers: Containers, written: Mapping[str, str], codec
                 yield {"item_tag": tag}
         case _:
             assert_never(containers)
-
-
-def _json_options(codec: Codec) -> Iterator[dict[str, Any]]:
-    """Yield the layouts of JSON: on one line, and indented."""
-    for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
-        yield {"item_separator": item, "key_separator": key, "ascii_only": ascii_only}
-    for indent in _INDENTS:
-        yield {"indent": indent}
 
 
 def _item_tags(text: str) -> list[str]:

@@ -39,6 +39,7 @@ def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls:
     before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
     unended = not content.strip() and not before_eos
+    # `Hi` in the last place, and `Hi<end>` before another question: only the history shows the end.
     if unended and tags_of(end := end_in_history(turns)):
         content = end
     calls = tail_of(answers.call, str(NUMBERS[0]), frame) if shows_calls else ""
@@ -63,6 +64,7 @@ _Ending = Callable[[str, Tails, Openings], str]
 
 
 def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
+    # `Hi<end>` alone, and `<think>so</think><a>Hi</a><end>`: `</a>` is there only after reasoning.
     reasoned = openings.reasoning_content_tail
     return reasoned.removesuffix(tails.content) if tails.content and reasoned.endswith(tails.content) else ""
 
@@ -167,8 +169,8 @@ def _whole_markers(suffix: str, texts: list[str]) -> str:
 def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> Content | None:
     """Return the wrapper of content before calls; None when it is the usual wrapper, or when no rendering shows both.
 
-    The text before and after such content is compared with the text around a call alone. A wrapper that is also written
-    around empty content shows its end that way. Otherwise it ends with the marker that closes its opener.
+    The text around such content is compared with the text around a call alone. A wrapper that is written around empty content
+    as well shows its end that way. Any other wrapper ends with the marker that closes its opener.
     """
     mixed = answers.mixed
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:

@@ -185,8 +185,8 @@ def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Rea
 def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str:
     """Cut off what content begins with where there is no reasoning.
 
-    The closer of reasoning is not content's: some templates write it alone where there is no reasoning. With thinking off,
-    some write another marker in the opener's place. It closes reasoning too, unless a marker stands before it.
+    The closer of reasoning is never taken for content's, though some templates write it alone before content. With thinking
+    off, some write another marker in the opener's place. It closes reasoning too, unless a marker stands before it.
     """
     frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
@@ -248,10 +248,10 @@ _BEFORE_CALLS: tuple[tuple[str, _Cut], ...] = (
 
 
 def _empty_form(start: str, end: str, openings: Openings) -> str:
-    """Return what is written in place of reasoning when there is none.
+    """Return what is written in place of reasoning.
 
-    Content is asked before calls, unless only calls differ with the switch: a template may refuse content that was not thought
-    about, and then content is seen as it is without thinking.
+    Content is looked at before calls, unless only calls differ with the switch. A template may refuse content without
+    reasoning; then content is known only as it is with thinking off.
     """
     asked = [(openings.content, openings.content_no_thinking), (openings.calls, openings.calls_no_thinking)]
     opener, closer = start.strip(), end.strip()
@@ -325,11 +325,11 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
 def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
     """String constants that look like closers: put `X</closer>Y` into content, and see X vanish."""
     for closer, body in seen.cut.items():
+        # `Contjaxmer</think>Contzurbin` comes back as `Contzurbin`: what is before this marker is cut off as reasoning.
         if body is None or CONTENT not in body or CONTENT2 in body:
             continue
-        opener = max(
-            openers_of(closer), key=lambda opener: opener in seen.source
-        )  # The first that the template mentions.
+        # Of several openers, the first that the template mentions.
+        opener = max(openers_of(closer), key=lambda opener: opener in seen.source)
         mode = ReasoningMode.FORCED_OPEN if seen.frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
         reasoning = Reasoning(mode=mode, start=opener, end=closer, unseen=True)
         return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT)

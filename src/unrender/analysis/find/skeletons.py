@@ -54,6 +54,7 @@ def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> V
     spans = [span for span in json_spans(text, "{", at) if span.start >= start and span.value == arguments]
     if spans:
         return spans[-1]
+    # `{'a': None}` is not JSON: each closing brace is tried, until what is before it is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
         end = brace + match.end()
@@ -98,6 +99,7 @@ def _inside(value: Any) -> Iterator[Any]:
 
 
 def _holds(value: Any, wanted: Any) -> bool:
+    # By type as well: `True == 1` in Python.
     return any(type(item) is type(wanted) and item == wanted for item in _inside(value))
 
 
@@ -255,6 +257,7 @@ def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
     """Join neighbouring literals, drop empty ones, and turn counters into slots."""
     merged: list[Part] = []
     for part in parts:
+        # `call \ue000: ` is cut into `call `, the counter and `: `.
         pieces = [part] if isinstance(part, Slot) else re.split(f"({COUNTER})", part)
         for piece in pieces:
             if piece == COUNTER:
@@ -279,6 +282,7 @@ def mark_counters(row: Row) -> tuple[Row, int | None]:
 
 def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[str]:
     """Mark numbers that grow by one from text to text, as far as the texts agree from their end or start."""
+    # What is before a call agrees from its end on, what is after it from its start on; further away anything may stand.
     step = -1 if backwards else 1
     rows = [_digits_apart(text)[::step] for text in texts]
     for at, column in enumerate(zip(*rows, strict=False)):
@@ -313,6 +317,7 @@ def _digits_apart(text: str) -> list[str]:
 
 
 def _counts(column: Sequence[str]) -> bool:
+    # `0`, `1`, `2` count, `7`, `7` do not. `²` is a digit to Python, and `int` refuses it.
     numbers = [int(cell) for cell in column if cell.isascii() and cell.isdigit()]
     steps = {right - left for left, right in itertools.pairwise(numbers)}
     return len(numbers) == len(column) and steps == {1}

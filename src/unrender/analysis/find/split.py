@@ -88,7 +88,7 @@ def tags_of(text: str) -> list[str]:
 
 
 def split_last_tag(text: str) -> tuple[str, str]:
-    r"""Split `text` before its last tag; what is before it is all of the text where there is no tag.
+    r"""Split `text` before its last tag; a text without tags comes back whole, as what is before.
 
     >>> split_last_tag("<end>\n<bot> ")
     ('<end>\n', '<bot> ')
@@ -113,8 +113,10 @@ def closers_of(tag: str) -> tuple[str, ...]:
         return () if tag[2:3] == "/" else (f"{tag[:2]}/{tag[2:]}",)
     closers = [f"{tag[0]}/{tag[1:]}"]
     if tag.startswith("<|") and tag.endswith("|>"):
+        # `<|think|>`, closed by `<|/think|>`
         closers.append(f"<|/{tag[2:]}")
     elif tag.startswith("<|"):
+        # `<|think>`, closed by `<think|>`
         closers.append(f"<{tag[2:-1]}|>")
     return (*closers, *(tag.replace(left, right) for left, right in _PAIRS if left in tag))
 
@@ -124,6 +126,7 @@ def openers_of(closer: str) -> tuple[str, ...]:
     if closer[:3] in ("<</", "[[/"):
         return (closer.replace("/", "", 1),)
     candidates = [closer.replace("/", "", 1)] if closer[1:2] == "/" or closer[1:3] == "|/" else []
+    # `<think|>` closes `<|think>`.
     if closer.endswith("|>") and not closer.startswith("<|"):
         candidates.append(f"<|{closer[1:-2]}>")
     return (*candidates, *(closer.replace(right, left) for left, right in _PAIRS if right in closer))

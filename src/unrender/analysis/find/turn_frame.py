@@ -69,6 +69,7 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     lead = _lead(asked).removesuffix(part_opener)
     header = _without_sentinels(_header(lead, asked.bare))
     tool_lead = _tool_lead(turns.result, header).removesuffix(part_opener) if turns.result else ""
+    # `</u><bot>` after a question and `</r><bot>` after a result end alike: there is one header.
     same_header = common_suffix([lead, tool_lead]).strip()
     tool_header = "" if same_header else split_last_tag(tool_lead)[1] or tool_lead
     # `<user>Q</u>` is all of every prompt, and answers begin with `</u><bot>`: `<bot>` comes unasked.
@@ -166,7 +167,7 @@ def _to_same_question(text: str | None, asked: Continuations) -> str | None:
 def _ends_of_question(asked: Continuations) -> tuple[str, str]:
     """Return what ends a question with thinking on and off, where a switch in it tells the two apart; else nothing.
 
-    Where one goes on from the other, the question is the same: there a template asks for an answer though it is not told to.
+    Where one text begins with the other, the question is the same: the template asks for an answer though it is not told to.
     """
     on, off = asked.bare or "", asked.bare_no_thinking or ""
     return ("", "") if on.startswith(off) or off.startswith(on) else (on, off)
@@ -185,6 +186,7 @@ def text_after_lead(text: str, lead: str) -> str | None:
     # `<end><bot>` is found in `<end>\n<bot>Hi`: words and tags have to be the same, what is between them only blank.
     words = [word for word in _SPACE.split(lead) if word]
     match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
+    # Of `<bot>\n`, the line break is the lead's where the text has it, and else nobody's.
     space = lead[len(lead.rstrip()) :]
     return text[match.end() :].removeprefix(space) if match else None
 
@@ -253,7 +255,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
 
 def _natural(shared: str, rests: list[str]) -> str:
     """Step back to before a marker that every text completes with a word."""
-    # `<|open|>` is followed by `think` in one answer and by `tool` in another: it is no end of a header.
+    # `<|open|>` is followed by `think` in one answer and by `tool` in another: a header does not end there.
     parts = lexemes(shared)
     completed = all(is_word(rest) and not rest.startswith((CONTENT, REASONING, NAMES[0])) for rest in rests)
     return "".join(parts[:-1]) if parts and is_tag(parts[-1]) and completed else shared

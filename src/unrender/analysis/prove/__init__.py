@@ -1,6 +1,6 @@
-"""Proves what was found: makes a Format that holds of findings that may be wrong.
+"""Proves what was found: findings may be wrong, and the Format that comes out holds.
 
-In comes a Format that findings were put into, out comes one that reads the template's own answers, with what was given up in words.
+In comes a Format made of findings. Out comes one that reads the template's own answers, and what was given up, in words.
 
 Open `claims` first: a claim that answers refute gives way to a weaker one. `readback` cuts answers out of renderings, without the
 Format's help, and reads them. `evidence` says which renderings show each part.

@@ -1,8 +1,8 @@
-"""Makes of findings a Format that holds: what the template's own answers refute is given up, or gives way to a weaker claim.
+"""Weakens a Format until it holds: a claim that the template's own answers refute is given up, or gives way to a weaker one.
 
 Strategy: answers are written again from the format (`find_doubts`), and read with it (`prove`). Where answers are misread,
 every weaker claim that could mend that is tried, and the one under which the least is misread wins; it may itself be
-weakened. A claim that is given up costs less than one that is false, and nothing is given up in vain. At last
+weakened. A claim that is given up costs less than one that is false, and nothing is given up in vain. In the end,
 `with_headers` lets answers follow every prompt.
 """
 

@@ -37,7 +37,7 @@ _WHEN: Mapping[str, Callable[[Format], bool]] = {
 """Of which formats a comparison tells something."""
 _WORDS = {
     "prompt": "the generation prompt",
-    "prompt_no_thinking": "the same, with thinking off",
+    "prompt_off": "the same, with thinking off",
     "whole": "an answer of content, with its header",
     "content": "content",
     "reasoned": "reasoning and content",
@@ -56,6 +56,7 @@ _WORDS = {
     "numeral": "a call with the same digits as a string",
 }
 _HEADER = "what do the generation prompt and all answers to one question begin with?"
+_NO_ARGUMENTS = "what is around all arguments, and what when there are none?"
 _COMPARISONS = (
     ("always", "", "turn.headers", _HEADER, "prompt", "whole"),
     ("reasoning", "R1", "reasoning", "what is around reasoning?", "content", "reasoned"),
@@ -66,7 +67,7 @@ _COMPARISONS = (
         "turn.prefill",
         "what does the generation prompt write after the header?",
         "prompt",
-        "prompt_no_thinking",
+        "prompt_off",
     ),
     ("both", "R3", "reasoning.mode", "where does reasoning occur?", "reasoned", "reasoned_call"),
     ("always", "C1", "content", "what is around content?", "content", "call"),
@@ -77,12 +78,7 @@ _COMPARISONS = (
     ("calls", "T3", "tools.function", "what is around the function's name?", "call", "other_name"),
     ("calls", "T4", "tools.arguments.codec", "how are values of every kind written?", "call", "many"),
     ("calls", "T5", "tools.arguments.separator", "what is between arguments?", "call", "long_call"),
-    (
-        *("calls", "T6", "tools.arguments.when_empty"),
-        "what is around all arguments, and what when there are none?",
-        "call",
-        "empty_call",
-    ),
+    ("calls", "T6", "tools.arguments.when_empty", _NO_ARGUMENTS, "call", "empty_call"),
     ("calls", "T7", "tools.call_id", "where does the call's id stand?", "call", "other_id"),
     ("tagged", "A1", "tools.arguments.entry", "what is around an argument's name?", "call", "other_key"),
     ("tagged", "A2", "tools.arguments.entry", "what is around a value?", "call", "other_value"),
@@ -101,7 +97,7 @@ def collect_evidence(
     asked = turns.question
     # A name of `_WORDS` is a field of `Answers` or one of the variants; the four others are a prompt's, or rendered elsewhere.
     texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
-    texts |= {"prompt": asked.prompt, "prompt_no_thinking": asked.prompt_no_thinking, "whole": turns.content}
+    texts |= {"prompt": asked.prompt, "prompt_off": asked.prompt_no_thinking, "whole": turns.content}
     texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)
     shown = {
         name: Shown(what=_WORDS[name], text=text[:LONGEST_EVIDENCE]) for name, text in texts.items() if text is not None

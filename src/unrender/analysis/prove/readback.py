@@ -48,7 +48,7 @@ class Said:
     name: str
     """e.g. `content and a call`."""
     shape: str = ""
-    """The field of `Answers` with what the template writes; empty where there is none."""
+    """The field of `Answers` with what the template writes; empty where no field has it."""
     content: str = ""
     reasoning: str = ""
     calls: tuple[ProbeCall, ...] = ()
