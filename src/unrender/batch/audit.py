@@ -197,6 +197,7 @@ def _calls(meant: Message, message: Mapping[str, Any], content: str, format: For
         if at is not None:
             yield from _arguments(call, recorded.pop(at)[1])
             continue
+        # `<tool_call>` in the recorded content, or only the tool's name, where the markers were stripped.
         left = any(sign in content and sign not in meant.content for sign in (*_markers(format), call.name))
         loss = Loss.CALL_IN_CONTENT if left else Loss.CALL_DROPPED
         yield _finding(loss, f"{call.name}({call.arguments})", content, call.name)

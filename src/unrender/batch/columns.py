@@ -89,6 +89,7 @@ def _of_rows(batch: Sequence[Mapping[str, Any]]) -> Batch:
 def _of_arrow(batch: Any) -> Batch:
     def extended(added: Added) -> Any:
         types = arrow_types()
+        # Arrow allows two columns of one name, and the second would never be found.
         whole = batch.drop_columns([name for name in added if name in batch.schema.names])
         for name, (kind, values) in added.items():
             whole = whole.append_column(name, arrow_array(values, types[kind]))

@@ -99,6 +99,7 @@ def read_files(
     work = partial(_read, reader, tuple(keep), output)
     with writing(output, _digest(reader, files, keep), files, force=force) as sink:
         pace = Pace(files, total, sink.journal.rows, on_progress)
+        # All rows may be done and the output not made yet: then nothing is read, and `finish` does the rest.
         left = [] if sink.journal.done else pieces(files, [*reader.columns, *keep], sink.journal.rows)
         for done in mapped(work, left, jobs):
             sink.take(done.piece.size, done.output, done.bad, done.tally)
@@ -109,6 +110,7 @@ def read_files(
 
 def _digest(reader: Reader, files: Sequence[str], keep: Sequence[str]) -> str:
     """Return what is equal for jobs with the same output."""
+    # A file that has changed since is another job's input: going on would join two halves of different files.
     sizes = [None if path == STANDARD else size_of(path) for path in files]
     described = json.dumps([reader.described(), list(files), sizes, list(keep)], sort_keys=True, default=repr)
     return hashlib.blake2b(described.encode(errors="surrogatepass"), digest_size=16).hexdigest()
@@ -127,6 +129,7 @@ def _read(reader: Reader, keep: tuple[str, ...], output: str, piece: Piece) -> D
         if reading.status is Status.UNREADABLE:
             reason, found = reading.reasons[0], row.shown(_QUOTED)
             bad.append({"file": piece.file, place_word(piece.file): row.at, "reason": reason, "found": found})
+            # Counted without its details: `expected JSON: line 1 column 7` is one reason, whatever the column.
             tally.refuse(kind_of(reason))
             continue
         tally.take(reading)
@@ -134,6 +137,7 @@ def _read(reader: Reader, keep: tuple[str, ...], output: str, piece: Piece) -> D
         record |= {"content": reading.message.content, "reasoning": reading.message.reasoning}
         record |= {"tool_calls": struct_calls(reading.message), "status": reading.status.value}
         records.append(record | {"warnings": list(reading.warnings)})
+    # Compressed here, in the worker: the parent only appends bytes, and is never what a job waits for.
     written = form_of(output).written(records, keep) if records else b""
     return Done(piece=piece.emptied(), output=written, bad=b"".join(map(json_line, bad)), tally=tally)
 
@@ -160,6 +164,7 @@ class Pace:
         share = None
         if self._total:
             share = min((self._before[piece.file] + piece.read) / self._total, 1.0)
+            # A job that goes on at 60 % has not done these 60 % since it was started.
             if self._share < 0:
                 self._share = share  # What an earlier run did, and a first piece, say nothing of this run's speed.
         remaining = None

@@ -179,6 +179,7 @@ class Reader:
         # `…<bot><think>\n`: of a long prompt, the tail shows whether reasoning is open. Few rows differ in that.
         begun = self.begun if row.prompt is None else prefill(self.format, row.prompt[-LONGEST_PROMPT_TAIL:])
         key = (_tools_key(row.tools), begun, row.prompt is None)
+        # To copy a parser costs a fraction of making one, and thousands of rows share their tools.
         parser = self._parsers.get(key)
         if parser is None:
             request = self._request(self._tools_of(row))

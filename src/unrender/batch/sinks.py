@@ -133,6 +133,7 @@ class Stream:
     """Takes results for standard output, or what else cannot be replaced by a file. Nothing of it can be continued."""
 
     def __init__(self, out: str, job: str) -> None:
+        # Parquet is made of what was written before, which a pipe does not give back.
         if form_of(out).complete is not _renamed:
             raise BatchError(f"{out}: expected a regular file, which Parquet needs")
         self.journal: Journal = Journal(job)
@@ -151,6 +152,7 @@ class Stream:
         with named(self._out):
             self._file.write(output)
             self._file.flush()
+        # The worker wrote lines for a file; without a file, each is one warning.
         for found in map(json.loads, bad.splitlines()):
             place = next(f"{word} {found[word]}" for word in ("line", "row") if word in found)
             _log.warning("%s, %s: %s", found["file"], place, found["reason"])
@@ -186,6 +188,7 @@ class Sink:
     def close(self) -> None:
         """Close the files; remove those that no journal tells of."""
         self._close()
+        # It failed or was interrupted within its first second, before the first journal.
         if not self.paths.journal.exists() and not self.journal.done:
             _remove(self.paths.part, self.paths.bad)  # Nothing tells how much of them can be used.
 
@@ -205,6 +208,7 @@ class Sink:
         self.journal.part += len(output)
         self.journal.bad += len(bad)
         self.journal.tally.merge(tally)
+        # To wait for the disk after each piece would cost more than reading the piece.
         if time.monotonic() - self._noted > _EVERY:
             self._note()
 
@@ -242,6 +246,7 @@ def _opened(path: Path, length: int) -> BinaryIO:
     if file.tell() < length:
         file.close()
         raise BatchError(f"{path}: expected at least {length} bytes, which the journal tells of; {ANEW}")
+    # `OUT.part` has 900 bytes, and the journal counts 800 of them: the last 100 will be written again.
     file.truncate(length)
     file.seek(0, os.SEEK_END)
     return file

@@ -106,6 +106,7 @@ class ChatHandler:
         if seed is not None:
             llama.set_seed(seed)
         sampling = {name: options[name] for name in _SAMPLING if name in options}
+        # The caller's grammar wins: two at once could leave no token that both allow.
         sampling |= {"temp": temperature, "grammar": grammar or _grammar(turn)}
         calls = _Calls(llama, turn) if turn.triggers and not grammar else None
         if calls:
@@ -275,6 +276,7 @@ class _Grammar:
         self._sampler = library.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
         if not self._sampler:
             raise GrammarError("llama.cpp does not read the grammar of the calls")
+        # The sampler is C's: Python does not free it. An answer may be left in its middle, so no `finally` would do.
         weakref.finalize(self, library.llama_sampler_free, self._sampler)
 
     def masked(self, logits: Any) -> Any:

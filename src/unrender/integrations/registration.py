@@ -93,6 +93,8 @@ def _differing(ours: Any, theirs: Any) -> Iterator[str]:
     """Yield how the parameters of our method differ from those that the engine gives."""
     own, other = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
     placed = [[name for name, found in side.items() if found.kind in _POSITIONAL] for side in (own, other)]
+    # Engines give arguments by place: `(request, text)` for our `(text, request)` would raise nothing, and read
+    # nonsense.
     if placed[0][: len(placed[1])] != placed[1]:
         yield f"expected the parameters {placed[0]}, found {placed[1]}"
     # A parameter by name that a later release adds is one that the engine would give, and ours would not take.

@@ -47,6 +47,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
 
     Raises `TemplateError`, saying what to do, when there is neither.
     """
+    # Engines wrap their tokenizers; not every wrapper has these names, and a token may be None.
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
         return ChatTemplate.from_file(os.path.expanduser(path), bos_token=bos, eos_token=eos)  # noqa: PTH111 - keeps a `~` that is nobody's home
@@ -267,6 +268,7 @@ class ReasoningGate:
         if not self._closer:
             return True
         first = len(ids) - new
+        # The first question of an answer tells where it begins; ids that are fewer are those of another answer.
         if self._start is None or first < self._start:
             self._start, self._begun = first, bool(self._prefill(ids[:first]).strip())
         # The closer may have begun in tokens before the newest, e.g. `</`, `think`, `>`. Each has at least one byte, so as many

@@ -187,6 +187,7 @@ class _ReasoningDetector:
         """Keep what is needed of the reasoning so far; hold it back where it is wanted in one piece."""
         self._spoke = self._spoke or bool(found.normal_text)
         if self._nonempty or not self._stream_reasoning:
+            # Kept only where it may have to be said later: all at once, or as content.
             self._thought += found.reasoning_text
         if not self._stream_reasoning:
             done = self._spoke or ended
@@ -241,6 +242,7 @@ class _ToolDetector:
         """Return text and calls of a whole answer: what `parse_streaming_increment` says of it in pieces."""
         del tools
         found = said(self._whole(text))
+        # `said` gives calls as a stream does, `{"a"` and `: 1}` apart: here they are whole again.
         names, arguments = dict[int, str](), dict[int, str]()
         for call in found.calls:
             index, function = call["index"], call["function"]

@@ -73,6 +73,7 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
 
 def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
     kept = [int(token) for token in ids]
+    # Many models pad with their end-of-turn token: only what lies at the end is padding.
     while kept and kept[-1] == pad:
         kept.pop()
     return kept
@@ -181,6 +182,7 @@ class _Constrained:
         if not self._rows or length != self._length + 1:
             self._rows = self._begun(rows, scores.shape[-1])
         else:
+            # The prompt is not the grammar's, so a matcher is shown the newest token of its row and no other.
             self._rows = [*map(_taken, self._rows, input_ids[:, -1].tolist())]
         self._length = length
         paired = zip(self._rows, scores, strict=True)

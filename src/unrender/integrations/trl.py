@@ -84,6 +84,7 @@ class _Responses:
         texts, prefixes = self._texts(response), self._texts("" if prefix is None else prefix)
         batch = not isinstance(texts, str)
         rows = texts if isinstance(texts, list) else [texts]
+        # One prompt for a batch is the prompt of each: `["a", "b"]` may be two answers to one question.
         before = prefixes if isinstance(prefixes, list) else [prefixes] * len(rows)
         read = [
             _as_trained(lenient_turn(self._template, prompt, tools).parse(text))

@@ -222,6 +222,7 @@ class _Parser:
     def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
         """Take the rendered prompt."""
         prompt = tail_text(self.model_tokenizer, prompt_token_ids)
+        # vLLM may tell the same prompt again: what has been read of the answer since then stays read.
         if prompt != self._prompt:
             self._prompt = prompt
             self._parser = self._counter = self._turn = None
@@ -308,6 +309,7 @@ class _Parser:
         reasoning = found.reasoning if request.include_reasoning else ""
         calls = [_call(protocol, call) for call in found.calls]
         fields = {"reasoning": reasoning, "content": found.content, "tool_calls": calls}
+        # An empty field that is set counts as said: the client would be sent `"content": ""`.
         fields = {name: value for name, value in fields.items() if value}
         return protocol.DeltaMessage(**fields) if fields else None
 
@@ -341,6 +343,7 @@ class _Parser:
         )
 
     def _template(self, request: Any) -> ChatTemplate:
+        # A request may bring a template of its own: its answer is written by that, not by the model's.
         found = engine_template(self.model_tokenizer)
         source = getattr(request, "chat_template", None)
         return own_template(source, found.loaded.bos_token, found.loaded.eos_token) if source else found
@@ -355,6 +358,7 @@ class _Parser:
 
 def _reads_calls(choice: Any, *, auto: bool) -> bool:
     """Return whether the answer may hold calls; those that the model may make or not are read only where the server says so."""
+    # `{"mode": "auto"}` is what Responses write for allowed tools; a named function has no mode, and is required.
     mode = choice.get("mode", "required") if isinstance(choice, Mapping) else choice
     return auto if mode in (None, "auto") else mode != "none"
 

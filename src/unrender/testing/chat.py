@@ -47,6 +47,7 @@ def pieces(text: str, size: int) -> list[str]:
 
 def pairs(text: str) -> Iterator[list[str]]:
     """Yield `text` cut in two, at every place or at `MOST_PAIRS` of them."""
+    # Rounded up, so there are never more cuts than `MOST_PAIRS`: a long output is cut at every third place, say.
     step = max(1, -(-len(text) // MOST_PAIRS))
     for i in range(1, len(text), step):
         yield [text[:i], text[i:]]
@@ -232,6 +233,7 @@ class Case:
         turn, output = self._prepared()
         expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, dead_calls=dead_calls)
         message = self._check(turn, output, expected, strict=False)
+        # The strict parser must read the same: what only the lenient one reads is a deviation.
         self._check(turn, output, expected, strict=True)
         if refused := refusals(turn, output, message):
             found = f"the output means what is expected, but the grammars do not allow it: {', '.join(refused)}"

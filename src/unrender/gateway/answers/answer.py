@@ -91,6 +91,7 @@ class Answer:
             async with aclosing(pieces):
                 held.append(self._read(index, piece))
                 # An engine's packet often holds several tokens. They leave as one packet as well: a write costs more than a token.
+                # After a stop text nothing more is asked for: leaving closes the generator, and the engine stops.
                 while not choice.stopped_by:
                     if not piece.more:
                         yield b"".join(held)

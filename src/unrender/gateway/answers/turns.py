@@ -221,6 +221,7 @@ class Turns:
         if key is None:
             return plain
         found = self._grammars.get(key)
+        # A grammar that loses something says so each time, so it counts as relaxed and not as cached.
         cached = found is not None and found.result == "built"
         # A schema may take seconds to build. One thread builds, so that rendering always has the other cores.
         if found is None:  # what is known waits for nobody's building
@@ -250,6 +251,7 @@ class Turns:
                 tool_format=self.tool_format,
                 **variables,
             )
+        # `tools[0].function: expected …`: what stands before the colon is the parameter that is wrong.
         except MessageError as error:
             where, colon, _ = str(error).partition(":")
             raise invalid(str(error), param=where if colon else None) from error

@@ -252,6 +252,7 @@ def event(line: bytes, where: str) -> Said | None:
     """
     if line.startswith(b"error:"):  # llama-server's form
         raise EngineError(_reason(line[6:]), where=where)
+    # `: ping` and `event: message` say nothing of the answer.
     if not line.startswith(b"data:"):
         return Said({}, where)
     # "data:{…}" and "data: {…}" are the same to the specification; engines write either.

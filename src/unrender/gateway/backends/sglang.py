@@ -43,6 +43,7 @@ class SGLang(HttpEngine):
             meta, text = Said(data.get("meta_info") or {}, "meta_info"), data.text("text")
             reason = meta.get("finish_reason")
             finish = reason.get("type") if isinstance(reason, dict) else reason
+            # Frames hold the whole answer so far, "It", then "It rains": what is new is " rains".
             if not self._incremental:
                 text, length = _new(text, length, last=finish is not None)
             before, tokens = tokens, meta.number("completion_tokens")
@@ -117,6 +118,7 @@ class _Told:
         if self._top is None:
             return ()
         values, others = _rows(meta, "output_token_logprobs"), _rows(meta, "output_top_logprobs")
+        # The same for log probabilities: of 3 values, 2 of them seen, the third is new.
         start = self._seen if self._cumulative else 0
         self._seen = max(self._seen, len(values))
         # "é" may be two tokens, each half a character: the first has no text yet, so it waits and goes with the second.

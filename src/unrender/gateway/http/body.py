@@ -54,6 +54,7 @@ async def _read(receive: Receive, most: int) -> bytes:
             raise Gone
         part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
+        # Counted as it comes: `content-length` is only what the client says of it.
         if size > most:
             raise Failure(Kind.TOO_LARGE, f"body: expected at most {most} bytes, found more")
         parts.append(part)
@@ -66,6 +67,7 @@ def _parsed(data: bytes) -> Any:
         return _bounded(json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite))
     except UnicodeDecodeError as error:
         raise invalid(f"body: expected UTF-8, found byte {data[error.start]:#x} at {error.start}") from None
+    # `[[[[…` has no error of its own in `json`: its reader runs out of stack.
     except RecursionError:
         raise invalid("body: expected JSON, found lists or objects nested too deeply") from None
     except ValueError as error:
@@ -130,6 +132,7 @@ class EventStream:
         # A ping that is on its way is not cut in two by a frame.
         if self._pinging is not None:
             await self._pinging
+        # While a slow reader keeps a frame waiting, no ping is due: the connection is anything but silent.
         self._sending = True
         await self._write(frame)
         self._last = asyncio.get_running_loop().time()
@@ -145,6 +148,7 @@ class EventStream:
     def close(self) -> None:
         """Stop the timer. Call it however the response ended."""
         self._timer.cancel()
+        # The client may have gone in the middle of a ping, and nobody would wait for that task any more.
         if self._pinging is not None:
             self._pinging.cancel()
 
@@ -161,6 +165,7 @@ class EventStream:
         if loop.time() >= due and not self._sending:
             self._pinging = loop.create_task(self._keep_open())
             due = loop.time() + self._interval
+        # `due` may have passed while a frame was on its way; a tenth of the interval keeps the timer from spinning.
         self._timer = loop.call_at(max(due, loop.time() + self._interval / 10), self._tick)
 
     async def _keep_open(self) -> None:

@@ -79,6 +79,7 @@ class _Request(Sampling):
             "limit": self.max_tokens,
             "seed": self.seed,
         }
+        # What an API reads by itself wins: `max_completion_tokens` of Chat takes the place of `max_tokens`.
         return super().ask(tools, unheeded, **(own | more))
 
 
@@ -153,6 +154,8 @@ def _plain_call(call: Any) -> Any:
     custom = call.get("custom") if isinstance(call, Mapping) else None
     if not isinstance(custom, Mapping):
         return call
+    # A client sends back what it was sent, `{"custom": {"name": "run", "input": "ls"}}`. Templates know functions
+    # alone.
     function = {"name": custom.get("name"), "arguments": custom_arguments(str(custom.get("input", "")))}
     return {"id": call.get("id"), "type": "function", "function": function}
 
@@ -160,6 +163,7 @@ def _plain_call(call: Any) -> Any:
 def read_prompt(body: Any) -> Ask:
     """Read a request to Completions. Raises `Failure` that names the wrong field."""
     request = CompletionsRequest.read(body)
+    # `["Once"]` is one text as well. A list of token ids is none: only the engine could say what it means.
     prompt = request.prompt[0] if isinstance(request.prompt, list) and len(request.prompt) == 1 else request.prompt
     if not isinstance(prompt, str):
         raise wrong("prompt", "one text, not tokens or several texts", request.prompt)
@@ -275,6 +279,7 @@ class ChatSurface(_Chunks):
         reasons = [outcome.reason for outcome in outcomes]
         body = self._completion.body([outcome.message for outcome in outcomes], reasons=reasons, usage=self._usage)
         for choice in body["choices"]:
+            # `Completion` writes calls of functions; those of custom tools get the form that the stream gave them.
             if calls := choice["message"].get("tool_calls"):
                 choice["message"]["tool_calls"] = [self._call(call) for call in calls]
             if self._ask.logprobs is not None:
@@ -303,6 +308,7 @@ class CompletionsSurface(_Chunks):
         prompt, warnings = self._ask.echo["prompt"], self._warnings()
         if not prompt and not warnings:
             return b""
+        # Without a prompt to repeat, one chunk goes out for the warnings, and none for the other choices.
         first, *others = (self._body([self._choice(index, prompt)]) for index in self._texts)
         return b"".join(map(frame, [first | warnings, *(others if prompt else ())]))
 
@@ -349,6 +355,7 @@ class CompletionsSurface(_Chunks):
 
 def _legacy(tokens: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return log probabilities in the form of Completions."""
+    # "It", " rains": the tokens begin at 0 and 2 of the text.
     words = [token["token"] for token in tokens]
     others = [token.get("top_logprobs") or () for token in tokens]
     return {

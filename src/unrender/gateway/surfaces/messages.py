@@ -114,6 +114,7 @@ def _ask(request: CountRequest, limit: int | None = None) -> Ask:
     conversation.read(request)
     choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
     output = request.output_config or _Output()
+    # `{"type": "tool", "name": "f"}` in OpenAI's form; the name is checked where the tools are known.
     named = {"type": "function", "function": {"name": choice.name}}
     return request.ask(
         read_tools(request.tools),
@@ -154,6 +155,7 @@ class _Blocks(Conversation):
                 self._assistant(placed)
             else:
                 self._others(message.role, placed)
+            # After a call comes its result, so only a message without calls can be written on.
             self.continues = message.role == "assistant" and "tool_calls" not in self.messages[-1]
 
     def _others(self, role: str, blocks: Sequence[tuple[Block, str]]) -> None:
@@ -233,6 +235,7 @@ class MessagesSurface(BlockSurface):
 
     def _start(self, kind: str, block: dict[str, Any]) -> Iterator[bytes]:
         yield from self._stop()
+        # An index is a block's place in the whole message: the row that `body` returns is the one that was streamed.
         index = len(self._blocks)
         self._blocks.append(block)
         self._open = kind
@@ -259,6 +262,7 @@ class MessagesSurface(BlockSurface):
     def finish(self, usage: unrender.Usage) -> bytes:
         """Return the reason why the message ended, its usage, and its end."""
         self._usage = usage
+        # The other warnings were in `message_start`; what an answer lacks is known only at its end.
         lacking = {"warnings": list(self._outcomes[0].warnings)} if self._outcomes[0].warnings else {}
         return event("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + event("message_stop")
 
@@ -277,6 +281,7 @@ class MessagesSurface(BlockSurface):
         return {"stop_reason": reason, "stop_sequence": outcome.stopped_by or None}
 
     def _cost(self) -> dict[str, int]:
+        # Of 100 tokens, 80 of them cached, OpenAI says 100 and 80, and Anthropic 20 and 80.
         cached = self._usage.cached_tokens or 0
         return {
             "input_tokens": max(self._usage.prompt_tokens - cached, 0),

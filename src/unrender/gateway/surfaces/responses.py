@@ -208,6 +208,7 @@ class _Items(Conversation):
         opaque = item.encrypted_content
         text = unsealed(opaque) if opaque else None
         if text is None:
+            # Sealed by somebody else, or not at all: then what the item says openly is all that can be read.
             text = "\n".join(_texts(item.content or item.summary or [], where))
         if opaque and not text:
             self.unheeded.append(f"{where}.encrypted_content")
@@ -218,6 +219,7 @@ class _Items(Conversation):
     def _call(self, item: Item, where: str) -> None:
         arguments = "{}" if item.arguments is None else item.arguments
         if item.type == "custom_tool_call":
+            # The text of a custom call, `ls`, becomes the one argument of a function: `{"input": "ls"}`.
             arguments = custom_arguments("".join(_texts(item.input or "", f"{where}.input")))
         if not item.name:
             raise wrong(f"{where}.name", "the tool's name", item.name)
@@ -273,6 +275,7 @@ class _Item:
         self.texts: list[str] = []
         self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **empty, **more}
         self.where: dict[str, Any] = {"item_id": self.body["id"], "output_index": index}
+        # Texts lie in a part of their item, calls in the item itself: only texts have a `content_index`.
         if self.field == "content":
             self.where["content_index"] = 0
         self.name = f"response.{delta}"
@@ -338,6 +341,7 @@ class ResponsesSurface(BlockSurface):
 
     def _start(self, kind: str, **more: Any) -> Generator[bytes, None, _Item]:
         yield from self._stop()
+        # Made of the response's id, so that items of two responses never share one, e.g. `msg_` + `4f…` + `000`.
         name = f"{self._head.id.removeprefix('resp_')}{self._items:03x}"
         item = self._item = _Item(self._items, name, kind, more)
         self._items += 1
@@ -347,6 +351,7 @@ class ResponsesSurface(BlockSurface):
     def _delta(self, item: _Item, text: str, more: bytes = b"") -> bytes:
         item.texts.append(text)
         before, middle = item.deltas
+        # `…"sequence_number":` 7 `,"item_id":…,"delta":` "Hi" and the log probabilities, if they are due.
         return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, quoted(text), more)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
@@ -376,11 +381,13 @@ class ResponsesSurface(BlockSurface):
         yield self._frame(f"{item.name}.done", **item.where, text=text, **logprobs)
         yield self._frame("response.content_part.done", **item.where, part=part)
         item.body["content"] = [part]
+        # Clients that store nothing send this text back, and so the model sees what it thought before.
         if item.kind == "reasoning" and self._ask.echo["sealed"]:
             item.body["encrypted_content"] = sealed(text)
 
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the end of the item that is open."""
+        # `finish` waits for the engine's count; the answer itself is complete here.
         self._completed = int(time.time())
         return super().end(index, outcome)
 

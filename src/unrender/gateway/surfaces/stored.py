@@ -54,6 +54,7 @@ class Stored:
         """
         if not isinstance(body, Mapping):
             return body
+        # The body is not checked yet: whatever looks wrong here goes on as it is, and `Responses` names the mistake.
         previous, given = body.get("previous_response_id"), body.get("input")
         if previous is not None and not self.most:
             raise invalid(f"previous_response_id: {_OFF}", param="previous_response_id")

@@ -164,6 +164,7 @@ class Conversation:
 
     def call(self, id: str | None, name: str, arguments: Any) -> dict[str, Any]:
         """Return a call for a message of the assistant's."""
+        # A result says only `call_1`; some templates print the name of the tool as well.
         self._names[id or ""] = name
         return {"id": id or "", "type": "function", "function": {"name": name, "arguments": arguments}}
 

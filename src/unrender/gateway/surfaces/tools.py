@@ -99,6 +99,7 @@ def plain_choice(choice: Any) -> Any:
     """
     if not isinstance(choice, Mapping):
         return choice
+    # Chat has `{"allowed_tools": {"tools": […]}}`, Responses `{"type": "allowed_tools", "tools": […]}`.
     for inner in (choice.get("allowed_tools"), choice):
         if isinstance(inner, Mapping) and isinstance(inner.get("tools"), list):
             return {"type": choice.get("type"), **inner, "tools": [plain_choice(tool) for tool in inner["tools"]]}
@@ -130,6 +131,7 @@ class InputText:
         """Take more JSON; return the text that is certain now."""
         if self._done:
             return ""
+        # `{"cmd": "ls"}` is not what the tool was told, but it is what the model wrote: it goes through.
         if self._other:
             return text
         self._held += text
