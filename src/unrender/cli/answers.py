@@ -156,8 +156,10 @@ def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> No
     if sys.stdin is None:
         raise BadInput("standard input is closed")
     output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
-    if stream:
-        complaints = _complaints(parser, output, _print_json if as_json else _print_line)
+    if stream and as_json:
+        complaints = _complaints(parser, output, lambda event: print_json(event_data(event), indent=None))
+    elif stream:
+        complaints = _complaints(parser, output, lambda event: print_line(event_line(event)))
     else:
         complaints = _complaints(parser, output)
         print_json(parser.message.to_openai())
@@ -172,14 +174,6 @@ def chunks(source: BufferedIOBase) -> Iterator[str]:
     while data := source.read1(READ_AT_MOST):
         yield decoder.decode(data)
     yield decoder.decode(b"", final=True)
-
-
-def _print_json(event: Event) -> None:
-    print_json(event_data(event), indent=None)
-
-
-def _print_line(event: Event) -> None:
-    print_line(event_line(event))
 
 
 @click.command(short_help="Say why an output was read so.")

@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -60,25 +59,13 @@ def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str
     return columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
-    """Recorded answers in files, and what reads them."""
-
-    reader: Reader
-    files: tuple[str, ...]
-    jobs: int
-
-
 def _of_rows(command: Command) -> Command:
-    """Give a command the arguments TEMPLATE and FILES, and options that say what is in them; it gets all as `rows`."""
+    """Give a command the arguments TEMPLATE and FILES, and options that say what is in them; it gets a `reader` for them."""
 
     @functools.wraps(command)
-    def wrapped(  # One parameter for each option.
-        template: str, template_name: str | None, files: tuple[str, ...], jobs: int, **values: Any
-    ) -> None:
+    def wrapped(template: str, template_name: str | None, **values: Any) -> None:
         tools, columns, settings = (values.pop(name) for name in ("tools", "columns", "settings"))
-        reader = Reader(load(template, name=template_name), tools=tools, **{**columns, **settings})
-        command(rows=_Rows(reader=reader, files=files, jobs=jobs), **values)
+        command(Reader(load(template, name=template_name), tools=tools, **{**columns, **settings}), **values)
 
     tools_option = click.option(
         "--tools",
@@ -112,7 +99,9 @@ def _of_rows(command: Command) -> Command:
 @click.option("--keep", metavar="NAME", multiple=True, help="A column of the input to keep in the output, e.g. id.")
 @click.option("--force", is_flag=True, help="Begin anew, and replace OUT.")
 @_of_rows
-def read_command(rows: _Rows, output: str, *, keep: tuple[str, ...], force: bool, as_json: bool) -> None:
+def read_command(
+    reader: Reader, files: tuple[str, ...], output: str, *, jobs: int, keep: tuple[str, ...], force: bool, as_json: bool
+) -> None:
     """Read the answers in FILES and write the messages they mean to OUT, in the same order.
 
     FILES are JSONL, also compressed (.gz, .zst), Parquet, or - for JSONL on standard input; OUT is any of these forms, - being
@@ -124,7 +113,7 @@ def read_command(rows: _Rows, output: str, *, keep: tuple[str, ...], force: bool
     error. The exit code is 1 when there are such rows.
     """
     with _shown_pace() as show:
-        tally = read_files(rows.reader, rows.files, output, jobs=rows.jobs, keep=keep, force=force, on_progress=show)
+        tally = read_files(reader, files, output, jobs=jobs, keep=keep, force=force, on_progress=show)
     with aside() if output == STANDARD else nullcontext():
         if as_json:
             print_json(tally.data())
@@ -187,7 +176,9 @@ def _show_reasons(title: str, reasons: Counter[str]) -> None:
     help="Write a page with plots and examples as well; - prints it instead.",
 )
 @_of_rows
-def audit_command(rows: _Rows, *, message: str, html: str | None, as_json: bool) -> None:
+def audit_command(
+    reader: Reader, files: tuple[str, ...], *, jobs: int, message: str, html: str | None, as_json: bool
+) -> None:
     """Read the answers in FILES, and compare them with the messages that a server made of them.
 
     FILES are as for `unrender batch read`. A row holds the answer as the model wrote it in `text`, and what the server gave in
@@ -195,9 +186,9 @@ def audit_command(rows: _Rows, *, message: str, html: str | None, as_json: bool)
     """
     check_printed(html, "--html", as_json=as_json)
     with _shown_pace() as show:
-        found = audit_files(rows.reader, rows.files, message=message, jobs=rows.jobs, on_progress=show)
+        found = audit_files(reader, files, message=message, jobs=jobs, on_progress=show)
     if html is not None:
-        write_text(html, audit_page(found, f"What was lost: {', '.join(map(printable_line, rows.files))}"))
+        write_text(html, audit_page(found, f"What was lost: {', '.join(map(printable_line, files))}"))
     if as_json:
         print_json(found.data())
     elif html != STANDARD:

@@ -68,7 +68,11 @@ def capability_rows(capabilities: Capabilities) -> list[Row]:
     rows = [("does", listed("supports_", wanted=True)), ("does not", listed("supports_", wanted=False))]
     rows += [("demands", demands)] if (demands := listed("requires_", wanted=True)) else []
     others = ((name, value) for name, (value, default) in values.items() if name not in kinds and value != default)
-    return rows + [(_words(name), _pairs(value) if isinstance(value, tuple) else str(value)) for name, value in others]
+    for name, value in others:
+        pairs = isinstance(value, tuple)
+        text = ", ".join(f"{key}={json.dumps(inner)}" for key, inner in value) if pairs else str(value)
+        rows.append((_words(name), text))
+    return rows
 
 
 def help_rows(plan: Plan) -> list[Row]:
@@ -95,10 +99,6 @@ def shown(value: Any) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _pairs(pairs: tuple[tuple[str, Any], ...]) -> str:
-    return ", ".join(f"{name}={json.dumps(value)}" for name, value in pairs)
 
 
 def _part(part: Part) -> str:

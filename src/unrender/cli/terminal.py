@@ -132,9 +132,8 @@ def logged(level: int, name: str = "") -> Iterator[None]:
     handler, logger = LogHandler(level), logging.getLogger(name)
     before, propagates = logger.level, logger.propagate
     logger.addHandler(handler)
-    if (
-        name
-    ):  # All records of this library come here, so its warnings must not be printed once more by the root's handler.
+    # All records of this library come here, so the root's handler must not print its warnings once more.
+    if name:
         logger.setLevel(level)
         logger.propagate = False
     try:
@@ -253,9 +252,8 @@ def _folded(line: Styled, columns: int) -> Iterator[list[Piece]]:
     left = columns
     for text, style in line:
         at = 0
-        while (
-            len(text) - at > left
-        ):  # A piece may begin in the middle of a line: its first part gets what room is left.
+        # A piece may begin in the middle of a line: its first part gets what room is left.
+        while len(text) - at > left:
             yield [*part, (text[at : at + left], style)]
             part, at, left = [], at + left, columns
         part.append((text[at:], style))

@@ -177,12 +177,10 @@ class Keys:
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
         """Return an identifier of the sender of a request; it is the same for everybody when no key is needed."""
-        return sha256(_given(headers)).digest() if self.models else b""
-
-
-def _given(headers: Mapping[bytes, bytes]) -> bytes:
-    bearer = headers.get(b"authorization", b"")
-    return bearer[7:].strip() if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
+        # OpenAI's clients send `authorization: Bearer KEY`, Anthropic's `x-api-key: KEY`.
+        bearer = headers.get(b"authorization", b"")
+        given = bearer[7:].strip() if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
+        return sha256(given).digest() if self.models else b""
 
 
 @dataclass(slots=True, kw_only=True)

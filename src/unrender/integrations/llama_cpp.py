@@ -131,7 +131,6 @@ class _Answer:
     """The most tokens to generate; all that fit when it is not positive."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    finish_reason: str = ""
     ended: bool = field(default=False, init=False)
 
     def completion(self, model: str) -> dict[str, Any]:

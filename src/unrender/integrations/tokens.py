@@ -30,7 +30,6 @@ class Decoder(Protocol):
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = ...) -> str:
         """Return the text of `ids`."""
-        ...
 
 
 class TokenParser:

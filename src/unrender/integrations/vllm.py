@@ -83,10 +83,8 @@ def register() -> None:
         (importlib.import_module("vllm.tool_parsers").ToolParserManager, tools),
         (importlib.import_module("vllm.reasoning").ReasoningParserManager, reasoning),
     )
-    for (
-        manager,
-        parser,
-    ) in managers:  # All are tried before one is registered: a plug-in is in the engine whole, or not at all.
+    # All are tried before one is registered: a plug-in is in the engine whole, or not at all.
+    for manager, parser in managers:
         inspect.signature(manager.register_module).bind(NAME, module=parser)
     for manager, parser in managers:
         manager.register_module(NAME, module=parser)

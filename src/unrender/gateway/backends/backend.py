@@ -114,20 +114,15 @@ class Backend(Protocol):
     @property
     def capabilities(self) -> EngineCapabilities:
         """What the engine supports."""
-        ...
 
     def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield the answer's pieces. Raises `EngineError`. Closing the generator cancels the engine's work."""
-        ...
 
     async def count(self, text: str) -> int | None:
         """Return how many tokens a text is; None when the engine does not tell."""
-        ...
 
     async def ready(self) -> str | None:
         """Return None when answers can be generated, else why not."""
-        ...
 
     async def close(self) -> None:
         """Let go of connections."""
-        ...

@@ -40,12 +40,12 @@ class Sampler:
             if self._pause:
                 await asyncio.sleep(self._pause)
             yield Piece(token)
-        usage = Usage(prompt_tokens=_count(job.turn.prompt), completion_tokens=len(kept))
+        usage = Usage(prompt_tokens=await self.count(job.turn.prompt), completion_tokens=len(kept))
         yield Piece("", 0, "length" if cut_off else "stop", usage)
 
-    async def count(self, text: str) -> int | None:
+    async def count(self, text: str) -> int:
         """Return the number of pieces."""
-        return _count(text)
+        return len(_TOKEN.findall(text))
 
     async def ready(self) -> str | None:
         """It always is."""
@@ -53,7 +53,3 @@ class Sampler:
 
     async def close(self) -> None:
         """It holds nothing."""
-
-
-def _count(text: str) -> int:
-    return sum(1 for _ in _TOKEN.finditer(text))

@@ -39,7 +39,7 @@ class Refused(NamedTuple):
 class Framing:
     """The bytes of one connection, request after request."""
 
-    __slots__ = ("_left", "_next", "_rest", "refused")
+    __slots__ = ("_after", "_left", "_next", "_rest", "refused")
 
     def __init__(self) -> None:
         self.refused: Refused | None = None
@@ -48,7 +48,7 @@ class Framing:
         """Bytes that are not decided yet."""
         self._left = 0
         """Bytes of the body, or of the chunk, that are still to come."""
-        self._next = self._head
+        self._next = self._after = self._head
 
     @property
     def empty(self) -> bool:
@@ -108,12 +108,13 @@ class Framing:
         # Each method below takes what it can of one part, and says which part comes next: head → body → head.
         self._left = int(lengths[0]) if lengths else 0
         self._next = self._size if codings else self._counted if self._left else self._head
+        self._after = self._head
 
     def _counted(self, data: bytes, at: int) -> int:
         taken = min(self._left, len(data) - at)
         self._left -= taken
         if not self._left:
-            self._next = self._head
+            self._next = self._after
         return taken
 
     def _size(self, data: bytes, at: int) -> int:
@@ -125,15 +126,8 @@ class Framing:
         if end < 0:
             return 0
         self._left = int(found, 16)
-        self._next = self._chunk if self._left else self._last
+        self._next, self._after = self._counted if self._left else self._last, self._chunk_end
         return end + 2 - at
-
-    def _chunk(self, data: bytes, at: int) -> int:
-        taken = min(self._left, len(data) - at)
-        self._left -= taken
-        if not self._left:
-            self._next = self._chunk_end
-        return taken
 
     def _chunk_end(self, data: bytes, at: int) -> int:
         return self._line_end(data, at, self._size, "expected the end of a chunk")
