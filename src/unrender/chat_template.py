@@ -191,7 +191,7 @@ class ChatTemplate:
         """How answers are written: derived from the template, or as given.
 
         The first use runs the analysis. It gives up what does not hold for the template's own answers, each time with a
-        `FormatWarning`. With a grammar made by hand there is no warning, since the grammar says how answers are written.
+        `FormatWarning`. A grammar made by hand says how answers are written, so it comes without warnings.
         """
         if self._format is None:
             for claim in self.analysis.given_up if self._grammar is None else ():

@@ -133,8 +133,8 @@ def _taken(path: Path, out: Path) -> int:
             raise BatchError(f"{out}: another process{by} is writing this file; wait for it, or end it") from None
         except OSError:
             pass  # A file system without locks: nothing can be known there.
-        # The holder before us may have removed the file after we opened it: what we locked then is no longer at the path, where
-        # a third process would make and lock a new one.
+        # The last holder may have removed the file after we opened it. Then we have locked a file that is no longer at the
+        # path, and a third process would make a new one there and lock that.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), path.stat()):
                 os.ftruncate(handle, 0)

@@ -251,7 +251,7 @@ def _id(text: str, position: int, _name: str) -> str:
 
 
 def _tools_key(tools: Any) -> str | None:
-    """Return what is equal for no tools that differ; None where there is no such key, as for functions."""
+    """Return a key: lists of tools that differ have different ones. None where no key can be made, e.g. of functions."""
     if tools is None or isinstance(tools, str):
         return tools or ""
     try:

@@ -100,7 +100,7 @@ def declared_command(files: tuple[str, ...], *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wrong:
-    """A file that is no declared format."""
+    """A file that does not hold a declared format."""
 
     why: str
     what: str = "malformed"

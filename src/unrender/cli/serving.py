@@ -37,16 +37,14 @@ _SAMPLED = "no model: every answer is random, well-formed text drawn from the fo
 _KEY = "UNRENDER_ENGINE_KEY"
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _ADDRESS = "http://127.0.0.1:8001"
-"""Where the printed commands have an engine behind the gateway."""
+"""The address of the engine in the commands that are printed."""
 _RATE = 50.0
 """Tokens a second of the sampler: about what a person sees of a model."""
 
 
 @click.command(short_help="Serve a model over HTTP.")
 @click.argument("url", required=False)
-@click.option(
-    "--backend", type=click.Choice(_BACKENDS), help="What kind of engine is at URL; sampler, without a URL, is none."
-)
+@click.option("--backend", type=click.Choice(_BACKENDS), help="The kind of engine at URL. The sampler takes no URL.")
 @click.option(
     "--gguf", "path", metavar="FILE", type=click.Path(), help="A model to run in this process, by llama.cpp's own code."
 )
@@ -71,8 +69,8 @@ def serve_command(
 ) -> None:
     """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
 
-    URL is the engine's address. Without one there is no model: answers are random, but well-formed, so that clients,
-    tools and load can be tried. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress
+    URL is the engine's address. Without a URL no model answers: the answers are random and well-formed, so that you can
+    try clients, tools and load. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress
     are finished first; at SIGHUP, the file of settings is read again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and
     durations are sent there.
     """

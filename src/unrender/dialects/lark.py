@@ -114,7 +114,7 @@ class _Writer:
             options.append(f"{terminal} {self.name(branch.rule)}")
             yield terminal, f"/{_ANY}{write_pattern(Literal(stop))}/ & ~{beyond}{_without(stop, node, longer)}"
         if node.at_end:
-            # A lexeme is never empty, so that there is no text at all is an option of its own.
+            # A lexeme is never empty, so the empty text is an option of its own.
             options += [f"U_{plain}_END", '""']
             yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"
         yield self.name(name), " | ".join(options)

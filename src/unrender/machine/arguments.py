@@ -177,7 +177,7 @@ class ReadKey:
 
     def step(self, machine: Machine) -> bool:
         buffer, start, call = machine.buffer, machine.at, machine.current
-        # `<parameter=city>` ends at the `>`; a name that is longer than any is none.
+        # `<parameter=city>` ends at the `>`; what is longer than any name is not a name.
         end, literal = self.stops.find(buffer, start, start + MAX_NAME)
         if not literal and not machine.final and len(buffer) - start < MAX_NAME:
             return True

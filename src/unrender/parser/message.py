@@ -111,7 +111,7 @@ _TEXT = (ContentText, ReasoningText)
 class Cleaner(Resumable):
     """Keeps the leftovers of calls out of content: takes events that include broken text, and returns events without it.
 
-    Broken text has the shape of a call but is none. After a call it is left over, and dropped at once. Before any call it waits
+    Broken text has the shape of a call but is not one. After a call it is left over, and dropped at once. Before any call it waits
     while only white space follows: a call that comes next shows that it was a failed beginning of that call, and drops it;
     anything else makes it content. So nothing waits longer than the next word.
     """

@@ -326,7 +326,7 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
 
 
 def _matching(text: str, style: TagStyle, name: str, at: int) -> int:
-    """Return where the closing tag of `name` begins whose opening tag ends at `at`; -1 when there is none."""
+    """Return where the closing tag of `name` begins, -1 when it is missing. Its opening tag ends at `at`."""
     opener, closer = style.open + name + style.end, style.close + name + style.end
     depth = 1
     while (found := text.find(closer, at)) >= 0:
