@@ -119,6 +119,8 @@ ANALYSIS_CHARACTERS = 3_000_000  # characters
 """Characters of all renderings together, which are kept in memory."""
 ANALYSIS_SECONDS = 3.0  # seconds
 """Processor time of the thread, from the first probe on."""
+LONGEST_PAUSE = 1.0  # seconds
+"""Time between two looks at the clock that counts: a machine that stands still for longer is not the template's fault."""
 ANALYSIS_EXHAUSTED = 2  # renderings
 """Renderings that may run into their own limits; all others would as well."""
 PROBE_STEPS = 50_000  # steps

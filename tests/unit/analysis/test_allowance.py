@@ -8,6 +8,7 @@ import time
 import pytest
 
 from unrender import ChatTemplate
+from unrender.analysis.ask import probes
 from unrender.analysis.ask.probes import Allowance, Spent
 from unrender.analysis.derivation import UNEXPECTED, analyze
 from unrender.errors import FormatWarning, TemplateError
@@ -72,6 +73,15 @@ def test_spent_says_which_limit_was_met():
     spent.add(Rendering(error="too much", exhausted=True))
     assert spent.is_over
     assert spent.reason == "the template reaches the limits of rendering"
+
+
+def test_a_machine_that_stood_still_once_stops_nothing(monkeypatch):
+    """A clock that jumps is one long step; many long steps are the template's."""
+    times = iter([0.0, 60.0, 60.1, 61.5, 63.0])
+    monkeypatch.setattr(probes, "now", lambda: next(times))
+    spent = Spent(Allowance(seconds=3))
+
+    assert [spent.is_over for _ in range(4)] == [False, False, False, True]
 
 
 def test_the_first_limit_that_was_met_is_the_one_that_is_said():

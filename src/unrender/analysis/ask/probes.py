@@ -19,6 +19,7 @@ from unrender.limits import (
     ANALYSIS_EXHAUSTED,
     ANALYSIS_RENDERINGS,
     ANALYSIS_SECONDS,
+    LONGEST_PAUSE,
     PROBE_CHARACTERS,
     PROBE_ITEMS,
     PROBE_SECONDS,
@@ -136,11 +137,11 @@ class Allowance:
 class Spent:
     """What was spent of an `Allowance`."""
 
-    __slots__ = ("_allowed", "_characters", "_exhausted", "_renderings", "_until", "reason")
+    __slots__ = ("_allowed", "_characters", "_exhausted", "_looked", "_renderings", "_seconds", "reason")
 
     def __init__(self, allowed: Allowance) -> None:
         self._allowed = allowed
-        self._until = now() + allowed.seconds
+        self._looked, self._seconds = now(), 0.0
         self._renderings = self._characters = self._exhausted = 0
         self.reason: str = ""
         """Why the template is asked no more; empty as long as it is."""
@@ -154,6 +155,9 @@ class Spent:
     @property
     def is_over(self) -> bool:
         """Return whether the allowance is used up; once it is, it stays so."""
+        # The clock of a thread goes on while its machine is suspended, or collects a large process's garbage.
+        before, self._looked = self._looked, now()
+        self._seconds += min(self._looked - before, LONGEST_PAUSE)
         self.reason = self.reason or self._why_over()
         return bool(self.reason)
 
@@ -165,7 +169,7 @@ class Spent:
             return f"the template has more variants than {allowed.renderings} renderings show"
         if self._characters > allowed.characters:
             return f"the template writes more than {allowed.characters} characters for the probes"
-        if now() > self._until:
+        if self._seconds > allowed.seconds:
             return f"the template takes more than {allowed.seconds} seconds to analyse"
         return ""
 
