@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from unrender import CallStatus, ChatTemplate, Message
@@ -114,27 +115,37 @@ def render(chat: ChatTemplate, messages: list[dict[str, Any]], thinking: bool | 
     return rendering.text if rendering.error is None else None
 
 
-def cut(chat: ChatTemplate, before: list[dict[str, Any]], said: Said, thinking: bool | None) -> tuple[str, str] | None:
+def asked(chat: ChatTemplate, before: list[dict[str, Any]], thinking: bool | None) -> tuple[str, int] | None:
+    """Return the prompt and where its last input ends; None for a template that writes none."""
+    prompt, bare = (render(chat, before, thinking, ask=ask) for ask in (True, False))
+    last = str(before[-1]["content"])
+    return None if prompt is None or prompt == bare else (prompt, prompt.rfind(last) + len(last))
+
+
+def cut(full: str | None, prompt: str, end: int) -> tuple[str, str] | None:
     """Return the prompt and the answer after it, as the whole conversation shows them."""
-    prompt = render(chat, before, thinking, ask=True)
-    bare = render(chat, before, thinking, ask=False)
-    full = render(chat, [*before, said.to_openai()], thinking, ask=False)
-    if prompt is None or full is None or prompt == bare:
+    if full is None:
         return None
     start = prompt if full.startswith(prompt) else common_prefix([prompt, full])
-    asked = prompt.rfind(str(before[-1]["content"])) + len(str(before[-1]["content"]))
-    return (start, full[len(start) :]) if len(start) > asked else None
+    return (start, full[len(start) :]) if len(start) > end else None
 
 
 def cut_outs(chat: ChatTemplate) -> Iterator[tuple[str, str, str, Said]]:
-    """Yield what a template shows of all answers after all turns: a label, the prompt, the answer, its meaning."""
+    """Yield what a template shows of all answers after all turns: a label, the prompt, the answer, its meaning.
+
+    What is shown alike is yielded once: the same answer after the same prompt, with another switch.
+    """
     settings = (None, True, False) if chat.capabilities.supports_enable_thinking else (None,)
-    for turn, before in BEFORE.items():
-        for shape, said in ANSWERS.items():
-            for thinking in settings if not said.reasoning else settings[:2]:
-                found = cut(chat, before, said, thinking)
-                if found is not None and said.shown_in(found[1]):
-                    yield f"{shape}, {turn}, thinking {thinking}", *found, said
+    shown = set[tuple[str, tuple[str, str]]]()
+    for (turn, before), thinking in product(BEFORE.items(), settings):
+        prompt = asked(chat, before, thinking)
+        for shape, said in ANSWERS.items() if prompt is not None else ():
+            if said.reasoning and thinking is False:
+                continue
+            found = cut(render(chat, [*before, said.to_openai()], thinking, ask=False), *prompt)
+            if found is not None and said.shown_in(found[1]) and (shape, found) not in shown:
+                shown.add((shape, found))
+                yield f"{shape}, {turn}, thinking {thinking}", *found, said
 
 
 def read(chat: ChatTemplate, prompt: str, chunks: list[str]) -> Message:
