@@ -13,7 +13,7 @@ from vendor import missing_data
 from unrender.verify.grammars import installed
 
 # `ci` is the same in every run, so that a red build is about the change; `hunt` looks for what nobody thought of.
-hypothesis.settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("hunt", max_examples=3000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -94,7 +94,7 @@ def test_no_lexeme_is_lost(name):
     try:
         turns = [
             template.prepare(QUESTION, tools=TOOL_SETS[tools], tool_choice=way)
-            for tools, way in (("three", "auto"), ("three", "required"), ("optional", "required"))
+            for tools, way in (("three", "auto"), ("optional", "required"))
         ]
     except TemplateError as error:
         pytest.skip(f"the template refuses the tools: {error}")
@@ -106,7 +106,7 @@ def test_no_lexeme_is_lost(name):
     assert [found for answer in answers for found in confusions_of(answer)] == []
 
 
-CALLS = 6
+CALLS = 3
 """Calls with random values that each template writes."""
 
 

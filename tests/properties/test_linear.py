@@ -22,7 +22,7 @@ from splitting import pieces
 from unrender.parser.streaming import Parser
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
-CHOSEN = 4
+CHOSEN = 2
 """Attacks on each format; the hunt in `tests/hunting/outputs.py` tries all of them."""
 SIZE = 7_500
 WHOLE = 40_000

@@ -16,10 +16,12 @@ from unrender.format import Format
 from unrender.machine.ids import numbered_id
 
 SEEDS = 12
-FORMATS = 16
+FORMATS = 8
 """Formats for each seed."""
 LONGEST = 120
-"""Longest answer whose every beginning is read, in characters."""
+"""Longest answer whose beginnings are read, in characters."""
+BEGINNINGS = 30
+"""How many of them; over all formats, all kinds come up."""
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -36,14 +38,16 @@ def test_drawn_texts_obey_the_judge(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", lossless.names())
-def test_every_beginning_of_an_answer_is_read_alike(name: str) -> None:
+def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
     """Fed, given with the end, parsed at once, and read by a restored parser."""
     format = Format.from_dict(lossless.known(name))
     turn = turn_of(format, "".join(format.turn.headers[:1]) + format.turn.prefill, lossless.OFFERED)
     text = max(lossless.samples(turn), key=len)[:LONGEST]
     parser = turn.parser(ids=numbered_id)
-    before = []
-    for at in range(len(text) + 1):
+    before, begun = [], 0
+    for at in sorted(Random(name).sample(range(len(text) + 1), min(len(text) + 1, BEGINNINGS))):
+        before += [event for character in text[begun:at] for event in parser.feed(character)]
+        begun = at
         fed, restored, given = (
             parser.copy(),
             turn.restore(parser.state(), ids=numbered_id),
@@ -56,7 +60,6 @@ def test_every_beginning_of_an_answer_is_read_alike(name: str) -> None:
         for way, outcome in zip(("restored", "finish(text)"), found[1:], strict=True):
             same(f"{way} at {at}", found[0], outcome)
         assert turn.parse(text[:at], ids=numbered_id) == found[0].message
-        before += parser.feed(text[at : at + 1])
 
 
 def test_a_failure_can_be_replayed() -> None:
