@@ -12,7 +12,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from unrender.errors import ExportError, FormatWarning
+from unrender.errors import ExportError, FormatWarning, TemplateWarning
 from unrender.rendering.cost import Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.rendering.template import Template
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from unrender.messages.wire import Request
     from unrender.parser.streaming import Parser
     from unrender.prompt.preparation import Continued, Planned
-    from unrender.prompt.transcript import Variable, Writer
+    from unrender.prompt.transcript import Writer
+    from unrender.prompt.variables import Variable
     from unrender.rendering.shape import Capabilities
     from unrender.rendering.template import Renderer
     from unrender.turn import Turn
@@ -212,7 +213,7 @@ class ChatTemplate:
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
-        from unrender.prompt.transcript import own_variables  # noqa: PLC0415 -- loaded when it is used
+        from unrender.prompt.variables import own_variables  # noqa: PLC0415 -- loaded when it is used
 
         return own_variables(self._with_tools, self.capabilities)
 
@@ -222,20 +223,24 @@ class ChatTemplate:
         *,
         tools: Sequence[Any] | None = None,
         tool_choice: Any = None,
-        parallel_tool_calls: bool = True,
+        parallel_tool_calls: bool | None = True,
         response_format: Any = None,
-        reasoning_format: ReasoningFormat = "auto",
+        reasoning_format: ReasoningFormat | None = "auto",
         continue_final_message: Continued | Literal[False] | None = None,
         documents: Sequence[Any] | None = None,
-        tool_format: str = "auto",
+        tool_format: str | None = "auto",
         **template_kwargs: Any,
     ) -> Turn:
         """Render a conversation in OpenAI's form and return the turn that answers it.
 
         Messages are brought into the shape that the template wants; they may be objects of OpenAI's SDK. Tools may also
         be functions, pydantic models, and Anthropic's or MCP's. Further keyword arguments are variables of the
-        template; one that it does not read is refused (see `variables`). `enable_thinking` also sets a switch of another
-        name; a template without any switch gives a `TemplateWarning`.
+        template (see `variables`), or hold some: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`,
+        `reasoning_effort` and `thinking_budget` become the template's own switch and amount. None counts as left out.
+
+        The same request suits every template. What one does not show as it was said is in the turn's `notes`, and each
+        note is a `TemplateWarning`: a variable that nobody reads, an amount of thinking, documents. A misspelled argument
+        is an error.
 
         `reasoning_format="none"` leaves reasoning, markers included, in the content. `continue_final_message` lets the
         model continue the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The
@@ -247,7 +252,7 @@ class ChatTemplate:
         "none" describes nothing.
 
         What a model wrote in earlier turns is never refused, not even a broken call. Where the template refuses a
-        conversation, it gets the same in other words if that helps, and you get a `TemplateWarning`.
+        conversation, or drops a message, it gets the same in other words or roles if that helps, with a note.
 
         Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
@@ -265,7 +270,7 @@ class ChatTemplate:
             reasoning_format=reasoning_format,
         )
         planned, writer = self._writing(offer, request, template_kwargs, documents=documents, tool_format=tool_format)
-        return prepared(
+        turn = prepared(
             planned,
             writer,
             request,
@@ -274,6 +279,9 @@ class ChatTemplate:
             grammar=self._grammar,
             budget=self._bounds.grammar if self._bounds else None,
         )
+        for note in turn.notes:
+            warnings.warn(note, TemplateWarning, stacklevel=2)
+        return turn
 
     def _writing(
         self, offer: Offer, request: Request, variables: Mapping[str, Any], **settings: Any

@@ -99,6 +99,8 @@ MOST_FOLDER_ENTRIES = 10_000  # entries
 """Entries of the folder that are looked at when files are removed: it may be full of other people's."""
 MOST_TRIED_NAMES = 100  # names
 """Variables, fields or markers of one kind that are tried, in order of how likely they are; the largest known count is 30."""
+MOST_LOST = 8  # messages
+"""Messages of one conversation that are looked for again where the prompt does not hold their texts as they are."""
 MOST_REPAIRS = 6  # variables
 """Missing variables that are supplied before the template is given up."""
 MOST_REFUTED_CLAIMS = 3  # claims

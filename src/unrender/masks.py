@@ -11,6 +11,7 @@ message whose borders cannot be told is an error, never a guess.
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any
 
 from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
-from unrender.errors import MessageError, TemplateError
+from unrender.errors import MessageError, TemplateError, TemplateWarning
 from unrender.format import Format
 from unrender.parser.prompt_tail import after_header, prefill
 from unrender.prompt.preparation import read_request
@@ -81,6 +82,8 @@ def assistant_mask(
     offer, request = read_request(tools)
     planned, writer = template._writing(offer, request, template_kwargs)
     rendered, full = _taken(writer, planned.ended, messages)
+    for note in rendered.writer.notes:
+        warnings.warn(note, TemplateWarning, stacklevel=2)
     answers = [i for i, message in enumerate(rendered.messages) if message["role"] == "assistant"]
     return AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
 

@@ -43,6 +43,8 @@ class Turn:
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
     """Whether the model thinks in this turn, as asked or as the template has it; None where that cannot be told."""
+    notes: tuple[str, ...] = ()
+    """What the prompt shows otherwise than it was said, or not at all. `prepare` gives each as a `TemplateWarning`, too."""
     known_ids: tuple[str, ...] = ()
     """The ids of the calls in the conversation, one for each call, "" for a call without an id. New calls get other ids."""
     grammar: Grammar | None = None

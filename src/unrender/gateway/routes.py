@@ -162,15 +162,15 @@ class Paths:
 
     async def render(self, request: Request) -> Response:
         """Return the prompt of a chat request, and what an engine is told with it."""
-        turn, warnings = await self._turn(request, chat.read(await self._read(request)))
-        said = {"stop": turn.stop, "preserved_tokens": turn.preserved_tokens, "begun": turn.begun, "warnings": warnings}
-        return answered({"prompt": turn.prompt, **said})
+        turn = await self._turn(request, chat.read(await self._read(request)))
+        said = {name: getattr(turn, name) for name in ("prompt", "stop", "preserved_tokens", "begun")}
+        return answered({**said, "warnings": turn.notes})
 
     async def parse(self, request: Request) -> Response:
         """Return the message that a text means as the answer to a chat request."""
         body = await self._read(request)
         text = ParseRequest.read(body).text
-        turn, warnings = await self._turn(request, chat.read({name: body[name] for name in body if name != "text"}))
+        turn = await self._turn(request, chat.read({name: body[name] for name in body if name != "text"}))
         parser = turn.parser()
         events = [*parser.feed(text), *parser.finish()]
         broken = [
@@ -179,12 +179,12 @@ class Paths:
             if isinstance(event, Malformed)
         ]
         said = {"message": parser.message.to_openai(), "finish_reason": parser.message.finish_reason()}
-        return answered({**said, "malformed": broken, "warnings": warnings})
+        return answered({**said, "malformed": broken, "warnings": turn.notes})
 
     async def count(self, request: Request) -> Response:
         """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""
         ask = messages.read_conversation(await self._read(request))
-        turn, _ = await self._turn(request, ask)
+        turn = await self._turn(request, ask)
         counted, exact = await self._model(request, ask.model).count(turn.prompt)
         return answered({"input_tokens": counted} | ({} if exact else {"estimated": True}))
 
@@ -236,7 +236,7 @@ class Paths:
         """Return for each model why it cannot answer, None where it can; an engine is tried when it is first there."""
         return await asyncio.gather(*map(_problem, self._gateway.models))
 
-    async def _turn(self, request: Request, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
+    async def _turn(self, request: Request, ask: Ask) -> Turn:
         return await self._model(request, ask.model).turns.turn(ask, self._gateway.client(request.scope))
 
     async def _read(self, request: Request) -> Any:

@@ -18,13 +18,17 @@ from unrender.format import Format, ToolMode
 from unrender.formats import declared_formats
 from unrender.messages.inputs import function_of, message_calls, values_of
 from unrender.messages.wire import REASONING_FIELDS
+from unrender.rendering.shape import said_by_user
 from unrender.values.notations import encode_calls
 
 DEFAULT_FORMAT = "tool-call-json"
 """The declared format that is used when the template writes no calls and none was named."""
+Conversation = Sequence[Mapping[str, Any]]
 RESULT_OPEN = '<tool_response name="{name}">\n'
 RESULT_CLOSE = "\n</tool_response>"
 _RESULT_ROLES = ("tool", "function")
+_TALKING = ("system", "developer", "user", "assistant")
+_TEXTS = ("content", *REASONING_FIELDS)
 
 
 def write_calls(messages: Sequence[Mapping[str, Any]], format: Format) -> list[Mapping[str, Any]]:
@@ -52,15 +56,27 @@ def write_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     return written
 
 
-def joined_messages(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the conversation with messages of the user that follow each other as one."""
+def joined_messages(messages: Conversation, roles: Sequence[str] = ("user",)) -> Conversation:
+    """Return the conversation with messages of one role that follow each other as one, for some roles."""
     joined: list[Mapping[str, Any]] = []
     for message in messages:
-        if joined and message.get("role") == joined[-1].get("role") == "user":
-            joined[-1] = {**message, "content": _joined(joined[-1].get("content"), message.get("content"))}
+        last = joined[-1] if joined else {}
+        if message.get("role") == last.get("role") in roles:
+            texts = {name: _joined(last[name], message[name]) for name in _TEXTS if name in last and name in message}
+            calls = [*message_calls(last), *message_calls(message)]
+            joined[-1] = {**last, **message, **texts, **({"tool_calls": calls} if calls else {})}
         else:
             joined.append(message)
     return joined
+
+
+def with_last_words(messages: Sequence[Mapping[str, Any]], words: str) -> list[Mapping[str, Any]]:
+    """Return the conversation with words at the end of the user's last message."""
+    at = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=None)
+    return [
+        {**message, "content": _joined(message.get("content"), words, between=" ")} if i == at else message
+        for i, message in enumerate(messages)
+    ]
 
 
 def _with_calls_as_text(message: Mapping[str, Any], format: Format, before: int) -> Mapping[str, Any]:
@@ -97,8 +113,6 @@ def _parts(content: Any) -> list[Any]:
 
 
 # What a template refuses, said otherwise.
-
-Conversation = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,9 +179,53 @@ def _in_words(messages: Conversation, format: Format) -> Conversation:
     return joined_messages(write_calls(write_results(messages), format))
 
 
+def _as_text(messages: Conversation, _: Format) -> Conversation:
+    """Write contents that are texts in parts as one text."""
+    written = []
+    for message in messages:
+        parts = message["content"] if isinstance(message.get("content"), list) else ()
+        is_text = bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "text" for part in parts)
+        text = "".join(str(part.get("text", "")) for part in parts) if is_text else ""
+        written.append({**message, "content": text} if is_text else message)
+    return written
+
+
+def _developed(messages: Conversation, _: Format) -> Conversation:
+    """Make the developer the system, and one message of what they say one after the other."""
+    said = [{**m, "role": "system"} if m.get("role") == "developer" else m for m in messages]
+    return joined_messages(said, ("system",))
+
+
+def _begun_by_system(messages: Conversation, _: Format) -> Conversation:
+    """Give the user all that the system says later than at the beginning."""
+    begun = next((i for i, m in enumerate(messages) if m.get("role") != "system"), len(messages))
+    # `answer, system, answer, user`: the answers meet where the system has said something between them.
+    return joined_messages([*messages[:begun], *said_by_user(messages[begun:])], _TALKING)
+
+
+def _asked(messages: Conversation, _: Format) -> Conversation:
+    """Put an empty question before an answer that nobody asked for, and after an answer that comes last."""
+    begun = next((i for i, m in enumerate(messages) if m.get("role") not in ("system", "developer")), len(messages))
+    answers = [m.get("role") == "assistant" for m in messages[begun:]] or [True, False]
+    asked = [{"role": "user", "content": ""}]
+    return [*messages[:begun], *asked * answers[0], *messages[begun:], *asked * answers[-1]]
+
+
+MOVES = (
+    Concession(words="texts in parts are one text", rewrite=_as_text),
+    Concession(
+        words="messages of one role in a row are one message",
+        rewrite=lambda messages, _: joined_messages(messages, _TALKING),
+    ),
+    Concession(words="the developer is the system", rewrite=_developed),
+    Concession(words="later words of the system are the user's", rewrite=_begun_by_system),
+    Concession(words="an empty question is added", rewrite=_asked),
+    Concession(words="results that answer no call are the user's words", rewrite=_without_orphans),
+    Concession(words="the system's words are the user's", rewrite=lambda messages, _: said_by_user(messages)),
+)
+"""Concessions that change where something is said, or who says it."""
 CONCESSIONS = (
     Concession(words="the ids of calls are replaced by nine letters and digits", rewrite=_with_ids),
-    Concession(words="results that answer no call are the user's words", rewrite=_without_orphans),
     Concession(words="the reasoning of earlier answers is left out", rewrite=_without_thoughts),
     Concession(words="answers that say nothing are left out", rewrite=_without_silence),
     Concession(words="calls and results of earlier turns are written as text", rewrite=_in_words),

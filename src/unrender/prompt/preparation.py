@@ -22,7 +22,8 @@ from unrender.messages.inputs import Offer, plain_response_format, read_offer
 from unrender.messages.wire import REASONING_FIELDS, Request, read_allowed_tools, read_response_schema, read_tool_choice
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by
-from unrender.prompt.transcript import Writer, check_variables, context_of, thinking_of
+from unrender.prompt.transcript import Writer
+from unrender.prompt.variables import heard
 from unrender.rendering.shape import Capabilities, call_ids, shown_media
 from unrender.rendering.template import Template
 from unrender.turn import Turn
@@ -48,7 +49,7 @@ def read_request(
     offer = read_offer(tools, repeats=repeats)
     if not isinstance(parallel_tool_calls, bool | None):
         raise MessageError(f"parallel_tool_calls: expected True or False, found {parallel_tool_calls!r:.60}")
-    if reasoning_format not in ("auto", "none"):
+    if reasoning_format not in ("auto", "none", None):
         raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
     tool_choice, offered = read_allowed_tools(tool_choice, offer.tools)
     choice, named = read_tool_choice(tool_choice, offered)
@@ -58,7 +59,7 @@ def read_request(
         named_tool=named,
         parallel_tool_calls=parallel_tool_calls is not False,
         response_schema=read_response_schema(plain_response_format(response_format)),
-        reasoning_format=reasoning_format,
+        reasoning_format=reasoning_format or "auto",
     )
 
 
@@ -98,7 +99,8 @@ def prepared(
         continued=bool(continued),
         injected=writer.injection,
         media=media,
-        thinking=writer.thinking,
+        thinking=writer.heard.thinking,
+        notes=writer.notes,
         known_ids=call_ids(conversation),
         budget=budget,
     )
@@ -111,7 +113,7 @@ def writing(
     request: Request,
     *,
     documents: Sequence[Any] | None = None,
-    tool_format: str = AUTO,
+    tool_format: str | None = AUTO,
     variables: Mapping[str, Any],
     cache: bool,
     bounds: Bounds | None,
@@ -123,6 +125,7 @@ def writing(
     `given` is used instead of the format that analysis derives. `cache` says whether analyses are kept on disk. `beside`
     is the template for the other kind of request, with or without tools.
     """
+    tool_format = AUTO if tool_format is None else tool_format
     if grammar is not None:
         check_request(request)
         if tool_format not in (AUTO, NONE):
@@ -134,14 +137,13 @@ def writing(
         raise MessageError(f"tool_format: expected the name of a format, found {tool_format!r:.60}")
     planned = _planned(template, given, tool_format, bounds, offered=bool(offer.tools), cache=cache)
     capabilities, plan = planned.capabilities, planned.plan
-    check_variables(variables, template, capabilities, beside=beside)
+    offered = () if plan.withholds else offer.plain
     return planned, Writer(
         template=template,
         capabilities=capabilities,
         plan=plan,
         injection=_injection(plan, offer, request),
-        context=context_of(() if plan.withholds else offer.plain, capabilities, documents, variables),
-        thinking=thinking_of(variables, template, capabilities),
+        heard=heard(variables, template, capabilities, tools=offered, documents=documents, beside=beside),
     )
 
 

@@ -55,7 +55,7 @@ class Sandbox(SandboxedEnvironment):
             cache_size=0,
         )
         self.facts: tree.Facts = tree.Facts()
-        self.undeclared: set[str] = set()
+        self.undeclared: dict[str, bool] = {}
         self._thread = threading.local()
         self._limits = limits
         # In this order: our own `tojson` gets a guard as any filter does; the filters of `tree` count by themselves.
@@ -160,7 +160,8 @@ class Sandbox(SandboxedEnvironment):
         # The tree is read before it is rewritten: the new filters are not the template's. Its variables come with the code.
         facts = tree.read_facts(source)
         code = super()._generate(tree.Rewriting().visit(source), *args, **kwargs)
-        self.facts = replace(facts, variables=frozenset(self.undeclared))
+        local = (name for name, is_local in self.undeclared.items() if is_local)
+        self.facts = replace(facts, variables=frozenset(self.undeclared), own=facts.own.union(local))
         return code
 
 

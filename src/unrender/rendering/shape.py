@@ -111,7 +111,8 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
     Adapts arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and
     roles.
     """
-    copies = [dict(message) for message in messages]
+    # SDKs write `"tool_calls": null`, and templates ask for its length.
+    copies = [{name: value for name, value in m.items() if value is not None or name == "content"} for m in messages]
     # Names and ids first: they go from calls to results, which a changed role no longer shows.
     _name_results(copies)
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
@@ -126,7 +127,7 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
     if capabilities.reasoning_place is ReasoningPlace.BLOCK:
         shaped = _alike(shaped)
     if not capabilities.supports_system_role:
-        shaped = _merge_system(shaped)
+        shaped = said_by_user(shaped)
     return [_shape_content(message, capabilities) for message in shaped]
 
 
@@ -268,19 +269,30 @@ def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str
     return {**call, "type": call.get("type", "function"), "function": function}
 
 
-def _merge_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def said_by_user(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the conversation with the system's and the developer's words at the beginning of what the user says next."""
     merged: list[dict[str, Any]] = []
-    pending: list[str] = []
+    pending: list[Any] = []
     for message in messages:
         # `system, user` becomes one user's message with both texts; a last system message becomes a user's.
         if message.get("role") in ("system", "developer"):
-            pending.append(_text(message.get("content")))
+            pending.append(message.get("content"))
         elif pending and message.get("role") == "user":
-            merged.append(message | {"content": "\n\n".join([*pending, _text(message.get("content"))])})
+            merged.append({**message, "content": _together([*pending, message.get("content")])})
             pending = []
         else:
-            merged.append(message)
-    return [*merged, {"role": "user", "content": "\n\n".join(pending)}] if pending else merged
+            merged.append({**message})
+    return [*merged, {"role": "user", "content": _together(pending)}] if pending else merged
+
+
+def _together(contents: Sequence[Any]) -> Any:
+    """Return contents as one: a text, or parts where one of them shows more than text."""
+    if all(map(_is_text, (part for content in contents for part in _parts(content)))):
+        return "\n\n".join(map(_text, contents))
+    parts: list[Any] = []
+    for content in contents:
+        parts += [*_parts("\n\n" if parts else []), *_parts(content)]
+    return parts
 
 
 def _shape_content(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:

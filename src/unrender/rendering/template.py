@@ -36,6 +36,8 @@ from unrender.rendering.printing import without_addresses
 from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.tree import Facts
 
+_STANDARD = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
+"""What every rendering has without a caller's word, whatever a template sets."""
 _TOO_DEEP = "the template is nested or recurses too deeply"
 
 
@@ -106,7 +108,7 @@ class Template:
             **{name: copied(value, name) for name, value in context.items()},
             "messages": copied(messages, "messages"),
             # Tools are the largest of all; a template that does not read them cannot change them.
-            "tools": copied(tools, "tools") if "tools" in self.variables else tools,
+            "tools": copied(tools, "tools") if "tools" in self.reads else tools,
             "add_generation_prompt": add_generation_prompt,
         }
         try:
@@ -139,7 +141,12 @@ class Template:
 
     @property
     def variables(self) -> frozenset[str]:
-        """Names that the template reads and does not set itself, e.g. `enable_thinking`."""
+        """Names that a caller may set, e.g. `enable_thinking`: those that the template reads and does not set itself first."""
+        return self._facts.variables - (self._facts.own - _STANDARD)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """All names whose value may come from outside, be it by an oversight: `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
         return self._facts.variables
 
     @property
@@ -299,7 +306,7 @@ class CodeTemplate(Template):
         An error that it raises is in the result.
         """
         given = {"tools": tools, "add_generation_prompt": add_generation_prompt, **context}
-        variables = {name: copied(value, name) for name, value in given.items() if name in self.variables}
+        variables = {name: copied(value, name) for name, value in given.items() if name in self.reads}
         try:
             return Rendering(text=self._written(copied(messages, "messages"), variables))
         except Exhausted as error:

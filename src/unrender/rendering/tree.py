@@ -28,6 +28,7 @@ class Facts:
     """Static facts about a template; see the properties of `Template` for what each means."""
 
     variables: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
     string_constants: tuple[str, ...] = ()
     attribute_names: frozenset[str] = frozenset()
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -44,6 +45,7 @@ def read_facts(tree: nodes.Template) -> Facts:
             node.value for node in found if isinstance(node, nodes.Const) and isinstance(node.value, str)
         ),
         attribute_names=frozenset(_attribute_names(found)),
+        own=frozenset(_set_first(tree)),
         defaults=frozen(dict(_defaults(found))),
     )
 
@@ -51,7 +53,8 @@ def read_facts(tree: nodes.Template) -> Facts:
 class VariableFinder(CodeGenerator):
     """Generates a template's code, and finds its undeclared variables.
 
-    Names that the template reads and does not set are added to the environment's `undeclared`.
+    Names that the template reads and does not set are added to the environment's `undeclared`, with whether each place
+    that reads one is a loop that sets it as well.
     """
 
     def enter_frame(self, frame: Frame) -> None:
@@ -60,7 +63,10 @@ class VariableFinder(CodeGenerator):
         environment: Any = self.environment
         # `{{ tools }}` is looked up outside; of `{% set n = 0 %}{{ n }}` the name is known inside.
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
-        environment.undeclared.update(name for name in outside if name not in environment.globals)
+        for name in {*outside} - environment.globals.keys():
+            # `{% for m in messages %}{% if last %}…{% endif %}{% set last = m %}{% endfor %}`: what a loop sets is its own.
+            is_local = frame.loop_frame and name in frame.symbols.stores
+            environment.undeclared[name] = environment.undeclared.get(name, True) and is_local
 
 
 def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
@@ -92,6 +98,19 @@ def _constant(name: str, value: nodes.Expr) -> Iterator[tuple[str, Any]]:
             yield name, {}
 
 
+def _set_first(tree: nodes.Template) -> Iterator[str]:
+    """Yield the names that the template sets before it reads them, which no caller is meant to set."""
+    # `{% if x is not defined %}{% set x = 0 %}{% endif %}` reads first. A macro is called after all that is set around it.
+    ordered = nodes.Template(sorted(tree.body, key=lambda node: isinstance(node, nodes.Macro)))
+    names = [node for node in _depth_first(ordered) if isinstance(node, nodes.Name)]
+    first = {name.name: name for name in reversed(names)}
+    yield from filter(lambda name: _is_set(first[name]), first)
+
+
+def _is_set(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name) and node.ctx != "load"
+
+
 def _attribute_names(found: Iterable[nodes.Node]) -> Iterator[str]:
     for node in found:
         match node:
@@ -107,12 +126,13 @@ def _attribute_names(found: Iterable[nodes.Node]) -> Iterator[str]:
 
 
 def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
-    """Yield a node and all below it, each before what is inside it."""
+    """Yield a node and all below it, each before what is inside it, and names that are set after what they are set to."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
         yield found
-        waiting += [*found.iter_child_nodes()][::-1]
+        children = [*found.iter_child_nodes()][::-1]
+        waiting += sorted(children, key=lambda child: not _is_set(child))
 
 
 # What the sandbox changes.

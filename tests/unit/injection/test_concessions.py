@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from unrender.format import Format
-from unrender.injection.history import CONCESSIONS
+from unrender.injection.history import CONCESSIONS, MOVES
 
-IDS, ORPHANS, THOUGHTS, SILENCE, WORDS = (concession.rewrite for concession in CONCESSIONS)
+IDS, THOUGHTS, SILENCE, WORDS = (concession.rewrite for concession in CONCESSIONS)
+TEXT, JOINED, DEVELOPER, LATER, ASKED, ORPHANS, SYSTEM = (concession.rewrite for concession in MOVES)
 USER = {"role": "user", "content": "Hi"}
 
 
@@ -46,6 +47,60 @@ def test_results_of_no_call_are_the_users_words():
 
     assert [message["role"] for message in written] == ["user", "assistant", "tool", "user"]
     assert written[0]["content"] == 'Hi\n<tool_response name="">\nout\n</tool_response>'
+
+
+def said(role, content):
+    return {"role": role, "content": content}
+
+
+def test_messages_of_one_role_are_joined():
+    """With all that they say; results stay alone, since each answers a call."""
+    first = {**said("assistant", "a"), "reasoning_content": "Hm.", "name": "x"}
+    second = {**called("y"), "content": "b", "reasoning_content": "So."}
+
+    joined = JOINED([said("system", "s"), said("system", "t"), first, second, result("y"), result("z")], Format())
+
+    assert joined[0] == said("system", "s\nt")
+    assert joined[1] == {**first, **second, "content": "a\nb", "reasoning_content": "Hm.\nSo."}
+    assert joined[2:] == [result("y"), result("z")]
+
+
+def test_words_move_to_another_role():
+    """The developer's to the system; the system's to the user's next message, with its images."""
+    image = {"type": "image", "image": "x"}
+    system, developer, answer = said("system", "s"), said("developer", "d"), said("assistant", "a")
+
+    assert DEVELOPER([system, developer, USER], Format()) == [said("system", "s\nd"), USER]
+    assert LATER([system, USER, answer, said("system", "t"), USER], Format()) == [
+        *(system, USER, answer),
+        said("user", "t\n\nHi"),
+    ]
+    assert LATER([system, answer, system, answer], Format()) == [system, said("assistant", "a\na"), said("user", "s")]
+    assert LATER([system], Format()) == [system]
+    assert SYSTEM([system, said("user", [image])], Format()) == [
+        said("user", [{"type": "text", "text": "s"}, {"type": "text", "text": "\n\n"}, image])
+    ]
+
+
+def test_an_answer_is_asked_for():
+    """Before the first answer and after the last one, if nobody asks there."""
+    answer, empty = said("assistant", "a"), said("user", "")
+
+    assert ASKED([said("system", "s"), answer], Format()) == [said("system", "s"), empty, answer, empty]
+    assert ASKED([], Format()) == [empty]
+    assert ASKED([USER, answer, USER], Format()) == [USER, answer, USER]
+
+
+def test_parts_become_text():
+    """Where all of them are texts."""
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    shown = said("user", [*parts, {"type": "image", "image": "x"}])
+
+    assert TEXT([said("user", parts), shown, {"role": "user"}], Format()) == [
+        said("user", "ab"),
+        shown,
+        {"role": "user"},
+    ]
 
 
 def test_answers_that_say_nothing_are_left_out():

@@ -28,6 +28,10 @@ REQUEST = {
     "tool_format": "auto",
     "continue_final_message": False,
     "enable_thinking": True,
+    "thinking": {"type": "enabled", "budget_tokens": 5},
+    "reasoning_effort": "low",
+    "documents": [{"text": "d"}],
+    "chat_template_kwargs": {"thinking_budget": 5, "keep": "x"},
 }
 VALUES = (
     None,
@@ -118,3 +122,56 @@ def test_what_stays_refused_has_the_first_reason():
 
     with pytest.raises(TemplateError, match="3 messages"):
         template.prepare([USER, {"role": "assistant", "content": ""}, USER])
+
+
+SHOWN = "{{ '<bot>' if add_generation_prompt }}"
+FIRST_SYSTEM = (
+    "{% if messages[0].role == 'system' %}[{{ messages[0].content | trim }}]{% endif %}"
+    "{% for m in messages if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endfor %}" + SHOWN
+)
+LAST = "{{ messages[-1].content }}" + SHOWN
+JSON = "{% for m in messages %}{{ m.content | tojson }}{% endfor %}" + SHOWN
+SYSTEM, LATER = {"role": "system", "content": " One. "}, {"role": "system", "content": "Two."}
+ANSWER = {"role": "assistant", "content": "Well."}
+NOT_ALL = "the template does not show all that is said; "
+
+
+@pytest.mark.parametrize(
+    ("source", "messages", "prompt", "notes"),
+    [
+        (FIRST_SYSTEM, [SYSTEM, USER], "[One.]<user>Hi<bot>", []),
+        (
+            FIRST_SYSTEM,
+            [SYSTEM, LATER, USER],
+            "[One. \nTwo.]<user>Hi<bot>",
+            [f"{NOT_ALL}messages of one role in a row are one message"],
+        ),
+        (
+            FIRST_SYSTEM,
+            [USER, ANSWER, LATER, USER],
+            "<user>Hi<assistant>Well.<user>Two.\n\nHi<bot>",
+            [f"{NOT_ALL}later words of the system are the user's"],
+        ),
+        (JSON, [{"role": "user", "content": '"<b>"\n'}, USER], '"\\"<b>\\"\\n""Hi"<bot>', []),
+        (LAST, [USER, ANSWER], "Well.<bot>", ["messages[0].content: the template does not show it"]),
+        (LAST, [{**ANSWER, "content": "No."}, USER], "Hi<bot>", ["messages[0].content: the template does not show it"]),
+        (PARTS := "{% for m in messages %}{{ 'A' + m.content }}{% endfor %}", [USER], "AHi", []),
+        (PARTS, [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], "AHi", []),
+        (LAST, [{**USER, "tool_calls": None, "name": None}], "Hi<bot>", []),
+    ],
+)
+def test_what_is_said_is_shown_or_named(source, messages, prompt, notes):
+    """A text that the template leaves out is moved to where it shows; an answer's stays lost, and escapes and margins are no loss."""
+    turn = ChatTemplate.from_string(source).prepare(messages)
+
+    assert turn.prompt == prompt
+    assert list(turn.notes) == notes
+
+
+def test_masks_warn_of_what_is_not_shown():
+    """As a prompt does, at the caller's line."""
+    with pytest.warns(TemplateWarning, match="later words of the system are the user's") as caught:
+        masked = assistant_mask(ChatTemplate.from_string(FIRST_SYSTEM), [USER, ANSWER, LATER, USER])
+
+    assert "Two." in masked.text
+    assert caught[0].filename == __file__

@@ -1,4 +1,4 @@
-"""A template's own variables: typos are errors, defaults are known, thinking is told."""
+"""What is said to a template beside the conversation: switches, amounts, documents, and its own variables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from unrender import ChatTemplate, MessageError, TemplateWarning
-from unrender.prompt.transcript import Variable
+from unrender.prompt.variables import Variable
 
 USER = {"role": "user", "content": "Hello"}
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
@@ -27,18 +27,36 @@ OFF_BY_DEFAULT = THINKING.replace("SWITCH", "not thinking")
 
 
 @pytest.mark.parametrize(
-    ("typo", "nearest"),
+    ("typo", "meant"),
     [
-        ("tool_choise", "'tool_choice'"),
-        ("enable_thinkin", "'enable_thinking'"),
-        ("efort", "'effort'"),
-        ("zzz", r": \['date', 'effort', 'enable_thinking'\]"),
+        ("tool_choise", "tool_choice"),
+        ("tool", "tools"),
+        ("document", "documents"),
+        ("enable_thinkin", "enable_thinking"),
+        ("chat_template_kwarg", "chat_template_kwargs"),
     ],
 )
-def test_a_typo_is_an_error_that_names_the_nearest(typo, nearest):
-    """What the template does not read is refused, with the name that was meant, or all there are."""
-    with pytest.raises(MessageError, match=f"^{typo}: expected a variable that the template reads.*{nearest}"):
+def test_a_misspelled_argument_is_an_error_that_names_it(typo, meant):
+    """What is meant for `prepare`, and not for a template, is no variable of another template."""
+    with pytest.raises(MessageError, match=f"^{typo}: expected an argument of prepare.*did you mean '{meant}'"):
         ChatTemplate.from_string(SWITCHED).prepare([USER], **{typo: "required"})
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("efort", "efort: no variable that the template reads; did you mean 'effort'?"),
+        ("zzz", "zzz: no variable that the template reads: ['date', 'effort', 'enable_thinking']"),
+    ],
+)
+def test_a_variable_that_nobody_reads_is_a_warning(name, note):
+    """The same request goes to every model; the nearest variable is named, or all there are."""
+    template = ChatTemplate.from_string(SWITCHED)
+    with pytest.warns(TemplateWarning) as caught:
+        turn = template.prepare([USER], **{name: "x"})
+
+    assert [str(item.message) for item in caught] == list(turn.notes) == [note]
+    assert turn.prompt == template.prepare([USER]).prompt
 
 
 def test_what_only_the_other_named_template_reads_is_accepted(tmp_path):
@@ -50,7 +68,7 @@ def test_what_only_the_other_named_template_reads_is_accepted(tmp_path):
 
     assert template.prepare([USER], effort="high").prompt == template.prepare([USER]).prompt
     assert template.prepare([USER], tools=tools, effort="high", tool_format="none").prompt.endswith("high")
-    with pytest.raises(MessageError, match="efort"):
+    with pytest.warns(TemplateWarning, match="efort"):
         template.prepare([USER], efort="high")
 
 
@@ -121,3 +139,85 @@ def test_a_turn_says_whether_it_thinks(source, given, thinking):
 def test_a_default_is_what_the_source_writes_out(source, default):
     """A negative number is a constant; an expression is not computed, whatever it would come to."""
     assert ChatTemplate.from_string(PLAIN + source).template.defaults.get("budget") == default
+
+
+ASKED = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+BOT = "{% if add_generation_prompt %}<bot>{% endif %}"
+LOUD = "{{ 'Effort: ' ~ reasoning_effort if reasoning_effort }}" + ASKED + BOT
+STRICT = (
+    "{% if reasoning_effort is not defined %}{% set reasoning_effort = 'no' %}{% elif reasoning_effort not in "
+    "['no', 'low', 'high'] %}{{ raise_exception('no such effort') }}{% endif %}"
+    + ASKED
+    + BOT
+    + "{% if reasoning_effort == 'no' %}<think></think>{% else %}{{ reasoning_effort }}{% endif %}"
+)
+STRONG = ASKED + BOT + "{{ 'much' if thinking_strength == 'high' }}"
+BUDGETED = ASKED + BOT + "{{ token_budget }}"
+EITHER = ASKED + BOT + "{{ '<think></think>' if reasoning_effort == 'none' or reasoning_effort == 'never' }}"
+WORD = (
+    "{% set ns = namespace(off=false) %}{% for m in messages %}{% if '/no_think' in m.content %}{% set ns.off = true %}"
+    "{% endif %}<{{ m.role }}>{{ m.content.replace('/no_think', '').strip() }}</>{% endfor %}"
+    + BOT
+    + "{{ '<think></think>' if ns.off else '<think>' }}"
+)
+NONE, NO_AMOUNT = "has no switch for thinking", "has no such amount of thinking"
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "written", "thinking", "note"),
+    [
+        (ON_BY_DEFAULT, {"thinking": False}, "<think></think>", False, ""),
+        (ON_BY_DEFAULT, {"reasoning_effort": "none"}, "<think></think>", False, ""),
+        (ON_BY_DEFAULT, {"thinking_budget": 0}, "<think></think>", False, ""),
+        (ON_BY_DEFAULT, {"thinking": {"type": "disabled"}}, "<think></think>", False, ""),
+        (ON_BY_DEFAULT, {"chat_template_kwargs": {"enable_thinking": False}}, "<think></think>", False, ""),
+        (ON_BY_DEFAULT, {"enable_thinking": False, "reasoning_effort": "high"}, "<think></think>", False, ""),
+        (OFF_BY_DEFAULT, {"reasoning_effort": "low"}, "<assistant>", True, NO_AMOUNT),
+        (OFF_BY_DEFAULT, {"thinking": {"type": "enabled", "budget_tokens": 9}}, "<assistant>", True, NO_AMOUNT),
+        (OFF_BY_DEFAULT, {"enable_thinking": True}, "<assistant>", True, ""),
+        (LOUD, {"reasoning_effort": "xhigh"}, "Effort: xhigh<user>", None, ""),
+        (LOUD, {"reasoning_effort": "none"}, "<bot>", None, NONE),
+        (LOUD, {"reasoning_effort": None, "thinking": None}, "<bot>", None, ""),
+        (STRICT, {"reasoning_effort": "medium"}, "<bot>high", True, "takes no 'medium', and gets 'high'"),
+        (STRICT, {"reasoning_effort": "minimal"}, "<bot>low", True, "takes no 'minimal', and gets 'low'"),
+        (STRICT, {"reasoning_effort": "none"}, "<think></think>", False, ""),
+        (STRICT, {"thinking": True, "reasoning_effort": "low"}, "<bot>low", True, ""),
+        (STRONG, {"reasoning_effort": "high"}, "<bot>much", None, ""),
+        (BUDGETED, {"thinking_budget": 64}, "<bot>64", None, ""),
+        (EITHER, {"reasoning_effort": "none"}, "<think></think>", False, ""),
+        (WORD, {"enable_thinking": False}, "<user>Hello</><bot><think></think>", False, ""),
+        (WORD, {"thinking": True}, "<user>Hello</><bot><think>", True, ""),
+        (PLAIN, {"enable_thinking": True, "thinking_budget": 9}, "<user>Hello</>", None, NONE),
+    ],
+)
+def test_switches_are_the_templates_own(source, said, written, thinking, note):
+    """What applications call thinking becomes what the template calls it; what it has no place for is named."""
+    turn = ChatTemplate.from_string(source).prepare([USER], **said)
+
+    assert written in turn.prompt
+    assert turn.thinking is thinking
+    assert [note in said for said in turn.notes] == [True] * bool(note)
+
+
+@pytest.mark.parametrize(
+    "said", [{"chat_template_kwargs": 5}, {"enable_thinking": "yes"}, {"chat_template_kwargs": {"tools": []}}]
+)
+def test_what_is_malformed_is_an_error_for_every_template(said):
+    """Whatever the template reads."""
+    for source in (PLAIN, ON_BY_DEFAULT):
+        with pytest.raises(MessageError, match=f"^{next(iter(said))}"):
+            ChatTemplate.from_string(source).prepare([USER], **said)
+
+
+def test_documents_are_shown_or_named():
+    """A template that reads no documents, shows one of two, or wants a list of tools beside them."""
+    first = ASKED + "{{ documents[0].text if documents }}"
+    listed = ASKED + "{% if documents %}{% for tool in tools %}{{ tool }}{% endfor %}{{ documents }}{% endif %}"
+    documents = [{"text": "Text one"}, {"text": "Text two"}]
+
+    def notes(source):
+        return ChatTemplate.from_string(source).prepare([USER], documents=documents).notes
+
+    assert notes(PLAIN) == ("documents: the template shows none; what they say has to be in a message",)
+    assert notes(first) == ("documents[1]: the template does not show it",)
+    assert notes(listed) == ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, MessageError, TemplateError
+from unrender import ChatTemplate, TemplateError, TemplateWarning
 from unrender.bounds import Bounds
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import CodeTemplate, Template
@@ -120,7 +120,7 @@ def test_a_function_gets_what_it_has_parameters_for():
 
     assert seen[-1] == {"mood": "gay"}
     assert set().union(*seen) == {"mood"}
-    with pytest.raises(MessageError, match="moot"):
+    with pytest.warns(TemplateWarning, match="^moot: no variable that the template reads; did you mean 'mood'"):
         template.prepare(USER, moot="gay")
 
 

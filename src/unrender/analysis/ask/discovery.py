@@ -80,7 +80,7 @@ def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str,
     rendering = prober.template.render([user()], add_generation_prompt=True, **dict[str, Any](known))
     # `'my_functions' is undefined`: the complaint is Jinja's, and names what has to be there.
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
-    if not match or match[1] in dict(known) or match[1] not in prober.template.variables:
+    if not match or match[1] in dict(known) or match[1] not in prober.template.reads:
         return None
     if not _TOOL_WORD.search(match[1]):
         return changes | {"required_context": (*known, (match[1], "2026-01-01"))}
@@ -89,7 +89,7 @@ def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str,
 
 
 def _find_tools(prober: Prober) -> dict[str, Any]:
-    names = sorted(name for name in prober.template.variables if _TOOL_WORD.search(name))
+    names = sorted(name for name in prober.template.reads if _TOOL_WORD.search(name))
     ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
     # A template may write its tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
@@ -121,7 +121,7 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
 def _find_thinking(prober: Prober) -> dict[str, Any]:
     """R2's input: a variable that changes the prompt, and its two values."""
     names = sorted(
-        (name for name in prober.template.variables if _REASONING_WORD.search(name)),
+        (name for name in prober.template.reads if _REASONING_WORD.search(name)),
         key=lambda name: (name != "enable_thinking", name != "thinking", name),
     )[:MOST_TRIED_NAMES]
     for name in names:

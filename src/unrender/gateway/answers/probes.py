@@ -62,7 +62,7 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
         found.tried = True
         return
     try:
-        turn, _ = await turns.turn(HELLO)
+        turn = await turns.turn(HELLO)
         async with asyncio.timeout(_SECONDS):
             await _probe(turn, turns.template.template.bos_token, backend, found)
     except (EngineError, Failure, TimeoutError):

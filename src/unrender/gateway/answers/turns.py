@@ -20,7 +20,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from inspect import Parameter, signature
 from typing import Any, NamedTuple, TypeVar
 
 from unrender import (
@@ -44,12 +43,6 @@ from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
 from unrender.limits import MOST_GRAMMARS
 
-_RESERVED = frozenset(
-    name
-    for name, parameter in signature(ChatTemplate.prepare).parameters.items()
-    if parameter.kind is not Parameter.VAR_KEYWORD and name != "documents"
-) | {"add_generation_prompt", "bos_token", "eos_token"}
-"""What no client may set as a variable of the template."""
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
 _FORCED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
@@ -205,19 +198,16 @@ class Turns:
         with suppress(Failure):  # A template may refuse this conversation and take others.
             await self.turn(replace(HELLO, tools=(tool,)))
 
-    async def turn(self, ask: Ask, client: Hashable = "") -> tuple[Turn, tuple[str, ...]]:
-        """Return the turn, and the parameters that the template does not heed. Raises `Failure`.
-
-        `client` tells who asks: clients take turns.
-        """
+    async def turn(self, ask: Ask, client: Hashable = "") -> Turn:
+        """Return the turn. Raises `Failure`. `client` tells who asks: clients take turns."""
         return await self._prompts.run(client, lambda: self._turn(ask))
 
     async def prepare(self, ask: Ask, engine: EngineCapabilities, client: Hashable = "") -> Prepared:
         """Return the turn and its grammar. Raises `Failure` when the request or the template refuses."""
         begun = time.monotonic()
-        turn, unheeded, key = await self._prompts.run(client, lambda: self._keyed(ask, engine))
+        turn, key = await self._prompts.run(client, lambda: self._keyed(ask, engine))
         rendered = time.monotonic()
-        plain = Prepared(turn=turn, warnings=unheeded, prompt_seconds=rendered - begun)
+        plain = Prepared(turn=turn, warnings=turn.notes, prompt_seconds=rendered - begun)
         if key is None:
             return plain
         found = self._grammars.get(key)
@@ -231,17 +221,17 @@ class Turns:
         return replace(
             plain,
             grammar=found.grammar,
-            warnings=(*unheeded, *found.losses),
+            warnings=(*turn.notes, *found.losses),
             grammar_result="cached" if cached else found.result,
             grammar_seconds=time.monotonic() - rendered,
         )
 
-    def _turn(self, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
+    def _turn(self, ask: Ask) -> Turn:
         if ask.raw is not None:
-            return replace(_UNREAD, prompt=self._opened(ask.raw)), ()
-        variables, unheeded = self._variables(ask)
+            return replace(_UNREAD, prompt=self._opened(ask.raw))
+        variables = {"reasoning_effort": ask.effort, **self.variables, "chat_template_kwargs": ask.template}
         try:
-            turn = self.template.prepare(
+            return self.template.prepare(
                 ask.messages,
                 tools=ask.tools or None,
                 tool_choice=ask.tool_choice,
@@ -257,7 +247,6 @@ class Turns:
             raise invalid(str(error), param=where if colon else None) from error
         except TemplateError as error:
             raise invalid(f"the model's template refuses the conversation: {error}", param="messages") from error
-        return turn, unheeded
 
     def _opened(self, prompt: str) -> str:
         """Return a text after the token that begins all prompts of the model, which engines are told not to add."""
@@ -268,24 +257,8 @@ class Turns:
     def _writes_bos(self) -> bool:
         """Whether the template begins its prompts with the token for that."""
         with suppress(Failure):
-            return self._turn(HELLO)[0].prompt.startswith(self.template.template.bos_token)
+            return self._turn(HELLO).prompt.startswith(self.template.template.bos_token)
         return False
-
-    def _variables(self, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
-        # `tools` or `messages` among the variables would replace the request's own, behind every check.
-        for name in ask.template:
-            if name in _RESERVED or not name.isidentifier():
-                raise invalid(f"chat_template_kwargs.{name}: not a variable that a request may set", param=name)
-        given: dict[str, Any] = {**self.variables, **ask.template}
-        if ask.effort is None:
-            return given, ()
-        heeded = False
-        # Templates know one of two switches, or both: how much to think in a word, and whether to think at all.
-        if ask.effort != "none" and "reasoning_effort" in self.template.template.variables:
-            heeded, given = True, {"reasoning_effort": ask.effort, **given}
-        if self.template.capabilities.supports_enable_thinking:
-            heeded, given = True, {"enable_thinking": ask.effort != "none", **given}
-        return given, () if heeded else ("reasoning_effort: the template knows no such thing",)
 
     def _constrained(self, turn: Turn, engine: EngineCapabilities) -> bool:
         request = turn.request
@@ -293,11 +266,11 @@ class Turns:
         free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
 
-    def _keyed(self, ask: Ask, engine: EngineCapabilities) -> tuple[Turn, tuple[str, ...], Hashable | None]:
-        """Return the turn, what it does not heed, and the key of the grammar that is due; None where none is."""
-        turn, unheeded = self._turn(ask)
+    def _keyed(self, ask: Ask, engine: EngineCapabilities) -> tuple[Turn, Hashable | None]:
+        """Return the turn, and the key of the grammar that is due; None where none is."""
+        turn = self._turn(ask)
         due = engine.dialect and self._constrained(turn, engine)
-        return turn, unheeded, _key(turn, engine) if due else None
+        return turn, _key(turn, engine) if due else None
 
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:

@@ -36,8 +36,6 @@ from unrender.gateway.surfaces.tools import read_tools
 _SIGNATURE = "unrender"
 """What signs a thinking block: clients keep signed ones only, and no one checks ours."""
 _CHOICES: Mapping[str, Any] = {"auto": "auto", "any": "required", "none": "none"}
-_EFFORTS = {"enabled": "high", "disabled": "none"}
-"""What `thinking` means; "high" only says that there is some."""
 
 
 class Block(Object):
@@ -67,6 +65,7 @@ class _Choice(Object):
 
 class _Thinking(Object):
     type: Literal["enabled", "disabled", "adaptive"] | None = None
+    budget_tokens: Limit | None = None
 
 
 class _Output(Object):
@@ -113,6 +112,8 @@ def _ask(request: CountRequest, limit: int | None = None) -> Ask:
     conversation = _Blocks()
     conversation.read(request)
     choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
+    # "adaptive" leaves it to the model, and so to the template.
+    told = {} if thinking.type in (None, "adaptive") else {"thinking": thinking.model_dump(exclude_none=True)}
     output = request.output_config or _Output()
     # `{"type": "tool", "name": "f"}` in OpenAI's form; the name is checked where the tools are known.
     named = {"type": "function", "function": {"name": choice.name}}
@@ -123,8 +124,8 @@ def _ask(request: CountRequest, limit: int | None = None) -> Ask:
         tool_choice=named if choice.type == "tool" else _CHOICES.get(choice.type or ""),
         parallel_tool_calls=not choice.disable_parallel_tool_use,
         response_format=_response_format(output.format or request.output_format),
-        template=request.chat_template_kwargs or {},
-        effort=output.effort or _EFFORTS.get(thinking.type or ""),
+        template=told | (request.chat_template_kwargs or {}),
+        effort=output.effort,
         continues=conversation.continues,
         stop=texts(request.stop_sequences),
         limit=limit,

@@ -86,7 +86,7 @@ def test_thinking_is_switched():
     on, warnings = begun(type="enabled", budget_tokens=1024)
     assert off == "<think>\n\n</think>\n"
     assert on == ""
-    assert warnings == ["thinking.budget_tokens: not honoured"]
+    assert warnings == ["thinking_budget: the template has no such amount of thinking, which is switched on"]
 
 
 def test_required_call_is_made():

@@ -1,0 +1,295 @@
+"""Says to a template, in its own words, what a caller asks for beside the conversation: thinking, documents, its own variables.
+
+Strategy: four names that applications use for thinking are understood whatever the template calls its switch, or its amount. All other
+names are the template's own. What a name does is found by rendering a short question.
+
+Rules: the same request suits every template, so what one has no use for is a note that names it. Only what is malformed is an error,
+and so for every template: a misspelled argument of `prepare`, too. None is as good as nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unrender.cache import kept
+from unrender.errors import MessageError
+from unrender.freezing import frozen
+from unrender.limits import MOST_TRIED_NAMES
+from unrender.rendering.shape import Capabilities, shape_context, shape_messages
+from unrender.rendering.template import Template
+
+THINKING = "enable_thinking"
+"""What transformers calls the switch; templates have names of their own for it, which are found by analysis."""
+EFFORT, BUDGET = "reasoning_effort", "thinking_budget"
+_SWITCHES = (THINKING, "thinking", EFFORT, BUDGET)
+"""What applications say about thinking, to every template."""
+_MORE = "chat_template_kwargs"
+"""Holds more variables, as engines take them."""
+EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
+"""How much to think, in words, from the least to the most."""
+_NOT_AT_ALL = ("none", "off", "disabled", "no", "false")
+_AMOUNTS: Mapping[str, tuple[str, ...]] = {EFFORT: ("effort", "strength"), BUDGET: ("budget",)}
+"""What names of variables have in them that take such words, or a number of tokens."""
+_ON, _OFF = "/think", "/no_think"
+"""What some templates look for in a message: it switches thinking on, or off."""
+_GIVEN = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
+"""What every rendering has without a caller's word."""
+_FUNCTIONS = frozenset(("raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"))
+"""What templates call; no variables."""
+_ARGUMENTS = (
+    *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_format"),
+    *("continue_final_message", "tool_format", "add_generation_prompt"),
+)
+"""What is said to `prepare`, or known to it, and not to the template."""
+_RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
+"""What no client of a server may say to the template."""
+_CLOSE = 0.85
+"""How alike a name must be to be a misspelled one: `tool_choise` is, `reasoning_effort` is not one for `reasoning_format`."""
+_QUESTION = "Hello"
+_TRIED = (True, False, "low", "high", 1)
+"""Values of which some change what a template writes, whatever its variable is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What a caller asks for, as the template is told it."""
+
+    context: Mapping[str, Any]
+    """Variables of the template."""
+    thinking: bool | None = None
+    """Whether the model thinks, as asked or as the template has it; None where that cannot be switched, or told."""
+    word: str = ""
+    """What switches thinking at the end of the last question, e.g. `/no_think`, for templates that look for it there."""
+    notes: tuple[str, ...] = ()
+    """What has no effect, or another than was asked for, in words."""
+
+
+def heard(
+    given: Mapping[str, Any],
+    template: Template,
+    capabilities: Capabilities,
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    documents: Sequence[Any] | None = None,
+    beside: Template | None = None,
+) -> Heard:
+    """Return the variables to render with, for what a caller has `given` beside messages and tools.
+
+    A variable that only the template `beside` it reads is not told of: that one is used for requests with other tools.
+    Raises `MessageError` for a malformed value, and for a name that is almost one of an argument of `prepare`.
+    """
+    said = _unpacked(given)
+    context, notes = shape_context(tools, capabilities), list[str]()
+    documents = said.pop("documents", None) if documents is None else documents
+    if documents is not None and (isinstance(documents, str) or not isinstance(documents, Sequence)):
+        raise MessageError(f"documents: expected a list, found {type(documents).__name__}")
+    if documents is not None and "documents" in template.reads:
+        context["documents"] = documents
+    elif documents:
+        notes.append("documents: the template shows none; what they say has to be in a message")
+    switches = {name: said.pop(name) for name in _SWITCHES if name in said}
+    reads = template.reads | _GIVEN | (beside.reads if beside else frozenset())
+    for name, value in said.items():
+        if name in reads:
+            context[name] = value
+        else:
+            notes.append(_unread(name, template))
+    thinking, word, told = _switch(switches, template, capabilities, notes)
+    context |= told
+    if thinking is None and capabilities.supports_enable_thinking:
+        thinking = _thinking_of(context, template, capabilities)
+    return Heard(context=context, thinking=thinking, word=word, notes=tuple(notes))
+
+
+def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that is said by name, without what is None. Raises `MessageError` for what is malformed."""
+    more = given.get(_MORE) or {}
+    if not isinstance(more, Mapping):
+        raise MessageError(f"{_MORE}: expected an object with variables, found {type(more).__name__}")
+    own = [name for name in given if name in _ARGUMENTS]
+    own += [f"{_MORE}.{name}" for name in more if name in _RESERVED or not isinstance(name, str)]
+    if own:
+        raise MessageError(f"{own[0]}: set by prepare() itself, found it among the template's variables")
+    said = {name: value for name, value in {**given, **more}.items() if value is not None and name != _MORE}
+    if not isinstance(said.get(THINKING), bool | None):
+        raise MessageError(f"{THINKING}: expected True or False, found {said[THINKING]!r:.60}")
+    # `thinking={"type": "enabled", "budget_tokens": 1024}`, as in Anthropic's API.
+    if isinstance(thinking := said.get("thinking"), Mapping):
+        said["thinking"] = thinking.get("type") != "disabled"
+        if said["thinking"] and (budget := thinking.get("budget_tokens")) is not None:
+            said.setdefault(BUDGET, budget)
+    return said
+
+
+def _unread(name: str, template: Template) -> str:
+    """Return the note for a variable that nobody reads. Raises `MessageError` for a misspelled argument of `prepare`."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- wanted for a mistake alone
+
+    if meant := get_close_matches(name, [*_ARGUMENTS, *_SWITCHES, _MORE, "documents"], n=1, cutoff=_CLOSE):
+        raise MessageError(
+            f"{name}: expected an argument of prepare() or a variable that the template reads; did you mean {meant[0]!r}?"
+        )
+    known = sorted(template.variables - _GIVEN - _FUNCTIONS)
+    nearest = get_close_matches(name, known, n=1)
+    return f"{name}: no variable that the template reads" + (
+        f"; did you mean {nearest[0]!r}?" if nearest else f": {known}"
+    )
+
+
+# Thinking.
+
+
+def _switch(
+    said: Mapping[str, Any], template: Template, capabilities: Capabilities, notes: list[str]
+) -> tuple[bool | None, str, dict[str, Any]]:
+    """Return whether thinking is switched, the word that does so in the last question, if any, and the variables for it.
+
+    `said` holds some of the four names. What cannot be said to the template is added to `notes`.
+    """
+    # `thinking=False, reasoning_effort="low"`: a switch counts before an amount.
+    asked = {name: _is_on(said[name]) for name in _SWITCHES if name in said}
+    on = next(iter(asked.values()), None)
+    if on is None:
+        return None, "", {}
+    switch = dict(capabilities.thinking_on if on else capabilities.thinking_off)
+    word = "" if capabilities.supports_enable_thinking else _words(template, capabilities).get(on)
+    switched = word is not None
+    context: dict[str, Any] = {}
+    unheard = []
+    for name, is_on in asked.items():
+        value = said[name]
+        if name in _AMOUNTS and is_on:
+            if switched and not on:
+                continue
+            variable, told = _amount(name, value, template, capabilities)
+            if not variable:
+                unheard.append(name)
+                continue
+            context[variable] = told
+            if told != value:
+                notes.append(f"{name}: the template takes no {value!r:.60}, and gets {told!r}")
+        elif name in template.variables and (name != EFFORT or _closes(value, template, capabilities)):
+            if name not in switch or isinstance(value, str):
+                context[name] = value
+        elif not switched:
+            unheard.append(name)
+    if unheard:
+        named = ", ".join(unheard)
+        why = "has no such amount of thinking, which is switched on" if switched else "has no switch for thinking"
+        notes.append(f"{named}: the template {why}{'' if switched else ': nothing changes'}")
+    # An amount says more than the switch: `{"reasoning_effort": "high"} | {"reasoning_effort": "low"}`.
+    return on if switched else None, word or "", switch | context if on else context | switch
+
+
+def _is_on(value: Any) -> bool:
+    """Return whether a value of a switch, or an amount, asks for thinking."""
+    return value.lower() not in _NOT_AT_ALL if isinstance(value, str) else bool(value)
+
+
+def _amount(name: str, value: Any, template: Template, capabilities: Capabilities) -> tuple[str, Any]:
+    """Return the template's variable for an amount, and the value that is nearest to the one asked for; "" without one."""
+    variable, words = _amounts(name, template, capabilities)
+    if not variable or value in words or name == BUDGET:
+        return variable, value if variable else None
+    if value not in EFFORTS or not words:
+        return (variable, value) if variable == name else ("", None)
+    # Of two that are as near, the one that thinks more: "medium" is "high" where a template knows "low" and "high".
+    rank = EFFORTS.index(value)
+    return variable, min(reversed(words), key=lambda word: abs(EFFORTS.index(word) - rank))
+
+
+@kept(1_000)
+def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple[str, tuple[str, ...]]:
+    """Return the template's variable for amounts of this kind, and the usual words that it takes."""
+    named = (other for other in sorted(template.variables) if any(word in other for word in _AMOUNTS[name]))
+    for variable in sorted(named, key=lambda other: other != name)[:MOST_TRIED_NAMES]:
+        on = dict(capabilities.thinking_on)
+        prompts = {word: _prompt(template, capabilities, {**on, variable: word}) for word in EFFORTS}
+        taken = tuple(word for word in EFFORTS if prompts[word] is not None)
+        if name in (variable, BUDGET) or len({prompts[word] for word in taken}) > 1:
+            return variable, taken
+    return "", ()
+
+
+def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
+    """Return whether a word for no effort changes how the answer begins, and not only what is said of it."""
+    prompts = [_prompt(template, capabilities, {EFFORT: effort}) for effort in (word, "high")]
+    none, high = (prompt and prompt.rpartition(_QUESTION)[2] for prompt in prompts)
+    return none is not None and none != high
+
+
+@kept(500)
+def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]:
+    """Return the words in a question that switch thinking, for templates that look for them; "" where nothing need be said."""
+
+    def begun(*said: str) -> str | None:
+        prompt = _prompt(template, capabilities, question=" ".join((_QUESTION, *said)))
+        return prompt and "".join(prompt.rpartition(_QUESTION)[2].replace(said[0] if said else "", "").split())
+
+    usual = begun()
+    known = any(_OFF in text for text in template.string_constants) and begun(_OFF) not in (None, usual)
+    return {True: "" if begun(_ON) in (None, usual) else _ON, False: _OFF} if known else {}
+
+
+def _thinking_of(context: Mapping[str, Any], template: Template, capabilities: Capabilities) -> bool | None:
+    """Return whether thinking is switched on where no one has said so by a name that all applications use."""
+    for on, switch in ((True, capabilities.thinking_on), (False, capabilities.thinking_off)):
+        if switch and all(context.get(name, _MISSING) == value for name, value in switch):
+            return on
+    return _default_thinking(template, capabilities)
+
+
+_MISSING = object()
+
+
+@kept(200)
+def _default_thinking(template: Template, capabilities: Capabilities) -> bool | None:
+    """Return what the template does when nobody says anything: what it writes then is what it writes for on, or for off."""
+    # `{% if not thinking %}<think></think>`: off where nobody says anything, and no name tells that.
+    switches = ((), capabilities.thinking_on, capabilities.thinking_off)
+    left_out, on, off = (_prompt(template, capabilities, dict(switch)) for switch in switches)
+    if on == off:
+        return None
+    return left_out == on if left_out in (on, off) else None
+
+
+# What a template reads.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A variable that a caller may set."""
+
+    name: str
+    default: Any = None
+    """What the template takes it for when it is left out, where its source says so as a constant; else None."""
+    changes: tuple[Any, ...] = ()
+    """Of some values that were tried, those that change the prompt of a short conversation."""
+
+
+@kept(4_000)
+def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
+    """Return the variables of a template that a caller may set, by name, without those that every rendering has."""
+    names = sorted(template.variables - _GIVEN - _FUNCTIONS - {capabilities.tools_variable})
+    usual = (_prompt(template, capabilities), None)  # A value that the template refuses changes nothing.
+    found: dict[str, Variable] = {}
+    for name in names:
+        changes = tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in usual)
+        found[name] = Variable(name=name, default=template.defaults.get(name), changes=changes)
+    variables: Mapping[str, Variable] = frozen(found)
+    return variables
+
+
+def _prompt(
+    template: Template,
+    capabilities: Capabilities,
+    given: Mapping[str, Any] | None = None,
+    *,
+    question: str = _QUESTION,
+) -> str | None:
+    context = shape_context(None, capabilities) | dict(given or {})
+    messages = shape_messages([{"role": "user", "content": question}], capabilities)
+    rendering = template.render(messages, add_generation_prompt=True, **context)
+    return rendering.text if rendering.error is None else None
