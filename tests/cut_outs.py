@@ -138,8 +138,9 @@ def cut_outs(chat: ChatTemplate) -> Iterator[tuple[str, str, str, Said]]:
     settings = (None, True, False) if chat.capabilities.supports_enable_thinking else (None,)
     shown = set[tuple[str, tuple[str, str]]]()
     for (turn, before), thinking in product(BEFORE.items(), settings):
-        prompt = asked(chat, before, thinking)
-        for shape, said in ANSWERS.items() if prompt is not None else ():
+        if (prompt := asked(chat, before, thinking)) is None:
+            continue
+        for shape, said in ANSWERS.items():
             if said.reasoning and thinking is False:
                 continue
             found = cut(render(chat, [*before, said.to_openai()], thinking, ask=False), *prompt)

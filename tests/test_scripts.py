@@ -210,6 +210,16 @@ def test_a_section_ends_before_the_next_release(tmp_path: Path, monkeypatch: pyt
         release.section("3.0.0")
 
 
+def test_examples_are_modules(tmp_path: Path) -> None:
+    """What the documentation shows as Python is a module for each page, sessions without their prompts."""
+    release.examples(tmp_path / "examples")
+
+    modules = {path.stem: ast.parse(path.read_text("utf-8")) for path in (tmp_path / "examples").glob("*.py")}
+
+    assert {"README", "docs_tutorial", "docs_howto_stream"} <= modules.keys()
+    assert ">>>" not in (tmp_path / "examples" / "docs_howto_stream.py").read_text("utf-8")
+
+
 def wheel_and_source(folder: Path, *, more: str = "", needs: str = "jinja2>=3") -> None:
     """Write archives that hold what they must, and one file more."""
     package = environment.ROOT / "src" / "unrender"

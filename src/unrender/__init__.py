@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from unrender.machine.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
     from unrender.masks import AssistantMask, assistant_mask
+    from unrender.messages.bodies import ChunkBody, CompletionBody, Delta, MessageBody, ToolBody, ToolCallBody
     from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
     from unrender.parser.completions import ChoiceStream, Completion, Usage, deltas, finish_reason
     from unrender.parser.message import message_of
@@ -66,8 +67,11 @@ __all__ = [
     "CallsInReasoning",
     "ChatTemplate",
     "ChoiceStream",
+    "ChunkBody",
     "Completion",
+    "CompletionBody",
     "ContentText",
+    "Delta",
     "Event",
     "ExportError",
     "Exported",
@@ -82,6 +86,7 @@ __all__ = [
     "MalformedOutput",
     "Media",
     "Message",
+    "MessageBody",
     "MessageError",
     "MessageFinished",
     "Parser",
@@ -95,7 +100,9 @@ __all__ = [
     "TemplateError",
     "TemplateWarning",
     "Tool",
+    "ToolBody",
     "ToolCall",
+    "ToolCallBody",
     "ToolCallFinished",
     "ToolCallStarted",
     "ToolChoice",
@@ -132,6 +139,7 @@ _HOMES = {
     ),
     "unrender.machine.policy": "CallRelease CallsInReasoning Policy UndeclaredReasoning UnknownTools",
     "unrender.masks": "AssistantMask assistant_mask",
+    "unrender.messages.bodies": "ChunkBody CompletionBody Delta MessageBody ToolBody ToolCallBody",
     "unrender.messages.wire": "CallStatus Message Request Tool ToolCall ToolChoice",
     "unrender.parser.completions": "ChoiceStream Completion Usage deltas finish_reason",
     "unrender.parser.message": "message_of",

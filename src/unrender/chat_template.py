@@ -12,7 +12,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from unrender.errors import ExportError, FormatWarning, TemplateWarning
+from unrender.errors import ExportError, FormatWarning, MessageError, TemplateWarning
 from unrender.rendering.cost import Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.rendering.template import Template
@@ -376,6 +376,8 @@ class ChatTemplate:
             reasoning_format=reasoning_format,
             repeats=True,
         )
+        if not all(isinstance(id, str) for id in known_ids):
+            raise MessageError(f"known_ids: expected texts, found {known_ids!r:.60}")
         format = ended(self.format, self._loaded.eos_token)
         if self._grammar is not None:
             format = with_tokens_of(format, Identity(self._grammar))

@@ -21,13 +21,17 @@ from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
 from unrender.errors import MessageError, TemplateError, TemplateWarning
 from unrender.format import Format
+from unrender.messages.wire import Request
+from unrender.nodes import Role
 from unrender.parser.prompt_tail import after_header, prefill
+from unrender.parser.streaming import Parser
 from unrender.prompt.preparation import read_request
 from unrender.prompt.transcript import Writer
-from unrender.rendering.shape import shown_media
+from unrender.rendering.shape import name_results, shown_media
 
 _NEEDLE = "qzneedlezq"
 """Planted in a message to be found in its rendering."""
+_CALL = (Role.NAME, Role.ARGUMENT, Role.ID, Role.MARKER)
 Plant = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """Returns a message with a needle in it; None when it has no text to hold one."""
 
@@ -90,7 +94,9 @@ def assistant_mask(
 
 def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Rendered, str]:
     """Return the conversation, and how all of it is written."""
-    shown, _ = shown_media(writer.read(messages), writer.template, writer.capabilities)
+    read, _ = shown_media(writer.read(messages), writer.template, writer.capabilities)
+    shown = [dict(message) for message in read]
+    name_results(shown)  # Now: the needle in a call's name would come to its result as well.
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")
@@ -98,7 +104,8 @@ def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Re
 
 
 def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
-    start, end = _start(rendered, full, index), _end(rendered, full, index)
+    start = _start(rendered, full, index)
+    end = None if start is None else _end(rendered, full, index, start)
     if start is None or end is None or start > end:
         raise MessageError(
             f"messages[{index}]: cannot tell where the rendering of this answer {'ends' if start is not None else 'begins'}; "
@@ -141,7 +148,7 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
     return None if place is None or written is None else place - len(written)
 
 
-def _end(rendered: _Rendered, full: str, index: int) -> int | None:
+def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
     """Return where what the model wrote ends: after the token that ends its turn, or where the next message begins."""
     last = index + 1 == len(rendered.messages)
     place = _place(rendered, full, index, _after)
@@ -150,9 +157,11 @@ def _end(rendered: _Rendered, full: str, index: int) -> int | None:
     if place is None or following is None:
         return _end_of_history(rendered, full, index)
     ends = [at + len(core) for core in rendered.ends if (at := full.find(core, place, following)) >= 0]
-    if ends:
-        return min(ends)
-    return len(full) if last else _before_header(rendered, full, place, following, index)
+    if ends or last:
+        return min(ends, default=len(full))
+    if rendered.messages[index].get("tool_calls"):
+        return _end_of_calls(rendered.format, full[:following], start)
+    return _before_header(rendered, full, place, following, index)
 
 
 def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
@@ -173,6 +182,15 @@ def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index
     begun = plain.index(_NEEDLE) + len(_NEEDLE)
     at = plain.find(following, begun)
     return limit - len(common_suffix([plain[begun:at], full[place:limit]])) if at >= 0 else None
+
+
+def _end_of_calls(format: Format, text: str, start: int) -> int | None:
+    """Return where the calls end that are read from `start` on; what follows is the header of their results."""
+    parser = Parser(format, Request(tools=None), prompt=text[:start])
+    parser.feed(text[start:])
+    parser.finish()
+    called = [start + span.end for span in parser.spans if span.role in _CALL]
+    return max(called) if parser.message.tool_calls else None
 
 
 def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | None:

@@ -21,7 +21,7 @@ from kept_arguments import calls, lost, misread, mutated
 from lexing import confusions_of
 from own_words import own_words, refused
 
-from unrender import ChatTemplate, Message, Parser, TemplateError, Turn
+from unrender import ChatTemplate, Message, Parser, TemplateError, Turn, assistant_mask
 from unrender.dialects.remainder import Remainder
 from unrender.format import Slot
 from unrender.parser.streaming import prefill
@@ -138,7 +138,7 @@ def history(message: Message) -> list[dict[str, Any]]:
         {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": "A result."}
         for call in message.tool_calls
     ]
-    return [*QUESTION, message.to_openai(), *results]
+    return [*QUESTION, {**message.to_openai()}, *results]
 
 
 def check_next_prompt(name: str, seed: int) -> None:
@@ -225,6 +225,33 @@ def test_unlike_answers_go_together(name):
 
     assert refused == {}
     assert taken
+
+
+BARE = {"type": "function", "function": {"name": "look_up"}}
+
+
+@each_template
+def test_a_mask_refuses_nothing_that_is_rendered(name: str) -> None:
+    """Where a prompt is made of tools that nothing describes, so is a mask: the model's answers and call, and no result."""
+    template = template_named(name)
+    answers = [
+        user("One?"),
+        assistant("First."),
+        user("Two?"),
+        assistant(tool_calls=[CALL]),
+        RESULT,
+        assistant("Last."),
+    ]
+    try:
+        template.prepare([*answers, user("Three?")], tools=[BARE])
+    except TemplateError as error:
+        pytest.skip(f"the template refuses the conversation: {error}")
+
+    mask = assistant_mask(template, [*answers, user("Three?")], tools=[BARE])
+
+    first, call, last = (mask.text[part.start : part.end] for part in mask.written)
+    assert ("First." in first, "zebra" in call, "Last." in last) == (True, "zebra" in mask.text, True)
+    assert not any(word in said for said in (first, call, last) for word in ("A result.", "Two?", "Three?"))
 
 
 CALLED = [user("One?"), assistant(tool_calls=[CALL]), RESULT]

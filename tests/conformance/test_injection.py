@@ -87,7 +87,7 @@ def continued(message: Message) -> list[dict[str, Any]]:
         {"role": "tool", "tool_call_id": call.id, "content": f"sunny, call {i}"}
         for i, call in enumerate(message.tool_calls)
     ]
-    return [*QUESTION, message.to_openai(), *results]
+    return [*QUESTION, {**message.to_openai()}, *results]
 
 
 def check_loop(name: str, tool_format: str) -> None:

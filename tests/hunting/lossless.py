@@ -39,7 +39,7 @@ SAMPLES = 4
 BATCH = 40
 """Formats that Hypothesis draws at once."""
 Data = dict[str, Any]
-OFFERED: tuple[Data, ...] = tuple(tool.to_openai() for tool in TOOLS)
+OFFERED: tuple[Data, ...] = tuple({**tool.to_openai()} for tool in TOOLS)
 ODD = ("Hi ", " and ", "\n", " ", "\n\n", "{}", "{", "}", "[]", '"', "'", "```", "now", "get_time", "<", "é", "7", ", ")
 
 

@@ -16,7 +16,7 @@ from unrender.machine.events import ArgumentsText, ContentText
 from unrender.nodes import Role
 from unrender.parser.streaming import Span
 
-TURN = turn_of(TAGGED.format, TAGGED.prompt, [tool.to_openai() for tool in TOOLS])
+TURN = turn_of(TAGGED.format, TAGGED.prompt, [{**tool.to_openai()} for tool in TOOLS])
 TEXT = TAGGED.outputs[0]
 READ = whole(TURN, TEXT)
 Change = Callable[[Outcome], Outcome]

@@ -6,7 +6,7 @@ Strategy: one reading at one chunking is checked by itself (`check_events`, `che
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -101,7 +101,7 @@ def _check_call(events: list[Event], index: int, call: ToolCall) -> None:
         assert isinstance(json.loads(call.arguments), dict)
 
 
-def accumulated(stream: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def accumulated(stream: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the message that deltas add up to in a client, which knows nothing of their fields.
 
     Texts are joined, and the elements of a list belong to their `index`, as in OpenAI's own client.

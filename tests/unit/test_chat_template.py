@@ -160,6 +160,18 @@ def test_continued_after_a_prefill(template):
     assert turn.prompt.endswith("<|assistant|>\n<think>\nI")
 
 
+def test_continued_arguments_after_an_empty_thought(template):
+    """What is continued may be the text of a call, in the middle of a value; GBNF writes the rest."""
+    begun = '<call>{"name": "weather", "arguments": {"city": "Pa'
+
+    turn = template.prepare([USER, {"role": "assistant", "content": begun}], tools=[TOOL], continue_final_message=True)
+
+    assert turn.begun.startswith("<think>\n\n</think>")
+    [call] = turn.parse('ris"}}</call>').tool_calls
+    assert call.arguments == '{"city": "Paris"}'
+    assert turn.gbnf()
+
+
 @pytest.mark.parametrize(
     ("last", "continued", "message"),
     [
@@ -312,6 +324,12 @@ def test_parser_for_a_prompt_rendered_elsewhere(template):
     assert parser.message.reasoning == "Hm."
     assert [call.name for call in parser.message.tool_calls] == ["weather"]
     assert without.message.content == CALL
+
+
+def test_known_ids_are_texts(template):
+    """An id of another kind is refused with what was found."""
+    with pytest.raises(MessageError, match=r"known_ids: expected texts, found \[\[\]\]"):
+        template.parser(known_ids=[[]])
 
 
 def test_strict_parser_raises(template):

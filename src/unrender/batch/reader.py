@@ -28,6 +28,7 @@ from unrender import (
     Parser,
     Policy,
     Request,
+    ToolBody,
     Turn,
     UnrenderError,
     prefill,
@@ -216,7 +217,7 @@ class Reader:
         return {**self.__dict__, "_format": self.format, "_begun": self.begun, "_bare": None, "_parsers": {}}
 
 
-def _plain_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
+def _plain_tools(tools: Sequence[Any]) -> list[ToolBody]:
     """Return tools of any form in OpenAI's, which every worker can be sent."""
     turn = ChatTemplate.from_string("", format=Format()).turn(tools=tools)
     return [tool.to_openai() for tool in turn.request.tools or ()]

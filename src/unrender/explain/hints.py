@@ -12,13 +12,14 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
 from unrender.errors import FormatError, GrammarError
-from unrender.explain.nearest import AnswerReading, Near, call_text, read_as, without_markers
+from unrender.explain.nearest import AnswerReading, Near, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.grammar.assemble import entry_literals
 from unrender.limits import MAX_COMPLAINT_DEPTH, MAX_COMPLAINTS
@@ -35,6 +36,7 @@ _NEAR = 0.5
 """How much alike two names are, of 1, for one to be meant by the other."""
 _QUOTED = 60
 """Characters that are shown of what follows an end."""
+_DECODER = json.JSONDecoder()
 Advice = tuple[str, str]
 """What is seen, and what to do about it; neither ends in a full stop."""
 
@@ -145,11 +147,11 @@ def _begun_as_its_own(case: Case) -> list[str]:
     tools = case.reading.turn.format.tools
     if tools.envelope:
         return []
-    at = tools.function.index(Slot.NAME) if Slot.NAME in tools.function else len(tools.function)
-    after = [text for text in tools.function[at + 1 : at + 2] if not isinstance(text, Slot)]
-    own = {text.strip()[:1] for text in (*after, tools.arguments.start, "{")}
-    signs = "".join(map(re.escape, own - {""}))
-    return [name for name in _called(case) if re.search(rf"{re.escape(name)}\s*[{signs}]", case.reading.spoken)]
+    # `<invoke name="f">` leaves `f">` behind, and `{"tool": "f", …}` has no more than the quote of it.
+    tokens = case.reading.turn.format.preserved_tokens
+    own = {without(text, tokens).strip() for text in (tools.name_suffix, tools.arguments.start, "{")}
+    signs = "|".join(map(re.escape, own - {""}))
+    return [name for name in _called(case) if re.search(rf"{re.escape(name)}\s*(?:{signs})", case.reading.spoken)]
 
 
 def _in_reasoning(case: Case) -> Iterator[Advice]:
@@ -205,8 +207,20 @@ def _looks_called(case: Case) -> Iterator[Advice]:
     """Something that looks like a call, and that no known syntax reads."""
     known = case.nearest or case.reading.malformed or case.reading.turn.format.tools.mode is ToolMode.NONE
     if not known and _called(case) and not any(_stripped(case)) and not any(_no_tools(case)):
-        text = f"{_listed(_called(case))} looks called, and no known syntax reads it"
+        fields = next(_fields(case), None)
+        told = f": JSON with the keys {_listed(fields)}" if fields else ""
+        text = f"{_listed(_called(case))} looks called, and no known syntax reads it{told}"
         yield text, "Compare it with what the model should write"
+
+
+def _fields(case: Case) -> Iterator[list[str]]:
+    """Yield the keys of each JSON object in which a tool's name is a value: `{"tool": "f", "args": {}}`."""
+    names = {tool.name for tool in case.tools}
+    for found in islice(re.finditer(r"\{", case.reading.spoken), MAX_COMPLAINTS):
+        with suppress(ValueError, RecursionError):
+            value, _ = _DECODER.raw_decode(case.reading.spoken, found.start())
+            if any(isinstance(item, str) and item in names for item in value.values()):
+                yield list(value)
 
 
 def _other_syntax(case: Case) -> Iterator[Advice]:

@@ -183,6 +183,7 @@ COMMON: Mapping[str, CallSyntax] = MappingProxyType(
         "[TOOL_CALLS]name[ARGS]JSON": _tag("[TOOL_CALLS]", "[ARGS]", ""),
         "<function=name>JSON</function>": _tag("<function=", ">", "</function>"),
         ">>>name and JSON on the next line": _tag(">>>", "\n", ""),
+        "a name and JSON after it": _tag("", "\n", ""),
         "<function=name> with <parameter=…> tags": _tagged("<function=", ">\n", "</function>", _PARAMETER),
         '<invoke name="…"> with <parameter name="…"> tags': _tagged(
             '<invoke name="', '">\n', "</invoke>", _NAMED_PARAMETER
@@ -289,17 +290,18 @@ def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:
     """Return the syntax as it looks when `tokens` are taken out of the output."""
 
     def skeleton(parts: Skeleton) -> Skeleton:
-        kept = (part if isinstance(part, Slot) else _without(part, tokens) for part in parts)
+        kept = (part if isinstance(part, Slot) else without(part, tokens) for part in parts)
         return tuple(part for part in kept if part)
 
     around = ("section_start", "section_end", "call_start", "call_end", "separator")
-    markers: dict[str, Any] = {name: _without(getattr(tools, name), tokens) for name in around}
-    arguments: dict[str, Any] = {name: _without(getattr(tools.arguments, name), tokens) for name in ("start", "end")}
+    markers: dict[str, Any] = {name: without(getattr(tools, name), tokens) for name in around}
+    arguments: dict[str, Any] = {name: without(getattr(tools.arguments, name), tokens) for name in ("start", "end")}
     entry = replace(tools.arguments, **arguments, entry=skeleton(tools.arguments.entry))
     return replace(tools, **markers, function=skeleton(tools.function), arguments=entry)
 
 
-def _without(text: str, tokens: tuple[str, ...]) -> str:
+def without(text: str, tokens: tuple[str, ...]) -> str:
+    """Return a text with the tokens taken out of it."""
     for token in tokens:
         text = text.replace(token, "")
     return text

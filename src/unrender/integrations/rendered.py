@@ -185,7 +185,8 @@ def said(events: Iterable[Event]) -> Said:
     Said(reasoning='', content='Hello', calls=[])
     """
     found = list(deltas(events))
-    reasoning, content = ("".join(delta.get(name, "") for delta in found) for name in ("reasoning_content", "content"))
+    reasoning = "".join(delta.get("reasoning_content", "") for delta in found)
+    content = "".join(delta.get("content", "") for delta in found)
     return Said(reasoning, content, [call for delta in found for call in delta.get("tool_calls", ())])
 
 

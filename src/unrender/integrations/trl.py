@@ -111,7 +111,7 @@ class _Responses:
 
 def _as_trained(message: Message) -> dict[str, Any]:
     """Return the message with arguments as objects, which templates and trainers want."""
-    plain = message.to_openai()
+    plain: dict[str, Any] = {**message.to_openai()}
     for call in plain.get("tool_calls", ()):
         call["function"]["arguments"] = json.loads(call["function"]["arguments"])
     return plain

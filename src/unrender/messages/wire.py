@@ -16,6 +16,7 @@ from unrender.cache import content_key
 from unrender.errors import MessageError
 from unrender.freezing import frozen, thawed
 from unrender.limits import DEEPEST_VALUE, MOST_VALUES
+from unrender.messages.bodies import FunctionBody, FunctionCallBody, MessageBody, ToolBody, ToolCallBody
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which callers hand reasoning over; the first that holds text counts."""
@@ -47,11 +48,13 @@ class ToolCall:
     known: bool = True
     """False when no tool of that name was offered."""
 
-    def to_openai(self) -> dict[str, Any]:
+    def to_openai(self) -> ToolCallBody:
         """Return the call as an element of an OpenAI message's `tool_calls`; one that is not complete has a `status`."""
-        function = {"name": self.name, "arguments": self.arguments}
-        status = {} if self.status is CallStatus.COMPLETE else {"status": self.status.value}
-        return {"id": self.id, "type": "function", "function": function, **status}
+        function: FunctionCallBody = {"name": self.name, "arguments": self.arguments}
+        call: ToolCallBody = {"id": self.id, "type": "function", "function": function}
+        if self.status is not CallStatus.COMPLETE:
+            call["status"] = self.status.value
+        return call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +79,14 @@ class Message:
         cut_off = any(call.status is CallStatus.TRUNCATED for call in self.dead_calls)
         return reason or ("length" if cut_off else "stop")
 
-    def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> dict[str, Any]:
+    def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> MessageBody:
         """Return the OpenAI form, fit to be executed and sent back in the next turn: what a stream's deltas add up to.
 
         A call that is still being written is left out. A dead call is there only if it was given as it was written, and
         then with its `status`, "truncated" or "invalid". `content` is always a string; reasoning and calls are present
         only when they are not empty, as templates want it.
         """
-        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        message: MessageBody = {"role": "assistant", "content": self.content}
         if self.reasoning:
             message[reasoning_field] = self.reasoning
         calls = [call.to_openai() for call in self.tool_calls if call.status is not CallStatus.OPEN]
@@ -134,9 +137,10 @@ class Tool:
             strict=bool(function.get("strict")),
         )
 
-    def to_openai(self) -> dict[str, Any]:
+    def to_openai(self) -> ToolBody:
         """Return the tool as OpenAI's `tools` element, a copy that the caller may change."""
-        function = {"name": self.name, "description": self.description, "parameters": thawed(self.parameters)}
+        parameters = thawed(self.parameters)
+        function: FunctionBody = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
 

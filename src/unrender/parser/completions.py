@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from unrender.machine.events import (
     ArgumentsText,
@@ -21,10 +21,10 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.messages import bodies
 from unrender.messages.wire import CallStatus, Message, ReasoningField
 
-FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
-_KEPT: Mapping[str | None, FinishReason] = {
+_KEPT: Mapping[str | None, bodies.FinishReason] = {
     "length": "length",
     "max_tokens": "length",
     "content_filter": "content_filter",
@@ -32,7 +32,7 @@ _KEPT: Mapping[str | None, FinishReason] = {
 """Engines' reasons that hold whatever the message says."""
 
 
-def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
+def finish_reason(message: Message, reason: str | None = None) -> bodies.FinishReason:
     """Return OpenAI's finish reason of a finished answer; `reason` is the engine's own, or None.
 
     >>> finish_reason(Message(content="Hi"), "tool_calls")
@@ -56,9 +56,9 @@ class Usage:
     cached_tokens: int | None = None
     """Those of the prompt that came from a cache; None where nobody counted."""
 
-    def to_openai(self) -> dict[str, Any]:
+    def to_openai(self) -> bodies.UsageBody:
         """Return the body's `usage`."""
-        body: dict[str, Any] = {
+        body: bodies.UsageBody = {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
@@ -88,38 +88,46 @@ class Completion:
 
     def body(
         self, messages: Iterable[Message], *, reasons: Iterable[str | None] = (), usage: Usage | None = None
-    ) -> dict[str, Any]:
+    ) -> bodies.CompletionBody:
         """Return the `chat.completion` of finished messages, with one choice for each.
 
         `reasons` are the engine's finish reasons, choice by choice; a missing one counts as None.
         """
         said = iter(reasons)
         choices = [self._choice(index, message, next(said, None)) for index, message in enumerate(messages)]
-        return {**self._head("chat.completion"), "choices": choices, "usage": usage and usage.to_openai()}
+        return {
+            "id": self.id,
+            "object": "chat.completion",
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+            "usage": usage.to_openai() if usage else None,
+        }
 
-    def _choice(self, index: int, message: Message, reason: str | None) -> dict[str, Any]:
+    def _choice(self, index: int, message: Message, reason: str | None) -> bodies.ChoiceBody:
         said = message.to_openai(reasoning_field=self.reasoning_field)
+        body: bodies.ChoiceMessage = {**said, "refusal": None}
         # Beside calls, OpenAI sends null in place of an empty text.
         if "tool_calls" in said and not said["content"]:
-            said["content"] = None
-        body = {**said, "refusal": None}
+            body["content"] = None
         return {"index": index, "message": body, "logprobs": None, "finish_reason": finish_reason(message, reason)}
 
     def choice(self, index: int = 0) -> ChoiceStream:
         """Return the stream of one choice."""
         return ChoiceStream(self, index)
 
-    def usage_chunk(self, usage: Usage) -> dict[str, Any]:
+    def usage_chunk(self, usage: Usage) -> bodies.ChunkBody:
         """Return the chunk without choices that ends a stream with `stream_options.include_usage`."""
-        return {**self._head("chat.completion.chunk"), "choices": [], "usage": usage.to_openai()}
+        return {**self._chunk([]), "usage": usage.to_openai()}
 
-    def chunk(self, index: int, delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
+    def chunk(self, index: int, delta: bodies.Delta, reason: str | None = None) -> bodies.ChunkBody:
         """Return one `chat.completion.chunk`."""
-        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return {**self._head("chat.completion.chunk"), "choices": [choice]}
+        choice: bodies.ChunkChoice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return self._chunk([choice])
 
-    def _head(self, kind: str) -> dict[str, Any]:
-        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+    def _chunk(self, choices: list[bodies.ChunkChoice]) -> bodies.ChunkBody:
+        kind: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
 
 class ChoiceStream:
@@ -138,27 +146,25 @@ class ChoiceStream:
         self._index = index
         self._begun = False
 
-    def chunks(self, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+    def chunks(self, events: Iterable[Event]) -> Iterator[bodies.ChunkBody]:
         """Yield the chunks of more events. The first time, the chunk with the role comes before them."""
         yield from self._begin()
         field = self._completion.reasoning_field
         for delta in deltas(events, reasoning_field=field):
             yield self._completion.chunk(self._index, delta)
 
-    def end(self, message: Message, reason: str | None = None) -> Iterator[dict[str, Any]]:
+    def end(self, message: Message, reason: str | None = None) -> Iterator[bodies.ChunkBody]:
         """Yield the last chunk; `message` is the finished message, `reason` the engine's finish reason."""
         yield from self._begin()
         yield self._completion.chunk(self._index, {}, finish_reason(message, reason))
 
-    def _begin(self) -> Iterator[dict[str, Any]]:
+    def _begin(self) -> Iterator[bodies.ChunkBody]:
         if not self._begun:
             self._begun = True
             yield self._completion.chunk(self._index, {"role": "assistant", "content": ""})
 
 
-def deltas(
-    events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content"
-) -> Iterator[dict[str, Any]]:
+def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[bodies.Delta]:
     """Yield one OpenAI delta for each event that has one.
 
     The id, type and name of a call come once, then fragments of its arguments. A dead call that was given as it was
@@ -173,14 +179,14 @@ def deltas(
             case ContentText(text):
                 yield {"content": text}
             case ReasoningText(text):
-                yield {reasoning_field: text}
+                yield {"reasoning": text} if reasoning_field == "reasoning" else {"reasoning_content": text}
             case ToolCallStarted(index, id, name):
-                function = {"name": name, "arguments": ""}
+                function: bodies.FunctionDelta = {"name": name, "arguments": ""}
                 yield {"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}
             case ArgumentsText(index, text):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
             case ToolCallFinished(index, status) if status is not CallStatus.COMPLETE:
-                call = {"index": index, "function": {"arguments": ""}, "status": status.value}
+                call: bodies.ToolCallDelta = {"index": index, "function": {"arguments": ""}, "status": status.value}
                 yield {"tool_calls": [call]}
             case _:
                 pass

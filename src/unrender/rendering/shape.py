@@ -114,7 +114,7 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
     # SDKs write `"tool_calls": null`, and templates ask for its length.
     copies = [{name: value for name, value in m.items() if value is not None or name == "content"} for m in messages]
     # Names and ids first: they go from calls to results, which a changed role no longer shows.
-    _name_results(copies)
+    name_results(copies)
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
         _rename_ids(copies, capabilities)
     shaped = []
@@ -154,7 +154,7 @@ def call_ids(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(str(call.get("id") or "") for message in messages for call in message_calls(message))
 
 
-def _name_results(messages: list[dict[str, Any]]) -> None:
+def name_results(messages: list[dict[str, Any]]) -> None:
     """Give each tool result the name of the function that was called; some templates want to write it."""
     names = {call.get("id"): function_of(call).get("name") for message in messages for call in message_calls(message)}
     for message in messages:

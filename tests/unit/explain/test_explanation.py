@@ -127,6 +127,7 @@ WRITTEN = {
     "JSON with the key `parameters` in a ```json fence": f"```json\n{PARAMETERS}\n```",
     "JSON in a ``` fence": f"```\n{ARGUMENTS}\n```",
     "a JSON list in a ```json fence": f"```json\n[{ARGUMENTS}]\n```",
+    "a name and JSON after it": 'find\n{"what": "it", "most": 3}',
     "a Python call, name(key=value)": "find(what='it', most=3)",
     "a list of Python calls, [name(key=value)]": '[find(what="it", most=3)]',
     "Python calls in a ```python fence": "```python\nfind(what='it', most=3)\n```",

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 import unrender
+from unrender import Delta
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.schema import Object, Whole, texts, wrong
 from unrender.gateway.surfaces.surface import (
@@ -205,13 +206,13 @@ class ChatSurface(_Chunks):
         self._spliced: dict[tuple[int, str], tuple[bytes, bytes]] = {}
 
     def _costs(self, usage: unrender.Usage) -> dict[str, Any]:
-        return self._completion.usage_chunk(usage)
+        return {**self._completion.usage_chunk(usage)}
 
     def begin(self) -> bytes:
         """Return each choice's chunk with the role; the first one carries the warnings."""
-        chunks = [self._completion.chunk(i, {"role": "assistant", "content": ""}) for i in range(self._ask.choices)]
-        chunks[0] |= self._warnings()
-        return b"".join(map(frame, chunks))
+        role: Delta = {"role": "assistant", "content": ""}
+        first, *others = (self._completion.chunk(i, role) for i in range(self._ask.choices))
+        return b"".join(map(frame, [{**first, **self._warnings()}, *others]))
 
     def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
         """Return a chunk for each event that clients are told about."""
@@ -236,7 +237,8 @@ class ChatSurface(_Chunks):
         elif isinstance(event, unrender.ArgumentsText) and (index, event.index) not in self._inputs:
             what = str(event.index)
         else:
-            deltas = [custom] if (custom := self._custom(index, event)) else unrender.deltas([event])
+            custom = self._custom(index, event)
+            deltas = [cast(Delta, custom)] if custom else unrender.deltas([event])
             return b"".join(frame(self._completion.chunk(index, delta)) for delta in deltas)
         before, after = self._splice(index, what)
         return before + quoted(event.text) + after
@@ -263,8 +265,9 @@ class ChatSurface(_Chunks):
         # {"id":…,"choices":[{"delta":{"content":HOLE}…}]} is cut there in two.
         found = self._spliced.get((index, what))
         if found is None:
-            call = {"tool_calls": [{"index": int(what), "function": {"arguments": _HOLE}}]} if what.isdigit() else None
-            before, _, after = frame(self._completion.chunk(index, call or {what: _HOLE})).partition(_HOLE_JSON)
+            calls = [{"index": int(what), "function": {"arguments": _HOLE}}] if what.isdigit() else None
+            delta = cast(Delta, {"tool_calls": calls} if calls else {what: _HOLE})
+            before, _, after = frame(self._completion.chunk(index, delta)).partition(_HOLE_JSON)
             found = self._spliced[index, what] = (before, after)
         return found
 
@@ -272,13 +275,14 @@ class ChatSurface(_Chunks):
         """Return the chunk with the finish reason."""
         self._outcomes[index] = outcome
         chunk = self._completion.chunk(index, {}, outcome.finish_reason)
-        return frame(chunk | ({"warnings": list(outcome.warnings)} if outcome.warnings else {}))
+        return frame({**chunk, "warnings": list(outcome.warnings)} if outcome.warnings else chunk)
 
     def body(self) -> dict[str, Any]:
         """Return the `chat.completion`."""
         outcomes = [self._outcomes[index] for index in sorted(self._outcomes)]
         reasons = [outcome.reason for outcome in outcomes]
-        body = self._completion.body([outcome.message for outcome in outcomes], reasons=reasons, usage=self._usage)
+        whole = self._completion.body([outcome.message for outcome in outcomes], reasons=reasons, usage=self._usage)
+        body: dict[str, Any] = {**whole}
         for choice in body["choices"]:
             # `Completion` writes calls of functions; those of custom tools get the form that the stream gave them.
             if calls := choice["message"].get("tool_calls"):

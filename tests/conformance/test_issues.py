@@ -1,0 +1,80 @@
+"""What users of other systems reported, read here: the rows of `tests/corpus/issues.jsonl`, each with its issue's address.
+
+A row has the `template` of a vendor or a `source` of our own, the types of each tool's arguments, and the `text` in our own words;
+`docs/explanation/issues.md` tells of each.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vendor import ROOT, all_vendor_templates
+
+from unrender import ChatTemplate
+from unrender.explain import explain
+
+ROWS = [json.loads(line) for line in (ROOT / "tests" / "corpus" / "issues.jsonl").read_text("utf-8").splitlines()]
+PAGE = ROOT / "docs" / "explanation" / "issues.md"
+each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['issue']}: {row['why']}")
+
+
+@cache
+def chat(template: str, source: str) -> ChatTemplate:
+    return ChatTemplate.from_string(source) if source else ChatTemplate.from_file(path(template))
+
+
+def path(template: str) -> Path:
+    found = all_vendor_templates().get(template)
+    return found or pytest.skip(f"{template} is not at hand")
+
+
+def offered(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the tools of a row."""
+    return [
+        {
+            "name": name,
+            "description": "",
+            "parameters": {
+                "type": "object",
+                "properties": {argument: {"type": kind} for argument, kind in arguments.items()},
+                "required": row.get("required", []),
+            },
+        }
+        for name, arguments in row["tools"].items()
+    ]
+
+
+@each_row
+def test_it_is_read_as_it_was_meant(row):
+    """Whole and character by character alike; what is no call for certain stays text, and the explanation says why."""
+    template, asked = chat(row.get("template", ""), row.get("source", "")), row.get("messages", QUESTION)
+    said = {"tools": offered(row), "tool_choice": row.get("tool_choice"), **row.get("variables", {})}
+    turn = template.prepare(asked, **said)
+
+    for chunks in ([row["text"]], row["text"]):
+        parser = turn.parser()
+        for chunk in chunks:
+            parser.feed(chunk)
+        parser.finish(row.get("finish", "stop"))
+        message = parser.message
+        assert (message.content, message.reasoning) == (row.get("content", ""), row.get("reasoning", ""))
+        assert [[call.name, json.loads(call.arguments)] for call in message.tool_calls] == row.get("calls", [])
+        assert [str(call.status) for call in message.dead_calls] == row.get("dead", [])
+
+    hints = {hint.name for hint in explain(template, row["text"], messages=asked, **said).hints}
+    assert set(row.get("hints", ())) <= hints
+
+
+QUESTION = [{"role": "user", "content": "Will it rain?"}]
+
+
+def test_the_page_tells_of_each() -> None:
+    """The page links each issue, and no row is about another."""
+    links = set(PAGE.read_text("utf-8").split("https://github.com/")[1:])
+    told = {link.partition(")")[0] for link in links}
+
+    assert told == {row["issue"] for row in ROWS}
