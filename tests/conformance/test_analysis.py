@@ -148,8 +148,14 @@ def after_question(name: str, messages: list[dict[str, Any]]) -> str | None:
 
 
 def after_header(name: str, text: str, header: str) -> str:
-    """Return what follows the header in a text: the last one of the question's own turn, or else the first after it."""
-    shared = commonprefix([after_question(name, []) or "", text])
+    """Return what follows the header in a text: the last one of the question's own turn, or else the first after it.
+
+    An answer without any header follows the question's turn.
+    """
+    asked = after_question(name, []) or ""
+    if header not in text:
+        return text.removeprefix(asked)
+    shared = commonprefix([asked, text])
     return text[max(shared.rfind(header), 0) :].partition(header)[2]
 
 

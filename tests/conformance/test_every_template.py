@@ -39,6 +39,7 @@ LOSSY: dict[str, tuple[set[str], str]] = {
         "the last answer is written after the prompt's own `<think>` without a closer, as an answer that goes on",
     ),
     "openai-gpt-oss-120b": ({"content and call"}, "content beside calls is written in the channel of reasoning"),
+    "microsoft-OptiMind-SFT": ({"content and call"}, "the same"),
     "Apriel-1.6-15b-Thinker-fixed": (
         _REASONED,
         "only the words of the prompt tell reasoning, and the history has none",

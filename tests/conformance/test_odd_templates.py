@@ -47,6 +47,13 @@ ODD = {
         "{%- if loop.first and tools -%}tools<|sep|>{{ tools | tojson }}<|end|>{%- endif -%}{%- endfor -%}"
         "{%- if add_generation_prompt -%}assistant<|sep|>{%- endif -%}"
     ),
+    "arguments that nothing closes or separates": (
+        "{%- for m in messages -%}<|{{ m.role }} {{ m.content or '' }}"
+        "{%- for call in m.tool_calls or [] -%}<{{ call.function.name }}{%- set f = call.function -%}"
+        + EACH
+        + "|>{{ key }}<x>{{ value | tojson }}{%- endfor -%}{%- endfor -%}{%- endfor -%}"
+        "{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
+    ),
     "a message of no thoughts, which the prompt writes": composed(
         FRAMES["message"],
         replace(THOUGHTS["a message of its own"], prefill_off="<|thoughts|>⟦end⟧⟦header⟧"),
@@ -193,3 +200,19 @@ def test_calls_are_as_in_the_prompts_own_example(example, answer):
 def test_a_prompt_that_shows_no_single_example(example):
     """Tells no call syntax."""
     assert ChatTemplate.from_string(PROMPTED.replace("EXAMPLE", example)).format.tools.mode is ToolMode.NONE
+
+
+@pytest.mark.parametrize("marker", ["<｜call>｜>", "<|call||>"])
+def test_a_marker_with_a_typing_error_is_read_without_it(marker):
+    """The history shows the error, the model writes the token that it was taught: both are calls."""
+    call = "{%- for call in m.tool_calls or [] -%}" + marker + "{{ call.function | tojson }}<end_call>{%- endfor -%}"
+    template = ChatTemplate.from_string(
+        "{%- for m in messages -%}<{{ m.role }}>{{ m.content }}" + call + "<end>{%- endfor -%}"
+        "{%- if add_generation_prompt -%}<assistant>{%- endif -%}"
+    )
+    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=TOOLS)
+    name = TOOLS[0]["function"]["name"]
+
+    for text in (marker, marker[:-3] + marker[1] + ">"):
+        message = turn.parse(f'Yes.{text}{{"name": "{name}", "arguments": {{}}}}<end_call><end>')
+        assert (message.content, [call.name for call in message.tool_calls]) == ("Yes.", [name])

@@ -1,5 +1,7 @@
 """Completes a derived format with what no answer shows: declared formats, and the prompt's own example of a call.
 
+A marker with an evident typing error is read without it, too.
+
 Rules: what was derived stays. A declared part fills only a part that the template does not render; call syntaxes,
 spellings and ignored markers are added, since they widen what is read and never what is generated. An example is a JSON
 object of two fields that stand for a tool's name and its arguments, with placeholders for values, and only once in what
@@ -8,6 +10,7 @@ tools add to the prompt. What is around it counts where a marker and its closer 
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +19,7 @@ from unrender.analysis.ask.probes import NAMES, Prober, user
 from unrender.analysis.find.split import closers_of, is_tag, lexemes
 from unrender.errors import FormatError
 from unrender.format import CallSyntax, ContentMode, Envelope, Format, ReasoningMode, Slot, ToolMode
+from unrender.format.data import decode, plain_data
 from unrender.formats import Declared, declared_formats
 
 
@@ -25,7 +29,18 @@ def complete(format: Format, words: str) -> Format:
         if declared.evidence and declared.evidence.found_in(words):
             with suppress(FormatError):  # What does not go together with the derived parts adds nothing.
                 format = with_declared(format, declared)
+    mended = decode(CallSyntax, json.loads(_MISTYPED.sub(r"<\1\2\1>", json.dumps(plain_data(format.tools)))), where="")
+    with suppress(FormatError):
+        format = (
+            replace(format, tolerated=tuple(dict.fromkeys((mended, *format.tolerated))))
+            if mended != format.tools
+            else format
+        )
     return format
+
+
+_MISTYPED = re.compile(r"<(\||\\uff5c)([^<>|\s\"]{1,64}?)(?:>\1|\1\1)>")
+"""`<|call>|>` or `<|call||>` in JSON: the model was taught `<|call|>`, which is one token."""
 
 
 def with_declared(format: Format, declared: Declared) -> Format:

@@ -86,9 +86,9 @@ def _analyze(prober: Prober) -> Analysis:
     if opener:
         found = _pass(prober, turns, part_opener=opener)
     # From here on the format is tried: each answer is written again from it, then read with it.
+    as_reasoning = found.tools.content_as_reasoning
     doubts = claims.find_doubts(found.answers, found.frame, found.format)
-    if found.tools.content_as_reasoning:
-        doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
+    doubts = tuple(doubt for doubt in doubts if not (as_reasoning and doubt.shape == MIXED))
     fmt, settled = _settle(found, doubts)
     proof = claims.prove(prober, complete(fmt, prober.words))
     fmt, told = _with_example(prober, proof.format)
@@ -98,17 +98,16 @@ def _analyze(prober: Prober) -> Analysis:
         fmt = replace(fmt, tools=replace(fmt.tools, id_length=SHORT_ID))
     given_up = (*found.given_up, *settled, *proof.given_up, *last, *unwritten, *_refuted(proof), *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
-    words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof.misread))
+    misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.said.name == MIXED)]
+    words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(misread))
     diagnostics = tuple(dict.fromkeys(words))
     if prober.spent.is_over:
         diagnostics = (f"{prober.spent.reason}, and was asked no more", *diagnostics)
-    capabilities = prober.capabilities
-    if found.tools.content_as_reasoning:
-        capabilities = replace(capabilities, supports_content_with_calls=False)
+    lacking: dict[str, Any] = {"supports_content_with_calls": False} if as_reasoning else {}
     variants = {**render_variants(prober, found.frame, found.format), "many": found.tools.many}
     analysis = Analysis(
         format=fmt,
-        capabilities=capabilities,
+        capabilities=replace(prober.capabilities, **lacking),
         evidence=collect_evidence(turns, found.answers, variants, fmt, found.rules),
         diagnostics=diagnostics,
         given_up=given_up,
@@ -178,6 +177,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     )
     wrapped = find_content(openings, tails, reasoning)
     content, end = wrapped.content, wrapped.turn_end
+    reasoning = replace(reasoning, to_content=reasoning.to_content + wrapped.after_reasoning)
     beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
     mode = find_mode(answers.call, answers.long_call)
@@ -198,9 +198,8 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         **_joints(turns, frame, openings, reasoning, tools, lead=wrapped.lead),
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
-    fmt, given_up = claims.possible_format(
-        Format(), turn=turn, reasoning=reasons, content=content, content_with_calls=beside, tools=tools.tools
-    )
+    parts = {"turn": turn, "reasoning": reasons, "content": content, "content_with_calls": beside, "tools": tools.tools}
+    fmt, given_up = claims.possible_format(Format(spellings=wrapped.spellings), **parts)
     rules = {reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules}
     return _Findings(frame=frame, answers=answers, format=fmt, tools=tools, given_up=given_up, rules=rules)
 
@@ -211,7 +210,9 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
-    markers = [text.strip() for text in _texts((reasoning, *parts)) if text.strip()]
+    # The `, ` and `: ` of a codec are in JSON alone: they are no markers.
+    texts = (text for place, text in texts_in((reasoning, *parts), "") if "codec" not in place)
+    markers = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
 
 

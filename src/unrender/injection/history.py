@@ -172,6 +172,17 @@ def _without_thoughts(messages: Conversation, _: Format) -> Conversation:
     return [{name: value for name, value in m.items() if name not in REASONING_FIELDS} for m in messages]
 
 
+def _closed(messages: Conversation, format: Format) -> Conversation:
+    """Write the end of reasoning before what earlier answers say: `{{ content.split('</think>')[1] }}` looks for it."""
+    end, joint = format.reasoning.end.strip(), format.turn.reasoning_to_content
+    written: list[Mapping[str, Any]] = []
+    for message in messages:
+        said = message.get("content")
+        lacks = end and message.get("role") == "assistant" and isinstance(said, str) and said and end not in said
+        written.append({**message, "content": f"{end}{joint}{said}"} if lacks else message)
+    return written
+
+
 def _in_words(messages: Conversation, format: Format) -> Conversation:
     """Write calls and results as text."""
     if format.tools.mode is ToolMode.NONE:
@@ -226,6 +237,7 @@ MOVES = (
 """Concessions that change where something is said, or who says it."""
 CONCESSIONS = (
     Concession(words="the ids of calls are replaced by nine letters and digits", rewrite=_with_ids),
+    Concession(words="earlier answers begin with the end of reasoning", rewrite=_closed),
     Concession(words="the reasoning of earlier answers is left out", rewrite=_without_thoughts),
     Concession(words="answers that say nothing are left out", rewrite=_without_silence),
     Concession(words="calls and results of earlier turns are written as text", rewrite=_in_words),

@@ -100,6 +100,9 @@ def show(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
     prompt, full = candidate.prompt, candidate.render(answer.to_openai())
     if prompt is None or full is None or candidate.question not in full:
         return None
+    # `<think>It rains.</think><call>`: some templates write content beside calls as reasoning, and then it is that.
+    if answer.content and answer.calls and not candidate.capabilities.supports_content_with_calls:
+        return None
     # A template that writes `<call>f so</call>` whatever the arguments are shows no arguments: nothing of them can come back.
     if not _shows_arguments(candidate, answer, full):
         return None
@@ -233,7 +236,12 @@ def _up_to_header(candidate: Candidate, full: str) -> str | None:
     found = (full.index(header, asked) + len(header) for header in headers)
     # The first header after the question: a later one belongs to a later part of the answer.
     at = min(found, default=-1)
-    return full[:at] if at >= 0 else None
+    if at >= 0:
+        return full[:at]
+    # `…<end><call>f</call>` where the prompt is `…<end><bot>`: the history writes this answer without a header.
+    bare = candidate.render()
+    bald = not any(header.strip() in full[asked:] for header in candidate.format.turn.headers)
+    return bare if bald and bare and full.startswith(bare) else None
 
 
 def _asking(candidate: Candidate, prompt: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from unrender import ChatTemplate, TemplateWarning
 from unrender.format import Format
 from unrender.injection.history import CONCESSIONS, MOVES
 
-IDS, THOUGHTS, SILENCE, WORDS = (concession.rewrite for concession in CONCESSIONS)
+IDS, _, THOUGHTS, SILENCE, WORDS = (concession.rewrite for concession in CONCESSIONS)
 TEXT, JOINED, DEVELOPER, LATER, ASKED, ORPHANS, SYSTEM = (concession.rewrite for concession in MOVES)
 USER = {"role": "user", "content": "Hi"}
 
@@ -110,6 +113,23 @@ def test_answers_that_say_nothing_are_left_out():
     assert SILENCE([USER, {"role": "assistant", "content": None}, USER], Format()) == [{**USER, "content": "Hi\nHi"}]
     assert SILENCE([USER, thought, called("a")], Format()) == [USER, thought, called("a")]
     assert THOUGHTS([thought], Format()) == [{"role": "assistant", "content": ""}]
+
+
+def test_earlier_answers_get_the_closer_that_the_template_splits_at():
+    """An answer that has it stays as it is."""
+    template = ChatTemplate.from_string(
+        "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' and thinking %}"
+        "{{ '<think></think>' + m.content.split('</think>')[1] }}{% else %}{{ m.content }}{% endif %}<end>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% if thinking %}<think>{% endif %}{% endif %}"
+    )
+    answers = [{"role": "assistant", "content": text} for text in ("One", "so</think>Two")]
+    with pytest.warns(TemplateWarning, match="begin with the end of reasoning"):
+        prompt = template.prepare([USER, answers[0], USER, answers[1], USER], enable_thinking=True).prompt
+
+    assert prompt.count("<think></think>") == 2
+    assert "One<end>" in prompt
+    assert "</think>Two<end>" in prompt
+    assert "so" not in prompt
 
 
 def test_calls_and_results_become_text():

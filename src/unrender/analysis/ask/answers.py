@@ -19,6 +19,7 @@ from unrender.analysis.ask.probes import (
     NUMBERS,
     PLAIN_NEEDLE,
     REASONING,
+    REASONING_WORD,
     USER,
     USER2,
     VALUES,
@@ -162,6 +163,8 @@ class Answers:
     """Reasoning, content and a call."""
     cut: Mapping[str, str | None] = field(default_factory=dict)
     """By marker that may close reasoning: content that begins with a word and that marker."""
+    instructions: str = ""
+    """What the prompt says before the question, where it begins a thought in words; else nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +214,7 @@ def render_answers(prober: Prober, frame: TurnFrame) -> Answers:
         content_no_thinking=frame.body(prober.answer(assistant(CONTENT), thinking=False)),
         call_no_thinking=frame.body(prober.answer(assistant(calls=calls), thinking=False)),
         cut={} if is_shown else dict(_render_cut(prober, frame)),
+        instructions=(prober.render([user()]) or "").partition(USER)[0] if REASONING_WORD.search(frame.prefill) else "",
     )
 
 

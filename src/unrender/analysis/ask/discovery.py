@@ -18,6 +18,7 @@ from unrender.analysis.ask.probes import (
     NAMES,
     NUMBERS,
     REASONING,
+    REASONING_WORD,
     RESULT,
     SYSTEM,
     USER,
@@ -34,7 +35,6 @@ from unrender.analysis.find.split import closers_of, common_prefix, is_tag, lexe
 from unrender.limits import MOST_REPAIRS, MOST_TRIED_NAMES
 from unrender.rendering.shape import Context, ReasoningPlace
 
-_REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
 _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
 """In names of variables that hold no truth value."""
@@ -121,7 +121,7 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
 def _find_thinking(prober: Prober) -> dict[str, Any]:
     """R2's input: a variable that changes the prompt, and its two values."""
     names = sorted(
-        (name for name in prober.template.reads if _REASONING_WORD.search(name)),
+        (name for name in prober.template.reads if REASONING_WORD.search(name)),
         key=lambda name: (name != "enable_thinking", name != "thinking", name),
     )[:MOST_TRIED_NAMES]
     for name in names:
@@ -267,7 +267,7 @@ def _marks_reasoning(prober: Prober, message: ProbeMessage) -> bool:
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
     template = prober.template
     names = template.attribute_names | set(template.string_constants)
-    words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))[:MOST_TRIED_NAMES]
+    words = sorted(name for name in names if name.isidentifier() and REASONING_WORD.search(name))[:MOST_TRIED_NAMES]
     fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
     yield from ((ReasoningPlace.FIELD, name) for name in fields)
     places = (ReasoningPlace.PART, ReasoningPlace.BLOCK) if "blocks" in names else (ReasoningPlace.PART,)
@@ -280,7 +280,12 @@ def _find_mixtures(prober: Prober) -> dict[str, Any]:
     trial = prober.with_capabilities(supports_content_with_reasoning_and_calls=True)
     pair = trial.answer(assistant(CONTENT, calls=make_calls(1))) or ""
     triple = trial.answer(assistant(CONTENT, REASONING, make_calls(1)))
-    return {
+    # `{% if m.content is string %}{{ m.reasoning }}…`: null content takes reasoning along.
+    texts = prober.with_capabilities(requires_nonnull_content=True)
+    shown = (caps.answer(assistant("", REASONING, make_calls(1))) or "" for caps in (prober, texts))
+    by_null, by_text = (REASONING in text and _names_calls(prober, text) for text in shown)
+    changes = {"requires_nonnull_content": True} if by_text and not by_null else {}
+    return changes | {
         "supports_content_with_calls": CONTENT in pair and _names_calls(trial, pair),
         "supports_content_with_reasoning_and_calls": triple is not None,
     }

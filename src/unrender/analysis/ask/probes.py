@@ -9,6 +9,7 @@ Ordinary templates need 50 renderings and a fifth of a second.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,6 +63,8 @@ VALUES: Mapping[str, Any] = {
 }
 """Values that tell codecs apart, under keys in alphabetical order, since some templates sort them."""
 NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, *NAMES, *KEYS, *IDS)
+REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
+"""In names of fields and variables, and in words with which a prompt begins a thought."""
 
 ProbeMessage = dict[str, Any]
 

@@ -162,11 +162,14 @@ class _Analysis:
         openings = {"start_to_tools": self._strip_empty_parts(row.before)}
         if empty and row.before.lstrip().startswith(empty.lstrip()):
             openings = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
-        after_content = None if self._writes_content_as_reasoning() else self._before_call(self.answers.mixed, CONTENT)
+        after_content = self._before_call(self.answers.mixed, CONTENT)
+        after_reasoning = self._before_call(self.answers.reasoned_call, REASONING)
+        if self._writes_content_as_reasoning():
+            after_content, after_reasoning = None, after_reasoning or after_content
         reasoning_end = "" if self._inside_reasoning() else self.known.reasoning.reasoning.end
         for joint, before, closer in (
             ("content_to_tools", after_content, self.known.content.end),
-            ("reasoning_to_tools", self._before_call(self.answers.reasoned_call, REASONING), reasoning_end),
+            ("reasoning_to_tools", after_reasoning, reasoning_end),
         ):
             if before is not None and before.startswith(closer):
                 openings[joint] = self._strip_wrapper(before[len(closer) :])
@@ -236,8 +239,12 @@ class _Analysis:
         """
         # `<s><c>f</c></s>` and `Hi<end>`: `</s>` ends the turn. After `<c>f</c>` alone, one more `<c>` may follow.
         marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
-        last = tools.section_end.strip() or (self.frame.header.strip() and self.frame.header.strip() in tools.separator)
-        ends = self.known.turn_end.strip() and is_tag(marker) and last
+        header = self.frame.header.strip()
+        last = tools.section_end.strip() or (header and header in tools.separator)
+        # `Hi<end><c>f</c>`: a call that no header precedes is written after the end that content has.
+        end = self.known.turn_end.strip()
+        _, ended, before = (self.answers.mixed or "").partition(NAMES[0])[0].partition(end or "\0")
+        ends = end and is_tag(marker) and last and (header in before or not ended)
         return marker if ends and marker not in tools.function else ""
 
     def _solve_row(self, row: Row, openings: Mapping[str, str], after: str, *, ended: bool) -> Solution:

@@ -10,7 +10,7 @@ from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
 from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes, tags_of
 from unrender.analysis.find.turn_frame import TurnFrame, end_in_history, tail_of
-from unrender.format import Content, ContentMode
+from unrender.format import Content, ContentMode, Spelling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,14 @@ class ContentFinding:
     """The name of the heuristic that found where the wrapper ends."""
     lead: str = ""
     """White space before the wrapper where nothing else of the answer is before it."""
+    after_reasoning: str = ""
+    """What is before the wrapper after reasoning only, and not at the start of an answer."""
+
+    @property
+    def spellings(self) -> tuple[Spelling, ...]:
+        """The longer opener: models that begin content so after reasoning do so without reasoning as well."""
+        start, longer = self.content.start.strip(), (self.after_reasoning + self.content.start).strip()
+        return (Spelling(marker=start, others=(longer,), why="Content begins so after reasoning."),) * (longer != start)
 
 
 _Ending = Callable[[str, Tails, Openings], str]
@@ -98,6 +106,8 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     lead = ""
     if reasoned and plain != reasoned and plain.lstrip() == reasoned:  # The white space belongs to the turn.
         lead, start = plain.removesuffix(reasoned), reasoned
+    # `<message>Hi` alone, and `<final><message>Hi` after reasoning: `<final>` is between reasoning and content.
+    between = reasoned.removesuffix(plain) if plain.strip() and reasoned.endswith(plain) else ""
     end, rule = _end(start, tails, openings, _RULES)
     always = bool(plain.strip()) or openings.reasoning_content is None
     # `<answer>` may be there after reasoning only: then content alone is plain.
@@ -106,7 +116,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     before_calls = filter(None, (openings.calls, openings.reasoning_calls))
     written_empty = bool(end) and any(start + end in text for text in before_calls)
     content = Content(mode=mode, start=start, end=end, wraps_empty=written_empty)
-    return ContentFinding(content=content, turn_end=turn_end, rule=rule, lead=lead)
+    return ContentFinding(content=content, turn_end=turn_end, rule=rule, lead=lead, after_reasoning=between)
 
 
 def _end(start: str, tails: Tails, openings: Openings, rules: tuple[tuple[str, _Ending], ...]) -> tuple[str, str]:

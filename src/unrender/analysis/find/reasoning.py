@@ -10,12 +10,13 @@ from what follows it, `_BEFORE_CONTENT` and `_BEFORE_CALLS`. The finding names t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from unrender.analysis.ask.answers import Answers
-from unrender.analysis.ask.probes import CONTENT, CONTENT2, NAMES, REASONING
+from unrender.analysis.ask.probes import CONTENT, CONTENT2, NAMES, REASONING, REASONING_WORD
 from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of, tags_of
 from unrender.analysis.find.turn_frame import TurnFrame, tail_of
 from unrender.format import Reasoning, ReasoningMode
@@ -48,6 +49,8 @@ class Openings:
     """After content, to the end of the turn."""
     reasoning_content_tail: str = ""
     """The same when reasoning is before."""
+    instructions: str = ""
+    """As in `Answers`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,7 @@ def find_openings(answers: Answers, frame: TurnFrame) -> Openings:
         calls_no_thinking=_before(answers.call_no_thinking, NAMES[0]),
         content_tail=tail_of(answers.content, CONTENT, frame),
         reasoning_content_tail=tail_of(both, CONTENT, frame),
+        instructions=answers.instructions,
     )
 
 
@@ -298,6 +302,19 @@ def _empty_block(text: str) -> tuple[str, str, str] | None:
     return None
 
 
+def _from_switch(seen: ReasoningRecord) -> ReasoningFinding | None:
+    """R2: with thinking off, the generation prompt goes on where it ends with thinking on: what is added closes the thought."""
+    start, off, shown = seen.frame.prefill, seen.frame.prefill_no_thinking, (seen.openings.content or "").strip()
+    added = off.removeprefix(start)
+    # `<bot>[r]` and `<bot>[r][done]`: no two markers are spelled alike, and no answer shows either.
+    if not start.strip() or not added.strip() or added == off:
+        return None
+    end = added.rstrip()
+    empty = end.strip() if shown == end.strip() else ""
+    reasoning = Reasoning(mode=ReasoningMode.FORCED_CLOSED, start=start, end=end, empty=empty, unseen=True)
+    return ReasoningFinding(reasoning=reasoning, to_content=added[len(end) :])
+
+
 def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     """R2: the generation prompt opens a block."""
     frame, openings = seen.frame, seen.openings
@@ -336,11 +353,31 @@ def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
     return None
 
 
+_QUOTED = re.compile(r"(?<=\w )(\[[^\[\]<>\n]{3,64}\]|<[^\[\]<>\n]{3,64}>)")
+"""A marker within a sentence."""
+
+
+def _from_quoted_closer(seen: ReasoningRecord) -> ReasoningFinding | None:
+    """R2: the generation prompt begins a thought in words, and its instructions name one marker, which ends it."""
+    # `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Of a pair, as `<a>` and `</a>`, neither is such a marker.
+    words, said = seen.frame.prefill, seen.openings.instructions
+    quoted = {
+        tag for tag in _QUOTED.findall(said) if not any(text in said for text in closers_of(tag) + openers_of(tag))
+    }
+    if len(quoted) != 1 or not REASONING_WORD.search(words) or tags_of(words):
+        return None
+    margin = words[len(words.rstrip()) :]
+    reasoning = Reasoning(mode=ReasoningMode.DELIMITER, end=margin + quoted.pop(), unseen=True)
+    return ReasoningFinding(reasoning=reasoning, to_content=margin or UNSEEN_JOINT)
+
+
 _WAYS: tuple[tuple[str, str, Callable[[ReasoningRecord], ReasoningFinding | None]], ...] = (
     ("R1", "reasoning is written", _from_presence),
     ("R2", "an empty block is in the prompt or before content", _from_empty_block),
+    ("R2", "the generation prompt goes on with thinking off", _from_switch),
     ("R2", "the generation prompt ends in an open block", _from_open_block),
     ("R1", "content up to a closer is cut off", _from_removal),
+    ("R2", "the prompt begins a thought in words, and quotes what ends it", _from_quoted_closer),
 )
 
 

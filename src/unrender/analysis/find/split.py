@@ -13,7 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
-_LEXEME = re.compile(r"<<[^<>\s]+>>|<[^<>\s]*>|\[\[[^\[\]\s]+\]\]|\[[^\[\]\s]*\]|\w+|\s|.", re.DOTALL)
+# `<|call>|>`, with a typing error, is one marker.
+_LEXEME = re.compile(
+    r"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|<[^<>\s]*>|\[\[[^\[\]\s]+\]\]|\[[^\[\]\s]*\]|\w+|\s|.", re.DOTALL
+)
 _WORDS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
 _PAIRS = (*_WORDS, *((left.upper(), right.upper()) for left, right in _WORDS))
 """Words by which an opener and its closer differ."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.analysis.ask.answers import Continuations, Turns
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
@@ -36,8 +36,8 @@ class TurnFrame:
 
     lead: str
     """All that is between the user's text and an answer: end of the user's turn, then the header."""
-    lead_no_thinking: str = ""
-    """The same with thinking switched off, where the switch is in the user's turn."""
+    other_leads: tuple[str, ...] = ()
+    """The same with thinking switched off, where the switch is in the user's turn, and where no header is before an answer."""
     header: str
     tool_lead: str = ""
     tool_header: str = ""
@@ -56,8 +56,8 @@ class TurnFrame:
         if text is None:
             return None
         # `</u>/no<bot>`: where the switch is in the question's turn, an answer without thinking has a lead of its own.
-        body = text_after_lead(text, self.lead)
-        return text_after_lead(text, self.lead_no_thinking) if body is None and self.lead_no_thinking else body
+        bodies = (text_after_lead(text, lead) for lead in (self.lead, *self.other_leads))
+        return next((body for body in bodies if body is not None), None)
 
 
 def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
@@ -65,19 +65,20 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
 
     `part_opener` is a marker that opens every part of an answer, and so is not in the header. It may be empty.
     """
-    asked = turns.question
+    asked = _headed(turns.question)
     lead = _lead(asked).removesuffix(part_opener)
     header = _without_sentinels(_header(lead, asked.bare))
-    tool_lead = _tool_lead(turns.result, header).removesuffix(part_opener) if turns.result else ""
+    tool_lead = _tool_lead(_headed(turns.result), header).removesuffix(part_opener) if turns.result else ""
     # `</u><bot>` after a question and `</r><bot>` after a result end alike: there is one header.
     same_header = common_suffix([lead, tool_lead]).strip()
     tool_header = "" if same_header else split_last_tag(tool_lead)[1] or tool_lead
     # `<user>Q</u>` is all of every prompt, and answers begin with `</u><bot>`: `<bot>` comes unasked.
     bare, (on, off) = asked.bare, _ends_of_question(asked)
     unasked = asked.prompt == bare and asked.prompt_no_thinking in (bare, None) and bare and lead.startswith(bare)
+    switched = off + lead[len(on) :] if off and lead.startswith(on) else ""
     return TurnFrame(
         lead=lead,
-        lead_no_thinking=off + lead[len(on) :] if off and lead.startswith(on) else "",
+        other_leads=tuple(filter(None, (switched, bare if asked != turns.question else ""))),
         header=header,
         tool_lead=tool_lead,
         tool_header=_without_sentinels(tool_header),
@@ -147,6 +148,38 @@ def until_sentinel(text: str) -> str:
 
 def _tail(text: str | None, needle: str) -> str:
     return until_sentinel(text.rpartition(needle)[2]) if text is not None and needle in text else ""
+
+
+def _headed(asked: Continuations) -> Continuations:
+    """Return answers that the history writes without a header with the one that every prompt writes.
+
+    It is a header if it has other markers than the answers, and if these have none in common at their start.
+    """
+    # `</u><bot>` is the prompt, and the history has `</u><bot>Hi` and `</u><call>f</call>`, or no `<bot>` at all.
+    bare, prompts = asked.bare or "", [text for text in (asked.prompt, asked.prompt_no_thinking) if text is not None]
+    if not prompts or any(not text.startswith(bare) for text in (*prompts, *asked.answers)):
+        return asked
+    rests = [text[len(bare) :] for text in asked.answers]
+    starts = [re.split(f"{CONTENT}|{REASONING}|{NAMES[0]}", rest)[0] for rest in rests]
+    asks, switched = common_prefix(prompts), len(set(prompts)) > 1
+    # `<bot><think>` and `<bot><think></think>`: the thought's opener is not the header's, whatever its closer looks like.
+    shorter = split_last_tag(asks)[0]
+    lead = shorter if switched and asks == prompts[0] and tags_of(shorter[len(bare) :]) else asks
+    lead = _without_opener(lead, [lead + rest for rest in rests])
+    header, marks = lead[len(bare) :], set(tags_of(lead[len(bare) :]))
+    unheaded = [not marks & set(tags_of(start)) for start in starts]
+    # `<think>` alone may be a thought's that no answer shows.
+    several = switched or lead != asks or len(lexemes(header.strip())) > 1
+    if not several or not any(unheaded) or common_prefix(starts).strip():
+        return asked
+    answers = (lead + rest if bald else bare + rest for rest, bald in zip(rests, unheaded, strict=True))
+    texts = {name: getattr(asked, name) for name in ("no_thinking", "in_history")}
+    headed = {
+        name: lead + text[len(bare) :]
+        for name, text in texts.items()
+        if text is not None and text.startswith(bare) and not text.startswith(lead)
+    }
+    return replace(asked, answers=tuple(answers), **headed) if marks else asked
 
 
 def _lead(asked: Continuations) -> str:

@@ -304,8 +304,11 @@ def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]
             continue
         changed: dict[str, Any] = {"headers": (*format.turn.headers, header)}
         for name in ("prefill", "prefill_no_thinking"):
-            if (known := getattr(format.turn, name)).strip() and begun.rstrip().endswith(known.strip()):
+            known = getattr(format.turn, name)
+            if known.strip() and begun.rstrip().endswith(known.strip()):
                 changed[name] = begun[cut:]
+            elif cut < len(begun):  # `<think><think></think>` with thinking off begins with the same text.
+                changed[name] = known.removeprefix(begun[:cut])
         format, more = possible_format(format, turn=replace(format.turn, **changed))
         if begun[:cut].strip():
             given_up.append(
@@ -326,7 +329,9 @@ def _prompts(turns: Turns) -> Iterator[tuple[str, str | None]]:
 def _header_in(format: Format, begun: str) -> int:
     """Return the length of the part that no answer writes: up to the opener of reasoning, or else all of it."""
     opener = format.reasoning.start.strip()
-    starts = [0, *([begun.rfind(opener)] if opener and opener in begun else []), len(begun)]
+    opened = begun.count(opener) if opener else 0
+    # `<think><think>`: a thought is opened once, so the first is not the answer's.
+    starts = [*([0] if opened < 2 else []), *([begun.rfind(opener)] if opened else []), len(begun)]
     return next(start for start in starts if not begun[start:].strip() or _is_written(format, begun[start:]))
 
 

@@ -164,10 +164,21 @@ def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Sa
         full = prober.render([*before, assistant(said.content, said.reasoning, said.calls)], tools=prober.offered)
         if full is None:
             continue
-        # `<bot><think>` is the prompt, and the history has `<bot>Hi`: the answer begins after what both have in common.
-        start = prompt if full.startswith(prompt) else common_prefix([prompt, full])
+        start = _shared(prompt, full)
         if question in start and said.is_in(full[len(start) :], question):
             yield CutOut(said=said, before=tuple(before), start=start, answer=full[len(start) :], asked=start == prompt)
+
+
+def _shared(prompt: str, full: str) -> str:
+    """Return the part of `full` that the prompt has as well: all of it, or what both begin with, white space apart."""
+    if full.startswith(prompt):
+        return prompt
+    # `<bot><think>` is the prompt, and the history has `<bot>Hi`: the answer begins after what both have in common.
+    shared = common_prefix([prompt, full])
+    # `</u>\n\n<bot>` is the prompt, and the history has `</u>\n<bot>Hi`: a line break less is no answer's beginning.
+    asked, rest = (text[len(shared) :].lstrip() for text in (prompt, full))
+    more = common_prefix([asked, rest])
+    return full[: len(full) - len(rest) + len(more)] if more.strip() else shared
 
 
 def misread(prober: Prober, format: Format, shown: Sequence[CutOut]) -> tuple[Misread, ...]:

@@ -414,7 +414,9 @@ class ArgumentCode:
 
     def _ends_of_value(self, layout: str) -> list[str]:
         """What follows a value that has only `layout` of its own after it: its white space is not a part of the value."""
-        texts = (self.arguments.separator, self.arguments.end)
+        # `|>a<x>true|>b<x>1`: where nothing separates arguments, the text before the next one's key shows that a value is over.
+        separator = self.arguments.separator
+        texts = (separator if separator.strip() else text_of(self.arguments.entry[0]), self.arguments.end)
         between = [layout + text.rstrip() for text in texts if text.strip()]
         return [*between, *what_follows_arguments(self.syntax)]
 
