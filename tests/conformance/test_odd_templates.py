@@ -9,6 +9,7 @@ import pytest
 from composed.composition import composed
 from composed.parts import FRAMES, ID, JSON, NAME, THOUGHTS, Calls, Thoughts
 from cut_outs import TOOLS, lost
+from vendor import ROOT
 
 from unrender import ChatTemplate, FormatWarning
 from unrender.format import ToolMode
@@ -17,6 +18,15 @@ EACH = "{%- for key, value in f.arguments.items() -%}"
 LENGTH = "«f.arguments | length»"
 LAST = "«'' if loop.last else ', '»{%- endfor -%}"
 CHATML, TIGHT = FRAMES["chatml"], THOUGHTS["tight"]
+SHOWN = (
+    "{%- for m in messages -%}{%- if loop.first and tools -%}<|tools|>{{ tools | tojson }}{%- endif -%}"
+    "<|{{ m.role }}|>{{ m.content or '' }}CALLS<|end|>{%- endfor -%}{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
+)
+"""A template; in the place of `CALLS` it writes the calls of a message `m`."""
+LISTED = "[{%- for call in m.tool_calls -%}{{ call.function.name }}({%- for key, value in call.function.arguments.items() -%}"
+LISTED = "{%- if m.tool_calls -%}" + LISTED + "ENTRY{%- endfor -%}){%- endfor -%}]{%- endif -%}"
+GLUED = SHOWN.replace("CALLS", LISTED.replace("ENTRY", "{{ key }}={{ value | tojson }}"))
+QUOTED = SHOWN.replace("CALLS", LISTED.replace("ENTRY", '{{ key }}="{{ value }}"{{ "" if loop.last else ", " }}'))
 TAGS = Calls(call="<call>" + NAME + " " + JSON + "</call>")
 
 ODD = {
@@ -47,12 +57,14 @@ ODD = {
         "{%- if loop.first and tools -%}tools<|sep|>{{ tools | tojson }}<|end|>{%- endif -%}{%- endfor -%}"
         "{%- if add_generation_prompt -%}assistant<|sep|>{%- endif -%}"
     ),
-    "arguments that nothing closes or separates": (
-        "{%- for m in messages -%}<|{{ m.role }} {{ m.content or '' }}"
-        "{%- for call in m.tool_calls or [] -%}<{{ call.function.name }}{%- set f = call.function -%}"
-        + EACH
-        + "|>{{ key }}<x>{{ value | tojson }}{%- endfor -%}{%- endfor -%}{%- endfor -%}"
-        "{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
+    "arguments that nothing separates but what begins the next one": SHOWN.replace(
+        "CALLS",
+        "{%- for call in m.tool_calls or [] -%}<{{ call.function.name }}{%- for key, value in call.function.arguments.items() -%}"
+        "|>{{ key }}<x>{{ value | tojson }}{%- endfor -%}{%- endfor -%}",
+    ),
+    "a list of calls without separators": GLUED,
+    "the same, with commas between calls": GLUED.replace(
+        "){%- endfor -%}]", ")«'' if loop.last else ', '»{%- endfor -%}]".replace("«", "{{ ").replace("»", " }}")
     ),
     "a message of no thoughts, which the prompt writes": composed(
         FRAMES["message"],
@@ -148,6 +160,79 @@ def test_quotes_that_code_does_not_escape(text):
         parser.finish()
         read = [json.loads(call.arguments) for call in parser.message.tool_calls]
         assert read == [{"text": text, "count": 3}, {"text": text}]
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "arguments"),
+    [
+        (QUOTED, '[get_weather(text="x", count="3")find_place(text="y")]', [{"text": "x", "count": 3}, {"text": "y"}]),
+        (
+            QUOTED,
+            '[get_weather(text="x", count="3"), find_place(text="y")]',
+            [{"text": "x", "count": 3}, {"text": "y"}],
+        ),
+        (QUOTED, '[get_weather(text="(a) b(c)", count="3")]', [{"text": "(a) b(c)", "count": 3}]),
+        (GLUED, '[get_weather(count=3flag=truetext="a")find_place()]', [{"count": 3, "flag": True, "text": "a"}, {}]),
+        (
+            GLUED,
+            '[get_weather(count=3, flag=true, text="a"), find_place()]',
+            [{"count": 3, "flag": True, "text": "a"}, {}],
+        ),
+        (GLUED, '[get_weather(count=2e1text="a")]', [{"count": 2e1, "text": "a"}]),
+    ],
+)
+def test_no_value_swallows_a_call(source, text, arguments):
+    """Whatever separators the template drops, and the model writes."""
+    turn = ChatTemplate.from_string(source).prepare([{"role": "user", "content": "Hello"}], tools=TOOLS)
+    for chunks in ([text], list(text)):
+        parser = turn.parser()
+        for chunk in chunks:
+            parser.feed(chunk)
+        parser.finish()
+        assert [json.loads(call.arguments) for call in parser.message.tool_calls] == arguments
+
+
+NAMED = SHOWN.replace(
+    "CALLS",
+    "{%- for call in m.tool_calls or [] -%}{{ call.function.name }}\n{{ call.function.arguments | tojson }}{%- endfor -%}",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ('find_place\n{"text": "Rome"}', 1),
+        ('find_place\n{"text": 5}', 0),
+        ('find_place\n{"text": ["Rome"]}', 0),
+        ('somewhere\n{"text": "Rome"}', 0),
+    ],
+)
+def test_a_call_that_nothing_marks_obeys_the_schema(text, calls):
+    """A tool's name and JSON that the tool does not take are text, with an event that says so."""
+    message = ChatTemplate.from_string(NAMED).prepare([{"role": "user", "content": "Hello"}], tools=TOOLS).parse(text)
+
+    assert len(message.tool_calls) == calls
+    assert message.content == ("" if calls else text)
+
+
+def test_json_arguments_that_a_mapping_does_not_show():
+    """`{"name": "f", "arguments": {'a': 1}}` is not JSON; arguments that are text make it that."""
+    source = SHOWN.replace(
+        "CALLS",
+        '{%- for call in m.tool_calls or [] -%}<call>{"name": "{{ call.function.name }}", '
+        '"arguments": {{ call.function.arguments }}}</call>{%- endfor -%}',
+    )
+    template = ChatTemplate.from_string(source)
+
+    assert template.format.tools.mode is ToolMode.JSON_NATIVE
+    assert not template.capabilities.supports_object_arguments
+
+
+def test_an_answer_that_no_grammar_allows_is_warned_of():
+    """Content after a call ends like reasoning here: it is read, and the grammar cannot write it."""
+    source = (ROOT / "tests" / "templates" / "words-as-markers.jinja").read_text(encoding="utf-8")
+    with pytest.warns(FormatWarning, match="content and a call: is read, but no grammar allows"):
+        _ = ChatTemplate.from_string(source).format
 
 
 PROMPTED = (

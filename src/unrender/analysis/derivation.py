@@ -96,7 +96,7 @@ def _analyze(prober: Prober) -> Analysis:
     fmt, unwritten = claims.with_headers(fmt, turns)
     if prober.capabilities.requires_short_id and Slot.ID in fmt.tools.function:
         fmt = replace(fmt, tools=replace(fmt.tools, id_length=SHORT_ID))
-    given_up = (*found.given_up, *settled, *proof.given_up, *last, *unwritten, *_refuted(proof), *told)
+    given_up = (*found.given_up, *settled, *proof.given_up, *last, *unwritten, *_refuted(proof, fmt), *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.said.name == MIXED)]
     words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(misread))
@@ -266,8 +266,8 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     return fmt, tuple(given_up)
 
 
-def _refuted(proof: Proof) -> Iterator[str]:
-    """Yield, in words, the misread answers that say that more is wrong than one answer.
+def _refuted(proof: Proof, fmt: Format) -> Iterator[str]:
+    """Yield, in words, the misread answers that say that more is wrong than one answer, and those that `fmt` never writes.
 
     An answer of three calls says so, unless shorter ones are misread as well and some of its calls are read. It may show
     `<call args=2>`, where the syntax was derived from `<call args=1>`. Content alone says so if nothing opens reasoning.
@@ -277,6 +277,7 @@ def _refuted(proof: Proof) -> Iterator[str]:
     unopened = proof.format.reasoning.mode is ReasoningMode.DELIMITER
     alone = [found for found in proof.misread if unopened and found.said == SAID[0]]
     yield from _misread([*many, *alone])
+    yield from claims.unwritten(fmt, proof.shown)
 
 
 def _misread(misread: Sequence[Misread]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -18,7 +19,7 @@ from unrender.cache import SHARED
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
 from unrender.dialects.lowering.context_free import bounded_nesting
-from unrender.dialects.lowering.stops import Rest, unfoldings
+from unrender.dialects.lowering.stops import Openness, Rest, flat, unfoldings
 from unrender.dialects.sample import Sample, draw
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.dialects.triggers import Trigger, opening, triggers_of
@@ -111,7 +112,7 @@ class Remainder:
     def written(self, dialect: Dialect) -> Written:
         """Return the answer in a dialect, with the keywords that are not enforced. No warning is given."""
         if dialect is Dialect.LARK:
-            native = self._expansion(Values.NATIVE)
+            native = self._expansion(Values.SPELLED if self._calls_like_json else Values.NATIVE)
             text, uncompared = write_lark(native)
             return Written(text, (*native.unsupported, *uncompared))
         if dialect is Dialect.GBNF:
@@ -177,6 +178,24 @@ class Remainder:
         whole = expand(answer_grammar(self.format, self.request).writes, Values.NATIVE, self.budget)
         return self._after_begun(whole.grammar) is not None
 
+    @bounded_nesting
+    def refused(self, texts: Iterable[str]) -> list[str]:
+        """Return the texts that are not whole answers, by our own reading of the grammar.
+
+        A text that takes too many steps to read is not refused.
+        """
+        answer = self.grammar()
+        openness = Openness(answer.rules)
+        found = []
+        for text in texts:
+            with suppress(GrammarError):
+                rests = _after((answer.root,), text, answer.rules)
+                ended = (
+                    all(isinstance(part, Until) or openness.nullable(part) for part in flat(rest)) for rest in rests
+                )
+                found += [] if any(ended) else [text]
+        return found
+
     def _resumed(self, answer: Expansion) -> Expansion:
         """Return what may follow the prompt. Where no answer begins so, take a beginning that a parser reads alike."""
         rest = self._after_begun(answer.grammar)
@@ -225,6 +244,12 @@ class Remainder:
             # The format writes `<think>\n\n</think>\n\n`, and the prompt `<think></think>`, or the closer alone.
             joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))
             yield from (markers.start + markers.end + joint for joint in joints)
+
+    @property
+    def _calls_like_json(self) -> bool:
+        """Whether content that is JSON and a call begin alike: a lexer tells `{` from `{"name": "` only where both are spelled out."""
+        calls = self.request.calls_allowed and self.request.response_schema is not None
+        return calls and opening(self.format.tools)[:1] in ("{", "[")
 
     def _warned(self, dialect: Dialect) -> Any:
         written = self.written(dialect)

@@ -366,6 +366,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
         quote_close=verbatim.close if verbatim else "",
         bare_keys=notation.inside.bare_keys,
         in_code=in_code and verbatim is not None and len(verbatim.close) == 1,
+        glued=in_code,
     )
 
 

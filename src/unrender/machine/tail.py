@@ -42,6 +42,8 @@ class Tail:
     """Layout that may follow the last call."""
     marks: Finder
     hub: int
+    unmarked: bool = False
+    """Nothing but a tool's name shows a call: one whose JSON breaks the tool's schema is text."""
 
     def step(self, machine: Machine) -> bool:
         # `f(a=1)`: nothing closes such a call, so it is complete at once.
@@ -67,8 +69,8 @@ class Tail:
             return self._separator(machine, at, mark)
         if mark and (mark in self.closers or mark in self.section) and self._close(machine, at, mark):
             return False
-        if not mark and not self.separator and "" in self.openers:
-            # Nothing but its name shows the next call: "now {…}\nthen {…}".
+        if not mark and (self.section or not self.separator) and "" in self.openers:
+            # Nothing but its name shows the next call: "now {…}\nthen {…}"; in a list the comma may be missing: `[f()g()]`.
             named = tool_at(machine, at)
             if named is not False:
                 return named is None or self._next_call(machine, at, mark)
@@ -113,7 +115,10 @@ class Tail:
         return True
 
     def _complete(self, machine: Machine) -> None:
-        if machine.call:
+        call = machine.call
+        if call and self.unmarked and not call.begun and not call.types.admit("".join(call.arguments)):
+            machine.bury_call(CallStatus.INVALID, "arguments that the tool takes", "")
+        elif call:
             machine.start_call()
             machine.end_call(CallStatus.COMPLETE)
             machine.seal()

@@ -18,7 +18,7 @@ from unrender.errors import GrammarError
 from unrender.limits import MAX_KNOWN_ARGUMENTS
 from unrender.messages.wire import Tool
 from unrender.schema import shapes
-from unrender.schema.admission import TYPES, admits, kinds_of, shapes_inside
+from unrender.schema.admission import TYPES, admits, kind_of, kinds_of, shapes_inside
 from unrender.schema.places import step_text
 from unrender.schema.reader import Reading, read_schema
 from unrender.schema.shapes import Shape
@@ -99,6 +99,11 @@ class ArgumentTypes:
             self._types[key] = ANY if shape is None else Kinds.of(shape, self._reading_of(key))
         return self._types[key]
 
+    def admit(self, arguments: str) -> bool:
+        """Return whether each argument of a JSON object has a type that its schema allows, whatever its bounds."""
+        given = json.loads(arguments or "{}").items()
+        return all(not (types := self.types(key)) or not types.isdisjoint(_types(value)) for key, value in given)
+
     def types_of(self, shape: Shape | None) -> frozenset[str]:
         """Return the JSON types that `shape`, a part of this tool's parameters, allows; empty for any."""
         return ANY if shape is None else Kinds.of(shape, self._reading)
@@ -115,6 +120,11 @@ class ArgumentTypes:
         part = _read(self._tool, f"#/properties{step_text(key)}")
         named = shapes.Object(properties=(shapes.Property(key, part.shape),))
         return Reading(shape=named, definitions=part.definitions, unsupported=())
+
+
+def _types(value: Any) -> tuple[str, ...]:
+    kind = kind_of(value)
+    return (kind, "number") if kind == "integer" else (kind,)
 
 
 _UNKNOWN = Reading(shape=shapes.Anything(), definitions={}, unsupported=())

@@ -64,11 +64,15 @@ class LiteralStyle:
     """First characters of what may follow the value. A delimiter of one character closes a string only before them."""
     in_code: bool = False
     """The value is an argument in code: what may follow is `)`, or a comma, a name and `=`."""
+    glued: bool = False
+    """The next argument's name may follow a number or a word at once, as in `f(a=3b=4)`."""
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
+_GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|null|True|False|None)(?=[^\W\d])")
+"""A number or a word with a letter behind it; of `3e` more has to be there to know that."""
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
@@ -207,6 +211,10 @@ class LiteralScanner(Scanner):
         # `3|` in `k=3|`: outside of brackets the format's own marker ends a word.
         if self.style.stops and not self.stack:
             end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
+        if self.style.glued and not self.stack and (whole := _GLUED.match(text, at, end)):
+            if text[whole.end() :].rstrip("+-") in ("e", "E") and not final:
+                return at, MORE
+            end = whole.end()
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED

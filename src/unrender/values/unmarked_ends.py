@@ -198,9 +198,12 @@ class Follow:
             layout = _layout(_leading_text((*self._after_value, *further)))
             ends = [found for end in self.ends for found in _after_layout(self._layout_after, [end])]
             return [[*layout, *self._pieces(*further)], *ends]
-        closing = (*self._after_value, *self.closing, syntax.section_end)
-        closings = (self._pieces(*closing), self._pieces(*self.closing, *further))
-        return [found for pieces in closings for found in _after_layout(_leading_text(closing), pieces)]
+        closing = (*self._after_value, *self.closing)
+        closings = [self._pieces(*closing, syntax.section_end), self._pieces(*closing, *further)]
+        if self.in_code and any(part.strip() for part in self._after_value):
+            closings.append(self._pieces(*closing, *further[1:]))  # `[f(a="x")g(b="y")]`: a value holds no second call.
+        layout = _leading_text((*closing, syntax.section_end))
+        return [found for pieces in closings for found in _after_layout(layout, pieces)]
 
     def _pieces(self, *parts: Part) -> list[str]:
         """Return the patterns of the parts, piece by piece; in code, white space between words is free."""

@@ -12,20 +12,22 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from typing import Any
 
+from unrender.analysis.prove.readback import with_and_without_end
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.format import Format
+from unrender.format import ToolMode
 from unrender.machine.events import Malformed
-from unrender.messages.wire import Message
+from unrender.messages.wire import Message, Request, ToolChoice
 from unrender.parser.prompt_tail import prefill
 from unrender.turn import Turn
 from unrender.values.notations import encode_answer
-from unrender.verify.axes import TOOL_NAMES, ProofAnswer
-from unrender.verify.judge import REQUEST, claims, finding, with_and_without_end
-from unrender.verify.renditions import Candidate, show_after_prompt
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer
+from unrender.verify.judge import REQUEST, claims, finding, message_json
+from unrender.verify.renditions import Candidate, Rendition, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 Accepts = Callable[[str], bool]
@@ -107,12 +109,29 @@ def _tokenizer() -> Any:
     return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_ByteTokenizer()), eos_token=END_TOKEN)
 
 
-_SAMPLES = 4
+_SAMPLES = 2
+_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+_REQUESTS: Mapping[str, Request] = {
+    "tools": REQUEST,
+    "no tools": Request(),
+    "one call at most": replace(REQUEST, parallel_tool_calls=False),
+    "no call": replace(REQUEST, tool_choice=ToolChoice.NONE),
+    "some call": replace(REQUEST, tool_choice=ToolChoice.REQUIRED),
+    "this call": replace(REQUEST, tool_choice=ToolChoice.NAMED, named_tool=TOOL_NAMES[0]),
+    "a schema": Request(response_schema=_SCHEMA),
+}
+"""By what they want: the requests for which grammars are written."""
+_WANTED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
+_CALLS = ((TOOL_NAMES[0], {"text": "Rome", "count": 3}), (TOOL_NAMES[1], {"flag": True}))
 _ANSWERS = (
     ProofAnswer(content="Rain is likely."),
     ProofAnswer(content="Rain is likely.", reasoning="Look at the sky."),
-    ProofAnswer(calls=((TOOL_NAMES[0], {"text": "Rome", "count": 3}),)),
-    ProofAnswer(reasoning="Look it up.", calls=((TOOL_NAMES[1], {"flag": True}),)),
+    ProofAnswer(calls=_CALLS[:1]),
+    ProofAnswer(reasoning="Look it up.", calls=_CALLS[1:]),
+    ProofAnswer(calls=_CALLS),
+    ProofAnswer(content="Let me see.", calls=_CALLS[:1]),
+    ProofAnswer(content='{"city": "Rome"}'),
+    ProofAnswer(content='{"city": "Rome"}', reasoning="Look at the map."),
 )
 
 
@@ -131,55 +150,129 @@ _DIALECTS: Mapping[str, _Dialect] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A request after one prompt, with answers that it allows."""
+
+    name: str
+    turn: Turn
+    samples: tuple[str, ...]
+    shown: tuple[str, ...]
+    """As the template writes them after the prompt."""
+
+
 def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFinding]:
-    """Yield whether generated answers are read, then for each dialect whether its engine accepts the right texts."""
-    prompt = candidate.prompt or ""
-    begun = prefill(candidate.format, prompt)
-    turn = Turn(prompt=prompt, request=REQUEST, format=candidate.format, begun=begun, grammar=candidate.grammar)
+    """Yield whether generated answers are read, then for each dialect whether its engine accepts the right texts.
+
+    Every kind of request is tried, with thinking switched on and off. A derived format that has no grammar is refuted.
+    """
     try:
-        samples = [turn.sample(seed + i) for i in range(_SAMPLES)]
+        variants = list(_variants(candidate, seed))
     except GrammarError as error:
-        yield from (finding(name, [], reason=str(error)) for name in ("generated answers", *_DIALECTS))
+        failed = Counterexample(answer="", expected="a grammar", found=str(error))
+        # A grammar made by hand may not allow what the prompt begins: that says nothing of the format.
+        tried = [] if candidate.grammar is not None else [failed]
+        yield from (finding(name, tried, reason=str(error)) for name in ("generated answers", *_DIALECTS))
         return
-    yield finding("generated answers", [_misread(turn, text) for text in samples])
-    # The engine must also take what the template writes, not only what our own sampler writes by the same grammar.
-    claimed = [answer for answer in _ANSWERS if claims(candidate, answer)]
-    shown = [found.text for answer in claimed if (found := show_after_prompt(candidate, answer))]
+    misread = [_misread(variant, text) for variant in variants for text in variant.samples]
+    asked = f"asked for {', '.join(variant.name for variant in variants)}"
+    yield replace(finding("generated answers", misread), reason=asked)
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):
-            yield _accepted(turn, name, dialect, [*samples, *shown])
+            yield _accepted(name, dialect, variants, asked)
         else:
             yield finding(name, [], reason=f"{dialect.engine} is not installed, which reads it")
 
 
-def _misread(turn: Turn, text: str) -> Counterexample | None:
-    """Read a generated answer: it must be read without a complaint, and its calls must be whole."""
-    parser = turn.parser()
+def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
+    by_hand, calls = candidate.grammar is not None, candidate.format.tools.mode is not ToolMode.NONE
+    requests = {name: request for name, request in _REQUESTS.items() if calls or request.tool_choice not in _WANTED}
+    known: set[tuple[str, str]] = set()
+    switches = (None, True, False) if candidate.capabilities.supports_enable_thinking else (None,)
+    for thinking, tools in product(switches, (PROOF_TOOLS, ())):
+        asked = replace(candidate, thinking=thinking, tools=tools)
+        prompt = asked.prompt or ""
+        if not prompt and candidate.prompt:  # It is refused without tools.
+            continue
+        begun = prefill(candidate.format, prompt)
+        # The engine must also take what the template writes, not only what our own sampler writes by the same grammar.
+        claimed = [answer for answer in _ANSWERS if claims(candidate, answer) and (tools or not answer.calls)]
+        written = [found for answer in claimed if (found := show_after_prompt(asked, answer))]
+        for name, request in requests.items():
+            # A grammar made by hand is the same for each request.
+            other = bool(request.tools) != bool(tools) or (by_hand and request is not REQUEST)
+            if other or (name, begun) in known:
+                continue
+            known.add((name, begun))
+            turn = Turn(prompt=prompt, request=request, format=candidate.format, begun=begun, grammar=candidate.grammar)
+            yield _Variant(
+                name=name if thinking is None else f"{name} with thinking {'on' if thinking else 'off'}",
+                turn=turn,
+                samples=tuple(turn.sample(seed + i) for i in range(_SAMPLES)),
+                shown=tuple(found.text for found in written if by_hand or _may_be_said(turn, found)),
+            )
+
+
+def _may_be_said(turn: Turn, found: Rendition) -> bool:
+    """Return whether the request of a turn allows an answer of a template, and a model may write it at once."""
+    said, request = found.expected, turn.request
+    # What goes on after a text at which generation stops is no model's.
+    bare = min(with_and_without_end(turn.format, found.text), key=len)
+    before_call = bool(said.content) and request.tool_choice in _WANTED
+    names = [name for name, _ in said.calls]
+    return _allows(request, said.content, names) and not before_call and not any(stop in bare for stop in turn.stop)
+
+
+def _allows(request: Request, content: str, names: list[str]) -> bool:
+    """Return whether a request allows an answer with this content, and with calls of these names."""
+    if request.response_schema is not None:
+        with suppress(ValueError):
+            return list(json.loads(content)) == ["city"]
+        return False
+    wanted = request.tool_choice not in _WANTED or (
+        names == [request.named_tool] if request.named_tool else bool(names)
+    )
+    return wanted and (request.calls_allowed or not names) and (len(names) < 2 or not request.one_call)
+
+
+def _misread(variant: _Variant, text: str) -> Counterexample | None:
+    """Read a generated answer: without a complaint, with whole calls, and as one that the request allows."""
+    parser = variant.turn.parser()
     events = [*parser.feed(text), *parser.finish()]
     malformed = next((event for event in events if isinstance(event, Malformed)), None)
-    if malformed is None and not parser.message.dead_calls:
+    found = f"at character {malformed.position}: expected {malformed.expected}" if malformed else ""
+    if not found and parser.message.dead_calls:
+        found = "a call broke off"
+    elif (
+        not found
+        and variant.turn.grammar is None
+        and not _allows(variant.turn.request, parser.message.content, [call.name for call in parser.message.tool_calls])
+    ):
+        found = f"asked for {variant.name}, read as {message_json(parser.message)}"
+    return Counterexample(answer=text, expected="an answer that is read", found=found) if found else None
+
+
+def _accepted(name: str, dialect: _Dialect, variants: Sequence[_Variant], asked: str) -> CapabilityFinding:
+    readers: dict[str, Accepts] = {}
+    tried: list[Counterexample | None] = []
+    for variant in variants:
+        try:
+            with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+                grammar = dialect.write(variant.turn)
+            if str(grammar) not in readers:
+                readers[str(grammar)] = dialect.read(grammar)
+        except (GrammarError, ValueError) as error:
+            tried.append(Counterexample(answer="", expected=f"a grammar for {variant.name}", found=str(error)))
+            continue
+        accepts = readers[str(grammar)]
+        tried += [_refused(variant, accepts, text) for text in (*variant.samples, *variant.shown)]
+    return replace(finding(name, tried), reason=asked)
+
+
+def _refused(variant: _Variant, accepts: Accepts, text: str) -> Counterexample | None:
+    if any(accepts(form) for form in with_and_without_end(variant.turn.format, text)):
         return None
-    found = f"at character {malformed.position}: expected {malformed.expected}" if malformed else "a call broke off"
-    return Counterexample(answer=text, expected="an answer that is read", found=found)
-
-
-def _accepted(turn: Turn, name: str, dialect: _Dialect, texts: Sequence[str]) -> CapabilityFinding:
-    try:
-        accepts = _reader(turn, dialect)
-    except (GrammarError, ValueError) as error:
-        return finding(name, [], reason=f"there is no such grammar: {error}")
-    return finding(name, [_refused(turn.format, accepts, text) for text in texts])
-
-
-def _reader(turn: Turn, dialect: _Dialect) -> Accepts:
-    with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-        return dialect.read(dialect.write(turn))
-
-
-def _refused(format: Format, accepts: Accepts, text: str) -> Counterexample | None:
-    if any(accepts(form) for form in with_and_without_end(format, text)):
-        return None
-    return Counterexample(answer=text, expected="accepted", found="refused by the grammar")
+    return Counterexample(answer=text, expected=f"accepted, asked for {variant.name}", found="refused by the grammar")
 
 
 def refusals(turn: Turn, output: str, message: Message) -> list[str]:
@@ -193,7 +286,8 @@ def refusals(turn: Turn, output: str, message: Message) -> list[str]:
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):
             with suppress(GrammarError):
-                accepts = _reader(turn, dialect)
+                with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+                    accepts = dialect.read(dialect.write(turn))
                 refused += [] if any(map(accepts, candidates)) else [name.removeprefix(_GRAMMAR)]
     return refused
 

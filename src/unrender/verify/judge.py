@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from unrender.analysis.prove.claims import claims_to_read
+from unrender.analysis.prove.readback import with_and_without_end
 from unrender.format import Format
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request, read_tools
@@ -95,26 +96,6 @@ def _written_alike(candidate: Candidate, message: Message, shown: Rendition) -> 
     # `7` and `"7"` are both written `7` by a format without a schema's types: the same text, so no reader could tell.
     again = candidate.render(message.to_openai())
     return again is not None and again == shown.whole
-
-
-def with_and_without_end(format: Format, text: str) -> Iterator[str]:
-    """Yield the text, and when it ends with the end of a turn, several, or the next header, the text without."""
-    yield text
-    bare = text
-    while (shorter := _without_end(format, bare)) is not None:
-        bare = shorter
-    if bare != text:
-        # `It rains.<end><user>` is read as `It rains.` is: an engine may stop before the end of turn, at it, or behind it.
-        yield bare
-
-
-def _without_end(format: Format, text: str) -> str | None:
-    # A template that always asks for the next answer writes its header after the end.
-    for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
-        if end.strip() and text.rstrip().endswith(end.strip()):
-            # `Hi\n<end>`, where the end is `\n<end>`: the line break goes with it.
-            return text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
-    return None
 
 
 def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:

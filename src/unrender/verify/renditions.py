@@ -38,6 +38,8 @@ class Candidate:
     """What the user asks, or a tool returns."""
     before: tuple[Mapping[str, Any], ...] = ()
     """The conversation before that; where a call ends it, the question is its result."""
+    tools: tuple[Mapping[str, Any], ...] = PROOF_TOOLS
+    """What is offered."""
     grammar: Grammar | None = None
     """A grammar made by hand that reads answers instead of the format."""
 
@@ -76,7 +78,7 @@ class Candidate:
 
     def _render(self, answers: list[dict[str, Any]], *, prompts: bool) -> str | None:
         messages = [*self.before, self._asked(), *answers]
-        context = shape_context(PROOF_TOOLS, self.capabilities, thinking=self.thinking)
+        context = shape_context(self.tools, self.capabilities, thinking=self.thinking)
         shaped = shape_messages(messages, self.capabilities)
         rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)
         return None if rendering.error else rendering.text

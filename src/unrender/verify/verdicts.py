@@ -57,7 +57,7 @@ class CapabilityFinding:
     """Renderings that showed the capability."""
     counterexample: Counterexample | None = None
     reason: str = ""
-    """Why it is not observable."""
+    """Why it is not observable, or what was tried."""
 
     def __str__(self) -> str:
         count = f" ({self.held} of {self.total})" if self.total else ""

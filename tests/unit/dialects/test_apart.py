@@ -64,3 +64,19 @@ def test_more_ways_than_are_compared_are_said(count: int) -> None:
         turn.lark()
 
     assert [str(item.message).partition(":")[0] for item in warned] == ["Lark"] * (count == 150)
+
+
+@pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+def test_json_content_beside_calls_that_begin_with_a_brace() -> None:
+    """The lexer would take the `{` of the content for that of `{"name": "`: both are spelled out."""
+    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"properties": {}}}}
+    schema = {"properties": {"city": {"type": "string"}}, "required": ["city"], "type": "object"}
+    turn = ChatTemplate.from_file(TEMPLATE.with_name("json-bare.jinja")).prepare(
+        [{"role": "user", "content": "Hi"}],
+        tools=[tool],
+        response_format={"type": "json_schema", "json_schema": {"name": "place", "schema": schema}},
+    )
+    accepts = lark_reader(turn.lark())
+
+    assert [accepts(text) for text in ('{"city": "Rome"}', '{"city" :"R"}', '{"name": "Rome"}')] == [True, True, False]
+    assert accepts(turn.sample(0))

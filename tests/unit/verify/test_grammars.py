@@ -8,6 +8,7 @@ import pytest
 from unit.verify.conftest import sound
 
 from unrender.errors import GrammarError
+from unrender.nodes import Grammar, Literal
 from unrender.verify import grammars as module
 from unrender.verify.grammars import check_grammars
 from unrender.verify.verdicts import Verdict
@@ -31,10 +32,12 @@ def recorder(asked):
 
 
 def test_what_is_generated_is_read():
-    """Four answers are generated from the format, and read back without a complaint."""
+    """Two answers are generated for each request, and read back without a complaint; the finding says what was asked."""
     generated = next(check_grammars(sound(), 0))
 
-    assert str(generated) == "generated answers: proved (4 of 4)"
+    assert str(generated) == (
+        "generated answers: proved (14 of 14): asked for tools, one call at most, no call, some call, this call, no tools, a schema"
+    )
 
 
 def test_a_dialect_whose_engine_is_not_there_is_not_observable(monkeypatch):
@@ -45,31 +48,38 @@ def test_a_dialect_whose_engine_is_not_there_is_not_observable(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [ValueError("line 3"), GrammarError("line 3")])
-def test_a_grammar_that_is_refused_is_not_observable(monkeypatch, error):
-    """What an engine says of a grammar is the reason."""
+def test_a_grammar_that_is_refused_refutes(monkeypatch, error):
+    """What an engine says of a grammar is what was found."""
 
     def read(grammar):
         raise error
 
     _, own = judged(monkeypatch, read)
 
-    assert own.verdict is Verdict.NOT_OBSERVABLE
-    assert own.reason == "there is no such grammar: line 3"
+    assert own.verdict is Verdict.REFUTED
+    assert (own.counterexample.expected, own.counterexample.found) == ("a grammar for tools", "line 3")
 
 
 def test_generated_and_written_answers_are_accepted(monkeypatch):
-    """The engine is asked about the four generated answers, and the four that the template writes."""
+    """The engine is asked about the generated answers, and those that the template writes and the request allows."""
     asked = []
 
     _, own = judged(monkeypatch, recorder(asked))
 
-    assert (own.verdict, own.held, own.total) == (Verdict.PROVED, 8, 8)
-    assert asked[4:] == [
+    call = '<call name="get_weather">{"text": "Rome", "count": 3}</call>'
+    schema = '{"city": "Rome"}<|end|>'
+    assert (own.verdict, own.held, own.total) == (Verdict.PROVED, len(asked), len(asked))
+    assert asked[2:10] == [
         "Rain is likely.<|end|>",
         "<think>Look at the sky.</think>Rain is likely.<|end|>",
-        '<call name="get_weather">{"text": "Rome", "count": 3}</call><|end|>',
+        f"{call}<|end|>",
         '<think>Look it up.</think><call name="find_place">{"flag": true}</call><|end|>',
+        f'{call}<call name="find_place">{{"flag": true}}</call><|end|>',
+        f"Let me see.{call}<|end|>",
+        schema,
+        f"<think>Look at the map.</think>{schema}",
     ]
+    assert asked[-2:] == asked[8:10]
 
 
 def test_an_answer_may_be_accepted_without_its_end(monkeypatch):
@@ -84,9 +94,9 @@ def test_an_answer_that_is_not_accepted_refutes(monkeypatch):
     _, own = judged(monkeypatch, lambda grammar: lambda text: "Rain" not in text)
 
     assert own.verdict is Verdict.REFUTED
-    assert own.held == own.total - 2
+    assert own.held == own.total - 8  # Two answers, where there are tools, one call at most, no call and no tools.
     assert own.counterexample.answer == "Rain is likely.<|end|>"
-    assert own.counterexample.expected == "accepted"
+    assert own.counterexample.expected == "accepted, asked for tools"
     assert own.counterexample.found == "refused by the grammar"
 
 
@@ -101,20 +111,19 @@ def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
     assert not any("<call" in text for text in asked)
 
 
-def test_a_request_that_has_no_grammar_is_not_observable(monkeypatch):
-    """One reason stands for all, and no engine is asked."""
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
+    """One reason stands for all, and no engine is asked; a format is refuted, and a grammar made by hand may be right all the same."""
 
     def sample(*_):
         raise GrammarError("no answer is short enough")
 
     monkeypatch.setattr("unrender.turn.Turn.sample", sample)
 
-    assert [str(found) for found in check_grammars(sound(), 0)] == [
-        "generated answers: not observable: no answer is short enough",
-        "grammar in Lark: not observable: no answer is short enough",
-        "grammar in GBNF: not observable: no answer is short enough",
-        "structural tag: not observable: no answer is short enough",
-    ]
+    candidate = replace(sound(), grammar=Grammar(Literal("Hi")) if by_hand else None)
+    verdict = "not observable: no answer is short enough" if by_hand else "refuted (0 of 1)"
+    names = ("generated answers", "grammar in Lark", "grammar in GBNF", "structural tag")
+    assert [str(found) for found in check_grammars(candidate, 0)] == [f"{name}: {verdict}" for name in names]
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,8 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
             continue
         unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
         escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
+        # `{"name": "f", "arguments": {'a': 1}}`: only arguments that are text already make this JSON.
+        escaped = escaped or (f'"{NAMES[0]}"' in text and f"'{KEYS[0]}'" in text)
         # The best comes first: all is shown, no quote is escaped, arguments are an object, little is around the call.
         yield (unseen, escaped, not as_object, len(text), not nonnull), shape
 

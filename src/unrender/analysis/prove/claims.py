@@ -17,7 +17,7 @@ from unrender.analysis.additions import complete
 from unrender.analysis.ask.answers import Answers, Turns
 from unrender.analysis.ask.probes import Prober, carries_needle
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
-from unrender.analysis.prove.readback import SAID, CutOut, Misread, Said, cut_outs, misread
+from unrender.analysis.prove.readback import SAID, CutOut, Misread, Said, cut_outs, misread, refused
 from unrender.errors import FormatError, GrammarError
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode
 from unrender.limits import MOST_REFUTED_CLAIMS
@@ -40,6 +40,8 @@ class Proof:
     """The claims that did not hold, in words."""
     misread: tuple[Misread, ...] = ()
     """What is misread all the same, though the format claims to read it."""
+    shown: tuple[CutOut, ...] = ()
+    """The answers that were read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,15 @@ def prove(prober: Prober, format: Format) -> Proof:
         format, wrong = best.format, best.wrong
     false = tuple(found for found in wrong if claims_parts(format, found.said))
     given_up += (words for claim, words in _unclaimed(format, shown) if claim not in weakened)
-    return Proof(format=format, given_up=tuple(given_up), misread=false)
+    return Proof(format=format, given_up=tuple(given_up), misread=false, shown=shown)
+
+
+def unwritten(format: Format, shown: Sequence[CutOut]) -> Iterator[str]:
+    """Yield, in words, the answers that the format claims to read and that its grammars do not allow."""
+    claimed = [cut_out for cut_out in shown if claims_parts(format, cut_out.said)]
+    answers = {cut_out.said.name: cut_out.answer for cut_out in refused(format, claimed)}
+    for name, answer in answers.items():
+        yield f"{name}: is read, but no grammar allows what the template writes: {answer!r:.200}"
 
 
 def _unclaimed(format: Format, shown: Sequence[CutOut]) -> Iterator[tuple[str, str]]:

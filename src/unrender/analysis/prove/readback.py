@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,9 +31,11 @@ from unrender.analysis.ask.probes import (
     user,
 )
 from unrender.analysis.find.split import common_prefix
+from unrender.dialects.remainder import Remainder
 from unrender.format import Format, ReasoningMode
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request, read_tools
+from unrender.parser.prompt_tail import prefill
 from unrender.parser.streaming import Parser
 
 _REQUEST = Request(tools=read_tools(offered_tools()))
@@ -181,6 +183,28 @@ def _shared(prompt: str, full: str) -> str:
     return full[: len(full) - len(rest) + len(more)] if more.strip() else shared
 
 
+def refused(format: Format, shown: Sequence[CutOut]) -> Iterator[CutOut]:
+    """Yield the answers that are read as they were meant, and that no grammar of the format allows after their prompt."""
+    ended = format.ended_by(EOS)
+    answers: dict[str, dict[str, CutOut]] = {}
+    for cut_out in shown:
+        # What is written in a history alone is no model's; texts and long calls cost more than they show.
+        if cut_out.asked and cut_out.said.request is _REQUEST and len(cut_out.said.calls) < 3:
+            bare = min(with_and_without_end(ended, cut_out.answer), key=len)
+            # An answer that has a header, or goes on after an end, is more than a model writes at once.
+            around = (text.strip() for text in (ended.turn.end, *ended.turn.ends, *ended.turn.headers))
+            if not any(text and text in bare for text in around):
+                answers.setdefault(prefill(ended, cut_out.start), {})[bare.rstrip()] = cut_out
+    for begun, texts in answers.items():
+        if begun or ended.reasoning.mode is not ReasoningMode.DELIMITER:
+            answer = Remainder(format=ended, request=_REQUEST, begun=begun)
+            for bare in answer.refused(texts):
+                forms = list(with_and_without_end(ended, texts[bare].answer))
+                # `Hi\n`: a line break at the end may be the answer's own.
+                if len(answer.refused(forms)) == len(forms) and _reads(ended, texts[bare], [texts[bare].answer])[0]:
+                    yield texts[bare]
+
+
 def misread(prober: Prober, format: Format, shown: Sequence[CutOut]) -> tuple[Misread, ...]:
     """Return the answers that are not read as they were meant; answers that no reader could tell apart are left out.
 
@@ -195,13 +219,38 @@ def _misread(prober: Prober, format: Format, shown: CutOut) -> Misread | None:
         return None
     # Whole first, then character by character: a stream must not be read otherwise than a text.
     for chunks in ([shown.answer], shown.answer):
-        parser = Parser(format, shown.said.request, prompt=shown.start, ids=numbered_id)
-        for chunk in chunks:
-            parser.feed(chunk)
-        parser.finish()
-        message = parser.message
-        if not shown.said.is_said_by(message):
+        right, message = _reads(format, shown, chunks)
+        if not right:
             return None if _written_alike(prober, shown, message) else Misread(cut_out=shown, message=message)
+    return None
+
+
+def _reads(format: Format, shown: CutOut, chunks: Iterable[str]) -> tuple[bool, Message]:
+    """Return whether the answer is read as it was meant, and as what it is read."""
+    parser = Parser(format, shown.said.request, prompt=shown.start, ids=numbered_id)
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.finish()
+    return shown.said.is_said_by(parser.message), parser.message
+
+
+def with_and_without_end(format: Format, text: str) -> Iterator[str]:
+    """Yield the text, and when it ends with the end of a turn, several, or the next header, the text without."""
+    yield text
+    bare = text
+    while (shorter := _without_end(format, bare)) is not None:
+        bare = shorter
+    if bare != text:
+        # `It rains.<end><user>` is read as `It rains.` is: an engine may stop before the end of turn, at it, or behind it.
+        yield bare
+
+
+def _without_end(format: Format, text: str) -> str | None:
+    # A template that always asks for the next answer writes its header after the end.
+    for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
+        if end.strip() and text.rstrip().endswith(end.strip()):
+            # `Hi\n<end>`, where the end is `\n<end>`: the line break goes with it.
+            return text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
     return None
 
 

@@ -297,8 +297,11 @@ class CallCode:
         marks = Finder([*closers, *section, opener, separator, BACKQUOTES, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
+        # `name\n{…}` alone may be prose: what is around arguments in brackets shows a call by itself.
+        unmarked = not self.marked and not syntax.arguments.entry
+        told = FrozenDict(openers)
         self.code.put(
-            self.tail, Tail(closers, section, FrozenDict(openers), optional, excess, separator, after, marks, self.hub)
+            self.tail, Tail(closers, section, told, optional, excess, separator, after, marks, self.hub, unmarked)
         )
 
 
