@@ -212,9 +212,9 @@ class LiteralScanner(Scanner):
         if self.style.stops and not self.stack:
             end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
         if self.style.glued and not self.stack and (whole := _GLUED.match(text, at, end)):
-            if text[whole.end() :].rstrip("+-") in ("e", "E") and not final:
-                return at, MORE
             end = whole.end()
+            if not final and len(text) - end <= 2 and text[end:].rstrip("+-") in ("e", "E"):
+                return at, MORE
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED
