@@ -19,11 +19,12 @@ import importlib
 import json
 import os
 import random
+import re
 import resource
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -55,6 +56,8 @@ TESTS = (
     "conformance",
 )
 """Where tests are that may notice a mutant; those marked `slow` or `full` are not asked."""
+_MANY, _CASES = re.compile(r"tests/(conformance|properties)/"), 20
+"""Where a test has a case for each template or format, and how many of them are asked: each is analysed anew, which takes a minute for a hundred."""
 _ANEW = ("test_corpus.py", "unit/analysis/test_derivation.py", "unit")
 """What is asked when everything is imported anew, which takes seconds: the rest of `unit` is that of the module's folder."""
 _SECONDS, _LONGEST, _BYTES = 60, 30, 4 << 30
@@ -80,6 +83,15 @@ class Trials:
         self.entered = dict[str, frozenset[str]]()
         """By test: the functions that it has entered when nothing was changed. Others cannot notice a change in a function."""
         self.seconds = dict[str, float]()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out cases of tests that have very many: what few of them notice, all do."""
+        cases = defaultdict[str, list[pytest.Item]](list)
+        for item in items:
+            cases[item.nodeid.partition("[")[0] if _MANY.search(item.nodeid) else item.nodeid].append(item)
+        drawn = random.Random(len(items))  # noqa: S311 -- which cases is not a secret
+        kept = {item for some in cases.values() for item in drawn.sample(some, min(len(some), _CASES))}
+        items[:] = [item for item in items if item in kept]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

@@ -43,11 +43,13 @@ def test_importing_the_package_loads_nothing_else():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("used", ["", "; turn.parse('Hi')", "; turn.parser().feed('Hi')"])
-def test_answers_are_read_without_what_writes_grammars(used):
-    """Preparing a turn and reading its answer loads no emitter."""
-    code = f"turn = ChatTemplate.from_string('{{{{ messages }}}}').prepare({HELLO}){used}"
+def test_answers_are_read_without_what_writes_grammars(used, tmp_path, monkeypatch):
+    """Preparing a turn of a known template and reading its answer loads no emitter; its analysis alone reads its grammar."""
+    monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
+    code = f"from unrender import ChatTemplate\nturn = ChatTemplate.from_string('{{{{ messages }}}}').prepare({HELLO})"
+    loaded(code)
 
-    modules = loaded(f"from unrender import ChatTemplate\n{code}")
+    modules = loaded(code + used)
 
     assert "unrender.parser.streaming" in modules
     assert packages(modules) & {"dialects", "export", "verify", "lint", "explain", "masks", "integrations"} == set()

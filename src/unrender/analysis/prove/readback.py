@@ -31,7 +31,6 @@ from unrender.analysis.ask.probes import (
     user,
 )
 from unrender.analysis.find.split import common_prefix
-from unrender.dialects.remainder import Remainder
 from unrender.format import Format, ReasoningMode
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request, read_tools
@@ -185,6 +184,8 @@ def _shared(prompt: str, full: str) -> str:
 
 def refused(format: Format, shown: Sequence[CutOut]) -> Iterator[CutOut]:
     """Yield the answers that are read as they were meant, and that no grammar of the format allows after their prompt."""
+    from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- a stored analysis is read without it
+
     ended = format.ended_by(EOS)
     answers: dict[str, dict[str, CutOut]] = {}
     for cut_out in shown:
