@@ -145,7 +145,13 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
             return len(header)
     place = _place(rendered, full, index, _before)
     written = None if place is None else after_header(rendered.format, full[:place])
-    return None if place is None or written is None else place - len(written)
+    if place is None or (written is not None and not any(end in written for end in rendered.ends)):
+        return None if place is None or written is None else place - len(written)
+    # `<bot>Hi<end><user>Well?<end><call>f</call>`: no header is before the call, and the last one is another answer's.
+    history = rendered.writer.text(rendered.messages[:index], asks=False)
+    if history is None or not full.startswith(history) or after_header(rendered.format, full[len(history) : place]):
+        return None
+    return len(history)
 
 
 def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:

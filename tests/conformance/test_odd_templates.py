@@ -9,7 +9,6 @@ import pytest
 from composed.composition import composed
 from composed.parts import FRAMES, ID, JSON, NAME, THOUGHTS, Calls, Thoughts
 from cut_outs import TOOLS, lost
-from vendor import ROOT
 
 from unrender import ChatTemplate, FormatWarning
 from unrender.format import ToolMode
@@ -226,13 +225,6 @@ def test_json_arguments_that_a_mapping_does_not_show():
 
     assert template.format.tools.mode is ToolMode.JSON_NATIVE
     assert not template.capabilities.supports_object_arguments
-
-
-def test_an_answer_that_no_grammar_allows_is_warned_of():
-    """Content after a call ends like reasoning here: it is read, and the grammar cannot write it."""
-    source = (ROOT / "tests" / "templates" / "words-as-markers.jinja").read_text(encoding="utf-8")
-    with pytest.warns(FormatWarning, match="content and a call: is read, but no grammar allows"):
-        _ = ChatTemplate.from_string(source).format
 
 
 PROMPTED = (

@@ -18,7 +18,7 @@ from unrender.errors import MessageError
 from unrender.freezing import frozen
 from unrender.limits import MOST_TRIED_NAMES
 from unrender.rendering.shape import Capabilities, shape_context, shape_messages
-from unrender.rendering.template import Template
+from unrender.rendering.template import Template, copied
 
 THINKING = "enable_thinking"
 """What transformers calls the switch; templates have names of their own for it, which are found by analysis."""
@@ -88,6 +88,7 @@ def heard(
     if documents is not None and "documents" in template.reads:
         context["documents"] = documents
     elif documents:
+        copied(documents, "documents")  # What is malformed is an error for every template.
         notes.append("documents: the template shows none; what they say has to be in a message")
     switches = {name: said.pop(name) for name in _SWITCHES if name in said}
     reads = template.reads | _GIVEN | (beside.reads if beside else frozenset())

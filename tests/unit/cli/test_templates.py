@@ -37,15 +37,16 @@ def evidence_of(run):
     return json.loads(run("inspect", "chat_template.jinja", "--json").stdout)["evidence"]
 
 
-# Beside a call, content is written where reasoning belongs: no parser can tell them apart.
+# A text has no quotes of its own, so one that ends in a quoted word looks like another.
 AMBIGUOUS = """\
 {%- for message in messages %}
-{{- '<|' ~ message.role ~ '|>' }}
-{%- if message.reasoning_content %}{{ '<think>' ~ message.reasoning_content ~ '</think>' }}{% endif %}
-{%- if message.tool_calls and message.content %}{{ '<think>' ~ message.content ~ '</think>' }}
-{%- else %}{{ message.content }}{% endif %}
+{{- '<|' ~ message.role ~ '|>' ~ (message.content or '') }}
 {%- for call in message.tool_calls or [] %}
-{{- '<call name="' ~ call.function.name ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}
+{{- '<|do|>' ~ call.function.name ~ '(' }}
+{%- for key, value in call.function.arguments.items() %}
+{{- key ~ '=' ~ (value if value is string else value | tojson) ~ ('' if loop.last else ', ') }}
+{%- endfor %}
+{{- ')<|done|>' }}
 {%- endfor %}
 {{- '<|end|>' }}
 {%- endfor %}
@@ -61,9 +62,9 @@ def test_shows_a_counterexample(run):
     result = run("verify", "ambiguous.jinja")
 
     assert result.exit_code == 1
-    assert "content and tool calls  refuted by this answer" in result.stdout
-    assert "\n  - content: " in result.stdout
-    assert '\n  + content: ""' in result.stdout
+    assert "strings  refuted by this answer" in result.stdout
+    assert "\n  - tool_calls: " in result.stdout
+    assert "\n  + tool_calls: " in result.stdout
 
 
 @pytest.mark.slow

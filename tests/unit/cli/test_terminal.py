@@ -49,8 +49,8 @@ MARKED = f"""\
 # Beside a call, content is written where reasoning belongs: no parser can tell them apart.
 AMBIGUOUS = MARKED.replace(
     "{{- message.content }}",
-    f"""{{%- if message.tool_calls and message.content %}}{{{{ '<think {IN_JINJA}>' ~ message.content ~ '</think>' }}}}
-{{%- else %}}{{{{ message.content }}}}{{% endif %}}""",
+    f"""{{{{- message.content }}}}
+{{%- if message.tool_calls and message.content %}}{{{{ '{IN_JINJA}' ~ message.content }}}}{{% endif %}}""",
 )
 REFUSING = f"{{{{ raise_exception('{IN_JINJA}') }}}}"
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]

@@ -190,7 +190,8 @@ def refused(format: Format, shown: Sequence[CutOut]) -> Iterator[CutOut]:
     answers: dict[str, dict[str, CutOut]] = {}
     for cut_out in shown:
         # What is written in a history alone is no model's; texts and long calls cost more than they show.
-        if cut_out.asked and cut_out.said.request is _REQUEST and len(cut_out.said.calls) < 3:
+        said = cut_out.said
+        if cut_out.asked and said.request is _REQUEST and len(said.calls) < 3 and not _ends_in_content(cut_out):
             bare = min(with_and_without_end(ended, cut_out.answer), key=len)
             # An answer that has a header, or goes on after an end, is more than a model writes at once.
             around = (text.strip() for text in (ended.turn.end, *ended.turn.ends, *ended.turn.headers))
@@ -224,6 +225,12 @@ def _misread(prober: Prober, format: Format, shown: CutOut) -> Misread | None:
         if not right:
             return None if _written_alike(prober, shown, message) else Misread(cut_out=shown, message=message)
     return None
+
+
+def _ends_in_content(shown: CutOut) -> bool:
+    """Return whether content is after a call: engines end a turn with its calls, so a history alone shows that."""
+    said, answer = shown.said, shown.answer
+    return bool(said.calls and said.content) and answer.rfind(said.content) > answer.find(said.calls[0].name)
 
 
 def _reads(format: Format, shown: CutOut, chunks: Iterable[str]) -> tuple[bool, Message]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -19,7 +20,7 @@ from unrender.analysis.ask.probes import (
     make_calls,
     user,
 )
-from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, Said, cut_outs, misread
+from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, Said, cut_outs, misread, refused
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages.wire import CallStatus, Message, ToolCall
 from unrender.rendering.shape import ReasoningPlace
@@ -291,3 +292,25 @@ def test_answers_that_leave_the_prompt_are_judged_after_a_header(format, start, 
     """Without a header between question and answer, what was cut out may not be an answer."""
     assert (read(SAID[1], f"[{R}]{C}", format=format, start=start, asked=False) is not None) is judged
     assert read(SAID[1], f"[{R}]{C}", format=format, start=start) is not None
+
+
+TAGGED = Format(
+    turn=TurnTexts(headers=("<bot>",), end="<end>"),
+    tools=CallSyntax(
+        mode=ToolMode.TAG_WITH_JSON,
+        call_start="<call>\n",
+        call_end="\n</call>",
+        function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
+    ),
+)
+
+
+@pytest.mark.parametrize(("line", "count"), [("\n", 0), (" ", 1)], ids=["as the format says", "as a reader takes it"])
+def test_what_is_read_and_cannot_be_generated_is_found(line, count):
+    """`<call> {` is read where `<call>` and a line break are expected, and the grammar does not allow it."""
+    said = next(said for said in SAID if said.name == "one call")
+    (call,) = said.calls
+    answer = f'<call>{line}{{"name": "{call.name}", "arguments": {json.dumps(call.arguments)}}}\n</call><end>'
+    shown = CutOut(said=said, before=(user(),), start="<user>Hi<bot>", answer=answer, asked=True)
+
+    assert len(list(refused(TAGGED, [shown]))) == count
