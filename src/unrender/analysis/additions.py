@@ -29,13 +29,11 @@ def complete(format: Format, words: str) -> Format:
         if declared.evidence and declared.evidence.found_in(words):
             with suppress(FormatError):  # What does not go together with the derived parts adds nothing.
                 format = with_declared(format, declared)
-    mended = decode(CallSyntax, json.loads(_MISTYPED.sub(r"<\1\2\1>", json.dumps(plain_data(format.tools)))), where="")
-    with suppress(FormatError):
-        format = (
-            replace(format, tolerated=tuple(dict.fromkeys((mended, *format.tolerated))))
-            if mended != format.tools
-            else format
-        )
+    written = json.dumps(plain_data(format.tools))
+    if (right := _MISTYPED.sub(r"<\1\2\1>", written)) != written:
+        with suppress(FormatError):
+            mended = decode(CallSyntax, json.loads(right), where="")
+            format = replace(format, tolerated=tuple(dict.fromkeys((mended, *format.tolerated))))
     return format
 
 

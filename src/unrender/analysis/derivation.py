@@ -210,7 +210,7 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
-    # The `, ` and `: ` of a codec are in JSON alone: they are no markers.
+    # The `, ` and `: ` of a codec are only in JSON: they are not markers.
     texts = (text for place, text in texts_in((reasoning, *parts), "") if "codec" not in place)
     markers = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill

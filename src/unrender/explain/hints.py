@@ -147,7 +147,7 @@ def _begun_as_its_own(case: Case) -> list[str]:
     tools = case.reading.turn.format.tools
     if tools.envelope:
         return []
-    # `<invoke name="f">` leaves `f">` behind, and `{"tool": "f", …}` has no more than the quote of it.
+    # Of `<invoke name="f">` the text keeps `f">`; of `{"tool": "f", …}` it keeps only the quote.
     tokens = case.reading.turn.format.preserved_tokens
     own = {without(text, tokens).strip() for text in (tools.name_suffix, tools.arguments.start, "{")}
     signs = "|".join(map(re.escape, own - {""}))

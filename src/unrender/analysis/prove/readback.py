@@ -176,7 +176,7 @@ def _shared(prompt: str, full: str) -> str:
         return prompt
     # `<bot><think>` is the prompt, and the history has `<bot>Hi`: the answer begins after what both have in common.
     shared = common_prefix([prompt, full])
-    # `</u>\n\n<bot>` is the prompt, and the history has `</u>\n<bot>Hi`: a line break less is no answer's beginning.
+    # `</u>\n\n<bot>` is the prompt, and the history has `</u>\n<bot>Hi`: an answer does not begin with a missing line break.
     asked, rest = (text[len(shared) :].lstrip() for text in (prompt, full))
     more = common_prefix([asked, rest])
     return full[: len(full) - len(rest) + len(more)] if more.strip() else shared
@@ -189,7 +189,7 @@ def refused(format: Format, shown: Sequence[CutOut]) -> Iterator[CutOut]:
     ended = format.ended_by(EOS)
     answers: dict[str, dict[str, CutOut]] = {}
     for cut_out in shown:
-        # What is written in a history alone is no model's; texts and long calls cost more than they show.
+        # No model writes what only a history shows; texts and long calls cost more than they show.
         said = cut_out.said
         if cut_out.asked and said.request is _REQUEST and len(said.calls) < 3 and not _ends_in_content(cut_out):
             bare = min(with_and_without_end(ended, cut_out.answer), key=len)
@@ -249,7 +249,7 @@ def with_and_without_end(format: Format, text: str) -> Iterator[str]:
     while (shorter := _without_end(format, bare)) is not None:
         bare = shorter
     if bare != text:
-        # `It rains.<end><user>` is read as `It rains.` is: an engine may stop before the end of turn, at it, or behind it.
+        # `It rains.<end><user>` is read as `It rains.` is: an engine may stop before the end of turn, at it, or after it.
         yield bare
 
 

@@ -165,7 +165,7 @@ def _plain_call(call: Any) -> Any:
 def read_prompt(body: Any) -> Ask:
     """Read a request to Completions. Raises `Failure` that names the wrong field."""
     request = CompletionsRequest.read(body)
-    # `["Once"]` is one text as well. A list of token ids is none: only the engine could say what it means.
+    # `["Once"]` is one text as well. A list of token ids is not text: only the engine knows what it means.
     prompt = request.prompt[0] if isinstance(request.prompt, list) and len(request.prompt) == 1 else request.prompt
     if not isinstance(prompt, str):
         raise wrong("prompt", "one text, not tokens or several texts", request.prompt)
