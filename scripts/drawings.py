@@ -25,7 +25,7 @@ from typing import Any
 from environment import ROOT
 
 from unrender import ChatTemplate, Turn
-from unrender.cli.output import event_line
+from unrender.cli.terminal import event_line
 from unrender.explain import PicturePiece, pictures
 from unrender.machine.ids import numbered_id
 from unrender.printable import printable_line

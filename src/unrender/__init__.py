@@ -48,9 +48,27 @@ if TYPE_CHECKING:
     )
     from unrender.machine.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
     from unrender.masks import AssistantMask, assistant_mask
-    from unrender.messages.bodies import ChunkBody, CompletionBody, Delta, MessageBody, ToolBody, ToolCallBody
-    from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
-    from unrender.parser.completions import ChoiceStream, Completion, Usage, deltas, finish_reason
+    from unrender.messages.wire import (
+        CallStatus,
+        Message,
+        MessageBody,
+        Request,
+        Tool,
+        ToolBody,
+        ToolCall,
+        ToolCallBody,
+        ToolChoice,
+    )
+    from unrender.parser.completions import (
+        ChoiceStream,
+        ChunkBody,
+        Completion,
+        CompletionBody,
+        Delta,
+        Usage,
+        deltas,
+        finish_reason,
+    )
     from unrender.parser.message import message_of
     from unrender.parser.prompt_tail import prefill
     from unrender.parser.streaming import Parser, Span
@@ -139,9 +157,8 @@ _HOMES = {
     ),
     "unrender.machine.policy": "CallRelease CallsInReasoning Policy UndeclaredReasoning UnknownTools",
     "unrender.masks": "AssistantMask assistant_mask",
-    "unrender.messages.bodies": "ChunkBody CompletionBody Delta MessageBody ToolBody ToolCallBody",
-    "unrender.messages.wire": "CallStatus Message Request Tool ToolCall ToolChoice",
-    "unrender.parser.completions": "ChoiceStream Completion Usage deltas finish_reason",
+    "unrender.messages.wire": "CallStatus Message MessageBody Request Tool ToolBody ToolCall ToolCallBody ToolChoice",
+    "unrender.parser.completions": "ChoiceStream ChunkBody Completion CompletionBody Delta Usage deltas finish_reason",
     "unrender.parser.message": "message_of",
     "unrender.parser.prompt_tail": "prefill",
     "unrender.parser.streaming": "Parser Span",

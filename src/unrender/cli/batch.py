@@ -36,8 +36,20 @@ from unrender.cli.inputs import (
     template_name_option,
     write_text,
 )
-from unrender.cli.output import INDENT, event_data, event_line, print_heading, print_rows, print_table
-from unrender.cli.terminal import BOLD, DIM, aside, print_json, print_line, progress
+from unrender.cli.terminal import (
+    BOLD,
+    DIM,
+    INDENT,
+    aside,
+    event_data,
+    event_line,
+    print_heading,
+    print_json,
+    print_line,
+    print_rows,
+    print_table,
+    progress,
+)
 from unrender.explain import Replay, replay
 from unrender.limits import MOST_SUMMED
 from unrender.printable import printable_line

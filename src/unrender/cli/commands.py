@@ -16,10 +16,9 @@ from unrender import SchemaWarning, __version__
 from unrender.cli.answers import chat_command, explain_command, grammar_command, parse_command
 from unrender.cli.batch import audit_command, read_command, replay_command
 from unrender.cli.format import declared_command, diff_command, export_command, show_command
-from unrender.cli.output import UNUSABLE, ending
 from unrender.cli.serving import engine_args_command, playground_command, serve_command
 from unrender.cli.templates import inspect_command, lint_command, verify_command
-from unrender.cli.terminal import ReaderGone, let_go, logged, plainly, remark, remark_warning, streams
+from unrender.cli.terminal import UNUSABLE, ReaderGone, ending, let_go, logged, plainly, remark, remark_warning, streams
 
 _MOVED = {
     "diff": "format",

@@ -12,8 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 from unrender.analysis import Capabilities
-from unrender.cli.output import Row
-from unrender.cli.terminal import BOLD_CYAN, GREEN, Styled
+from unrender.cli.terminal import BOLD_CYAN, GREEN, Row, Styled
 from unrender.explain import PicturePiece, call_picture, pictures
 from unrender.format import CallSyntax, Format, Part, Slot
 from unrender.injection import Plan, call_form

@@ -25,8 +25,16 @@ import click
 
 from unrender.batch.outputs import STANDARD
 from unrender.cli.inputs import BadInput, Command, decorated, expanded, jobs_option, json_option
-from unrender.cli.output import UNUSABLE, ending, print_table
-from unrender.cli.terminal import LogHandler, print_json, print_line, progress, remark_warning
+from unrender.cli.terminal import (
+    UNUSABLE,
+    LogHandler,
+    ending,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    remark_warning,
+)
 
 T = TypeVar("T")
 

@@ -24,9 +24,8 @@ from unrender.cli.inputs import (
     template_name_option,
     write_text,
 )
-from unrender.cli.output import UNUSABLE, Row, print_heading, print_rows
 from unrender.cli.templates import finding_row
-from unrender.cli.terminal import NO_STYLE, print_block, print_json, remark
+from unrender.cli.terminal import NO_STYLE, UNUSABLE, Row, print_block, print_heading, print_json, print_rows, remark
 from unrender.explain import differences
 from unrender.format import Format
 from unrender.formats import Declared, declared_formats, read_declared

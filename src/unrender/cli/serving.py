@@ -19,9 +19,8 @@ import click
 
 from unrender import ChatTemplate, ExportError, Target
 from unrender.cli.inputs import QUESTION, BadInput, json_option, load, template_argument, template_name_option
-from unrender.cli.output import print_heading, print_rows
 from unrender.cli.templates import finding_row
-from unrender.cli.terminal import print_document, print_json, print_line, remark
+from unrender.cli.terminal import print_document, print_heading, print_json, print_line, print_rows, remark
 from unrender.format import ReasoningMode, ToolMode
 from unrender.integrations.rendered import TEMPLATE
 from unrender.verify import verify

@@ -28,8 +28,21 @@ from unrender.cli.inputs import (
     template_name_option,
     write_text,
 )
-from unrender.cli.output import INDENT, Row, print_heading, print_rows, print_table
-from unrender.cli.terminal import DIM, GREEN, NO_STYLE, RED, print_block, print_columns, print_json, print_line
+from unrender.cli.terminal import (
+    DIM,
+    GREEN,
+    INDENT,
+    NO_STYLE,
+    RED,
+    Row,
+    print_block,
+    print_columns,
+    print_heading,
+    print_json,
+    print_line,
+    print_rows,
+    print_table,
+)
 from unrender.injection import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify

@@ -10,19 +10,64 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, NotRequired, TypedDict
 
 from unrender.cache import content_key
 from unrender.errors import MessageError
 from unrender.freezing import frozen, thawed
 from unrender.limits import DEEPEST_VALUE, MOST_VALUES
-from unrender.messages.bodies import FunctionBody, FunctionCallBody, MessageBody, ToolBody, ToolCallBody
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which callers hand reasoning over; the first that holds text counts."""
 JsonSchema = Mapping[str, Any] | bool
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """What a wire form calls reasoning: DeepSeek's name, which most servers and templates took over, or OpenRouter's."""
+
+
+class FunctionCallBody(TypedDict):
+    """What is called: the tool's name, and the arguments as JSON text."""
+
+    name: str
+    arguments: str
+
+
+class ToolCallBody(TypedDict):
+    """An element of a message's `tool_calls`."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionCallBody
+    status: NotRequired[str]
+
+
+class MessageFields(TypedDict, total=False):
+    """What an assistant's message may have beside content: reasoning under one of two names, and calls."""
+
+    reasoning_content: str
+    reasoning: str
+    tool_calls: list[ToolCallBody]
+
+
+class MessageBody(MessageFields):
+    """An assistant's message, as it is sent back in the next turn."""
+
+    role: Literal["assistant"]
+    content: str
+
+
+class FunctionBody(TypedDict):
+    """The function of a tool; `parameters` is a JSON Schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any] | bool
+
+
+class ToolBody(TypedDict):
+    """An element of a request's `tools`."""
+
+    type: Literal["function"]
+    function: FunctionBody
 
 
 class CallStatus(StrEnum):

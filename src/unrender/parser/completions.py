@@ -2,7 +2,7 @@
 
 Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`).
 Rules: the finish reason never contradicts the calls, "tool_calls" exactly where there is a call to execute. The chunks of a
-stream add up to the completion.
+stream add up to the completion. At run time bodies are plain dicts; their types are for type checkers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 from unrender.machine.events import (
     ArgumentsText,
@@ -21,10 +21,97 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages import bodies
-from unrender.messages.wire import CallStatus, Message, ReasoningField
+from unrender.messages.wire import CallStatus, Message, MessageFields, ReasoningField
 
-_KEPT: Mapping[str | None, bodies.FinishReason] = {
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class FunctionDelta(TypedDict):
+    """A fragment of a call's arguments; the name comes with the first."""
+
+    name: NotRequired[str]
+    arguments: str
+
+
+class ToolCallDelta(TypedDict):
+    """A piece of a call; id and type come with the first."""
+
+    index: int
+    id: NotRequired[str]
+    type: NotRequired[Literal["function"]]
+    function: FunctionDelta
+    status: NotRequired[str]
+
+
+class Delta(TypedDict, total=False):
+    """A piece of a streamed message."""
+
+    role: Literal["assistant"]
+    content: str
+    reasoning_content: str
+    reasoning: str
+    tool_calls: list[ToolCallDelta]
+
+
+class UsageBody(TypedDict):
+    """The tokens of an answer."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    completion_tokens_details: NotRequired[dict[str, int]]
+    prompt_tokens_details: NotRequired[dict[str, int]]
+
+
+class ChoiceMessage(MessageFields):
+    """The message of a whole answer; the content is None beside calls when it is empty."""
+
+    role: Literal["assistant"]
+    content: str | None
+    refusal: None
+
+
+class ChoiceBody(TypedDict):
+    """A choice of a whole answer."""
+
+    index: int
+    message: ChoiceMessage
+    logprobs: dict[str, Any] | None
+    finish_reason: FinishReason
+
+
+class _Head(TypedDict):
+    id: str
+    created: int
+    model: str
+
+
+class CompletionBody(_Head):
+    """A `chat.completion`."""
+
+    object: Literal["chat.completion"]
+    choices: list[ChoiceBody]
+    usage: UsageBody | None
+
+
+class ChunkChoice(TypedDict):
+    """A choice of a chunk; the last of an answer has a finish reason."""
+
+    index: int
+    delta: Delta
+    logprobs: dict[str, Any] | None
+    finish_reason: str | None
+
+
+class ChunkBody(_Head):
+    """A `chat.completion.chunk`."""
+
+    object: Literal["chat.completion.chunk"]
+    choices: list[ChunkChoice]
+    usage: NotRequired[UsageBody]
+
+
+_KEPT: Mapping[str | None, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
     "content_filter": "content_filter",
@@ -32,7 +119,7 @@ _KEPT: Mapping[str | None, bodies.FinishReason] = {
 """Engines' reasons that hold whatever the message says."""
 
 
-def finish_reason(message: Message, reason: str | None = None) -> bodies.FinishReason:
+def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
     """Return OpenAI's finish reason of a finished answer; `reason` is the engine's own, or None.
 
     >>> finish_reason(Message(content="Hi"), "tool_calls")
@@ -56,9 +143,9 @@ class Usage:
     cached_tokens: int | None = None
     """Those of the prompt that came from a cache; None where nobody counted."""
 
-    def to_openai(self) -> bodies.UsageBody:
+    def to_openai(self) -> UsageBody:
         """Return the body's `usage`."""
-        body: bodies.UsageBody = {
+        body: UsageBody = {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
@@ -88,7 +175,7 @@ class Completion:
 
     def body(
         self, messages: Iterable[Message], *, reasons: Iterable[str | None] = (), usage: Usage | None = None
-    ) -> bodies.CompletionBody:
+    ) -> CompletionBody:
         """Return the `chat.completion` of finished messages, with one choice for each.
 
         `reasons` are the engine's finish reasons, choice by choice; a missing one counts as None.
@@ -104,9 +191,9 @@ class Completion:
             "usage": usage.to_openai() if usage else None,
         }
 
-    def _choice(self, index: int, message: Message, reason: str | None) -> bodies.ChoiceBody:
+    def _choice(self, index: int, message: Message, reason: str | None) -> ChoiceBody:
         said = message.to_openai(reasoning_field=self.reasoning_field)
-        body: bodies.ChoiceMessage = {**said, "refusal": None}
+        body: ChoiceMessage = {**said, "refusal": None}
         # Beside calls, OpenAI sends null in place of an empty text.
         if "tool_calls" in said and not said["content"]:
             body["content"] = None
@@ -116,16 +203,16 @@ class Completion:
         """Return the stream of one choice."""
         return ChoiceStream(self, index)
 
-    def usage_chunk(self, usage: Usage) -> bodies.ChunkBody:
+    def usage_chunk(self, usage: Usage) -> ChunkBody:
         """Return the chunk without choices that ends a stream with `stream_options.include_usage`."""
         return {**self._chunk([]), "usage": usage.to_openai()}
 
-    def chunk(self, index: int, delta: bodies.Delta, reason: str | None = None) -> bodies.ChunkBody:
+    def chunk(self, index: int, delta: Delta, reason: str | None = None) -> ChunkBody:
         """Return one `chat.completion.chunk`."""
-        choice: bodies.ChunkChoice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+        choice: ChunkChoice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
         return self._chunk([choice])
 
-    def _chunk(self, choices: list[bodies.ChunkChoice]) -> bodies.ChunkBody:
+    def _chunk(self, choices: list[ChunkChoice]) -> ChunkBody:
         kind: Literal["chat.completion.chunk"] = "chat.completion.chunk"
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
@@ -146,25 +233,25 @@ class ChoiceStream:
         self._index = index
         self._begun = False
 
-    def chunks(self, events: Iterable[Event]) -> Iterator[bodies.ChunkBody]:
+    def chunks(self, events: Iterable[Event]) -> Iterator[ChunkBody]:
         """Yield the chunks of more events. The first time, the chunk with the role comes before them."""
         yield from self._begin()
         field = self._completion.reasoning_field
         for delta in deltas(events, reasoning_field=field):
             yield self._completion.chunk(self._index, delta)
 
-    def end(self, message: Message, reason: str | None = None) -> Iterator[bodies.ChunkBody]:
+    def end(self, message: Message, reason: str | None = None) -> Iterator[ChunkBody]:
         """Yield the last chunk; `message` is the finished message, `reason` the engine's finish reason."""
         yield from self._begin()
         yield self._completion.chunk(self._index, {}, finish_reason(message, reason))
 
-    def _begin(self) -> Iterator[bodies.ChunkBody]:
+    def _begin(self) -> Iterator[ChunkBody]:
         if not self._begun:
             self._begun = True
             yield self._completion.chunk(self._index, {"role": "assistant", "content": ""})
 
 
-def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[bodies.Delta]:
+def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[Delta]:
     """Yield one OpenAI delta for each event that has one.
 
     The id, type and name of a call come once, then fragments of its arguments. A dead call that was given as it was
@@ -181,12 +268,12 @@ def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reason
             case ReasoningText(text):
                 yield {"reasoning": text} if reasoning_field == "reasoning" else {"reasoning_content": text}
             case ToolCallStarted(index, id, name):
-                function: bodies.FunctionDelta = {"name": name, "arguments": ""}
+                function: FunctionDelta = {"name": name, "arguments": ""}
                 yield {"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}
             case ArgumentsText(index, text):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
             case ToolCallFinished(index, status) if status is not CallStatus.COMPLETE:
-                call: bodies.ToolCallDelta = {"index": index, "function": {"arguments": ""}, "status": status.value}
+                call: ToolCallDelta = {"index": index, "function": {"arguments": ""}, "status": status.value}
                 yield {"tool_calls": [call]}
             case _:
                 pass

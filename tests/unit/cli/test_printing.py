@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrender.cli import answers, output, terminal
+from unrender.cli import answers, terminal
 from unrender.nodes import Role
 from unrender.parser.streaming import Span
 
@@ -39,7 +39,7 @@ def test_a_line_is_one_line(text, other):
     for said in (
         printed(terminal.print_line, text, (other, terminal.BOLD)),
         printed(terminal.remark, text),
-        printed(output.print_heading, text, other).removeprefix("\n"),
+        printed(terminal.print_heading, text, other).removeprefix("\n"),
     ):
         assert alive(said) == {"\n"}
         assert said.count("\n") == 1
@@ -48,8 +48,8 @@ def test_a_line_is_one_line(text, other):
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=3))
 def test_columns_hold_text_alone(rows):
     """Rows, tables and blocks break lines of their own, and obey none but those of a block."""
-    assert alive(printed(output.print_rows, rows)) == {"\n"}
-    assert alive(printed(output.print_table, ["a", "b"], rows)) == {"\n"}
+    assert alive(printed(terminal.print_rows, rows)) == {"\n"}
+    assert alive(printed(terminal.print_table, ["a", "b"], rows)) == {"\n"}
     assert alive(printed(terminal.print_block, [(text, "") for row in rows for text in row])) <= {"\n"}
 
 
@@ -99,7 +99,7 @@ def test_printing_takes_time_by_the_length():
     said = printed(terminal.print_block, [("x" * 3_000_000, "")])
     assert said.count("x") == 3_000_000
 
-    rows = printed(output.print_rows, [("a", "y" * 3_000_000)] * 100_000)
+    rows = printed(terminal.print_rows, [("a", "y" * 3_000_000)] * 100_000)
     assert "… 99600 more …" in rows
     assert len(rows) < 3_000_000
 
@@ -122,7 +122,7 @@ def test_words_of_a_table_stay_whole(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     rules = "history-not-prefix-stable, special-tokens-injectable, reasoning-dropped-from-history"
 
-    said = printed(output.print_table, ["template", "errors", "rules"], [["a-name-of-a-template", "10", rules]])
+    said = printed(terminal.print_table, ["template", "errors", "rules"], [["a-name-of-a-template", "10", rules]])
 
     assert max(map(len, said.splitlines())) <= columns
     assert set(rules.split()) <= set(said.split())
