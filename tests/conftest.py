@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections import defaultdict
 from pathlib import Path
+from zlib import crc32
 
 import hypothesis
 import pytest
@@ -24,16 +26,35 @@ os.environ["UNRENDER_CACHE"] = "off"
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which outside data were missing, since the tests that need them can only be skipped."""
     if not installed("transformers"):
-        sentence = "transformers is not installed: use `python3 scripts/run.py engines`"
+        sentence = "transformers is not installed: use `python3 scripts/run.py transformers`"
         terminalreporter.write_line(f"EXPORTS NOT CHECKED: {sentence}", yellow=True, bold=True)
     elif not installed("trl"):
-        sentence = "TRL's files are not installed: use `python3 scripts/run.py engines`"
+        sentence = "TRL's files are not installed: use `python3 scripts/run.py transformers`"
         terminalreporter.write_line(f"EXPORTS NOT COMPARED: {sentence}", yellow=True, bold=True)
     for sentence in missing_data():
         terminalreporter.write_line(f"CONFORMANCE NOT CHECKED: {sentence}", yellow=True, bold=True)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave all but a few cases to the full run where a test says so, and expect the failures that are listed."""
+    _leave_to_the_full_run(items)
+    _expect_open(items)
+
+
+def _leave_to_the_full_run(items: list[pytest.Item]) -> None:
+    """Mark as `full` what `few(n)` leaves out. Which n cases are asked goes by their names alone, without order."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few"):
+            cases[item.nodeid.split("[")[0]].append(item)
+    for alike in cases.values():
+        asked = alike[0].get_closest_marker("few").args[0]
+        for item in sorted(alike, key=lambda item: crc32(item.nodeid.encode()))[asked:]:
+            item.add_marker(pytest.mark.full)
+
+
+def _expect_open(items: list[pytest.Item]) -> None:
     """Expect the failures that `conformance/open.toml` lists, and no other: a listed case that passes is a failure."""
     path = Path(__file__).parent / "conformance" / "open.toml"
     listed = {

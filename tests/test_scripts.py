@@ -83,6 +83,7 @@ def test_template_is_the_one_of_the_manifest(path: Path) -> None:
     assert digest(path.read_bytes()) == MANIFEST["templates"][path.name]
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
 def test_page_says_what_is_derived_now(path: Path) -> None:
     """The page's table has the modes that analysis finds in a vendor's template."""

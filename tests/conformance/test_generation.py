@@ -1,6 +1,6 @@
 """A tiny, randomly initialised model generates under llguidance's masks, and the parser reads what it says.
 
-Optional: it runs where torch and transformers are installed (`python3 scripts/run.py engines`).
+Optional: it runs where torch and transformers are installed (`python3 scripts/run.py transformers`).
 """
 
 from __future__ import annotations

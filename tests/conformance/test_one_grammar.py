@@ -149,6 +149,7 @@ def renderings(asked: Subject) -> dict[str, str]:
     return {kind: text for kind, text in found.items() if text is not None}
 
 
+@pytest.mark.few(130)
 @subjects(["no tools", "one tool", "three tools"])
 def test_what_the_template_writes_is_accepted(subjects_of):
     """Each dialect accepts the template's own rendering of a valid answer."""
@@ -173,6 +174,7 @@ def trigger_position(turn: Turn, text: str) -> int | None:
     return None
 
 
+@pytest.mark.few(60)
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 @TEMPLATES
 def test_triggers_fire_where_a_call_begins(name):
@@ -231,6 +233,7 @@ def can_call(turn: Turn) -> bool:
     return turn.format.tools.mode != "none" or not turn.request.calls_allowed
 
 
+@pytest.mark.few(240)
 @subjects(REQUESTS)
 def test_samples_are_read_as_they_were_meant(subjects_of):
     """Random answers are accepted by every dialect, read without a malformed part, and call as the request allows."""

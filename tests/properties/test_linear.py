@@ -92,6 +92,7 @@ def doubles(measure: Callable[[], tuple[float, float]], most: float) -> bool:
     return False
 
 
+@pytest.mark.few(90)
 @pytest.mark.parametrize("chunk", [1, 4])
 @each_reading
 def test_twice_the_text_in_small_pieces_costs_twice(reading: Reading, chunk: int) -> None:
@@ -106,6 +107,7 @@ def test_twice_the_text_in_small_pieces_costs_twice(reading: Reading, chunk: int
     assert slow == []
 
 
+@pytest.mark.few(24)
 @each_reading
 def test_twice_the_text_in_one_piece_costs_twice(reading: Reading) -> None:
     """A text that is fed whole is not looked at again, and what is left of it is not copied."""

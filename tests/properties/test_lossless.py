@@ -24,6 +24,7 @@ BEGINNINGS = 30
 """How many of them; over all formats, all kinds come up."""
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_drawn_texts_obey_the_judge(seed: int) -> None:
     """Of each Format some texts; `scripts/hunt.py --only lossless` tries as many as there is time for."""
@@ -37,6 +38,7 @@ def test_drawn_texts_obey_the_judge(seed: int) -> None:
             assert lossless.failure_of(subject, text, random.randrange(1 << 16)) is None
 
 
+@pytest.mark.few(70)
 @pytest.mark.parametrize("name", lossless.names())
 def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
     """Fed, given with the end, parsed at once, and read by a restored parser."""

@@ -62,6 +62,7 @@ def check_said_once(parser: Parser, text: str) -> None:
         assert said.count(needle) <= "\n".join(kept.values()).count(needle)
 
 
+@pytest.mark.few(24)
 @each_family
 @each_release
 def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: CallRelease) -> None:
@@ -74,6 +75,7 @@ def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: Call
         check_said_once(parser, output[:end])
 
 
+@pytest.mark.few(24)
 @each_family
 @each_release
 @few
@@ -120,6 +122,7 @@ def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) 
     assert found[0] == found[1]
 
 
+@pytest.mark.few(24)
 @each_family
 @each_release
 @few
@@ -131,6 +134,7 @@ def test_a_role_that_was_given_stays(family: Family, release: CallRelease, data:
     check_final(maker(family, release), pieces(text, size))
 
 
+@pytest.mark.few(24)
 @each_family
 @each_release
 @few

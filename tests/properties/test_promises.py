@@ -44,6 +44,7 @@ def test_every_output_is_read_alike_at_every_chunking(family: Family) -> None:
         check(maker(family, request=ANY_TOOL), output)
 
 
+@pytest.mark.few(10)
 @each_family
 @given(data=st.data())
 def test_broken_outputs_are_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
@@ -53,6 +54,7 @@ def test_broken_outputs_are_read_alike_at_every_chunking(family: Family, data: s
     check(maker(family), text)
 
 
+@pytest.mark.few(10)
 @each_family
 @given(data=st.data())
 def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
@@ -63,6 +65,7 @@ def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataO
     check(maker(family, request=ANY_TOOL), text)
 
 
+@pytest.mark.few(10)
 @each_family
 @given(data=st.data())
 def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
@@ -72,6 +75,7 @@ def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.D
     check_strict(maker(family, strict=True), text)
 
 
+@pytest.mark.few(10)
 @each_family
 @given(data=st.data())
 def test_a_copy_goes_on_like_the_original(family: Family, data: st.DataObject) -> None:

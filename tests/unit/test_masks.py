@@ -61,6 +61,7 @@ def test_the_mask_is_that_of_generation_tags():
     assert assistant_mask(ChatTemplate.from_string(plain), CHAT) == marks(MARKED)
 
 
+@pytest.mark.few(40)
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*.jinja")), ids=lambda path: path.stem)
 def test_what_the_model_wrote_is_read_as_the_message(path):

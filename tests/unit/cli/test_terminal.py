@@ -162,6 +162,7 @@ def seen(attacked):
     return sent
 
 
+@pytest.mark.few(10)
 @pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(COMMANDS)), ids=lambda index: ROWS["attacked"][index][0])
 def test_nothing_from_outside_is_obeyed(seen, index):
@@ -284,6 +285,7 @@ def test_help_has_at_most_twelve_commands_in_sections(run):
     assert all(f"\n  {name} " in text for name in app.commands)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell):

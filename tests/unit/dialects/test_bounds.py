@@ -154,6 +154,7 @@ LARGE = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @SYNTAXES

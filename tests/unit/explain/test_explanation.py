@@ -34,6 +34,7 @@ def test_an_output_is_explained_as_the_row_says(template):
             assert data["clean"] == (not dead and not {"stops", "hints"} & row.keys()), row
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_template_writes_is_clean(name):
@@ -55,6 +56,7 @@ WORDS = (
 )
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_output_is_an_error(name):

@@ -158,6 +158,7 @@ def answers(turn: Any, seed: int) -> Iterator[str]:
     yield text[:first] + text[last:] + text[first:last]
 
 
+@pytest.mark.few(18)
 @pytest.mark.slow
 @each_api
 @pytest.mark.parametrize("name", FORMATS)
@@ -193,6 +194,7 @@ def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> 
     ]
 
 
+@pytest.mark.few(130)
 @each_reason
 @each_release
 @each_api
@@ -204,6 +206,7 @@ def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason
     assert comparable(streamed) == comparable(whole)
 
 
+@pytest.mark.few(100)
 @each_reason
 @each_api
 @each_break
@@ -220,6 +223,7 @@ def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -
     assert said.count("Paris") == text.count("Paris")
 
 
+@pytest.mark.few(70)
 @each_release
 @each_api
 @each_break

@@ -40,6 +40,7 @@ FEW = settings(
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @SCHEMA.parametrize()
 @FEW

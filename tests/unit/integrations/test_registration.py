@@ -96,6 +96,7 @@ def modules_of(shape: Mapping[str, Any]) -> dict[str, str]:
     return files
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("shape", SHAPES["shape"], ids=lambda shape: f"{shape['engine']}-{shape['version']}")
 def test_another_release_starts_as_without_unrender(site, shape):
     """Whatever a release lacks, it starts, nothing is registered, and one line names both releases and the reason."""

@@ -1,6 +1,6 @@
 """The real `transformers serve`, with a model that gives a known answer: what an exported response template makes of it.
 
-Optional: it runs where transformers can serve (`python3 scripts/run.py engines`).
+Optional: it runs where transformers can serve (`python3 scripts/run.py transformers`).
 """
 
 from __future__ import annotations

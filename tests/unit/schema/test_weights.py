@@ -92,6 +92,7 @@ def test_definitions_are_weighed_beside() -> None:
     assert found.weight == Weight(26, 2, 2)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "schema",
     [

@@ -1,6 +1,6 @@
 """Real engines in this process, llama.cpp and transformers, with random models: what they generate and mask is not ours.
 
-transformers is optional: it runs where torch and transformers are installed (`python3 scripts/run.py engines`).
+transformers is optional: it runs where torch and transformers are installed (`python3 scripts/run.py transformers`).
 """
 
 from __future__ import annotations
