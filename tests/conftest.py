@@ -44,12 +44,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _leave_to_the_full_run(items: list[pytest.Item]) -> None:
     """Mark as `full` what `few(n)` leaves out. Which n cases are asked goes by their names alone, without order."""
-    cases = defaultdict(list)
+    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("few"):
-            cases[item.nodeid.split("[")[0]].append(item)
-    for alike in cases.values():
-        asked = alike[0].get_closest_marker("few").args[0]
+        for mark in item.iter_markers("few"):
+            cases[item.nodeid.split("[")[0], mark.args[0]].append(item)
+    for (_, asked), alike in cases.items():
         for item in sorted(alike, key=lambda item: crc32(item.nodeid.encode()))[asked:]:
             item.add_marker(pytest.mark.full)
 

@@ -14,7 +14,7 @@ from hunting.formats import BrokenPromise, check_case
 from hunting.tally import Failure, Tally, keep_failure, kept_inputs, spent
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-SECONDS = 8
+SECONDS = 3
 GENERATORS = hunt.generators()
 KEPT = [(name, text) for name in GENERATORS for text in kept_inputs(name)]
 
