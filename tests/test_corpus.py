@@ -207,7 +207,6 @@ def _text(value: object) -> str:
 TEMPLATES = rows_of(ANALYSIS)
 
 
-@pytest.mark.few(400)
 @pytest.mark.parametrize("row", TEMPLATES, ids=lambda row: row.get("why") or row["frame"])
 def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
     """The format that is derived from a template and, of a row with a template of its own, what else was learnt."""

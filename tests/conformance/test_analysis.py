@@ -163,7 +163,6 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-@pytest.mark.few(450)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_answer_is_rebuilt(name, shape):

@@ -149,7 +149,7 @@ def renderings(asked: Subject) -> dict[str, str]:
     return {kind: text for kind, text in found.items() if text is not None}
 
 
-@pytest.mark.few(130)
+@pytest.mark.few(150)
 @subjects(["no tools", "one tool", "three tools"])
 def test_what_the_template_writes_is_accepted(subjects_of):
     """Each dialect accepts the template's own rendering of a valid answer."""
@@ -233,7 +233,7 @@ def can_call(turn: Turn) -> bool:
     return turn.format.tools.mode != "none" or not turn.request.calls_allowed
 
 
-@pytest.mark.few(240)
+@pytest.mark.few(300)
 @subjects(REQUESTS)
 def test_samples_are_read_as_they_were_meant(subjects_of):
     """Random answers are accepted by every dialect, read without a malformed part, and call as the request allows."""
@@ -256,6 +256,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
 
 
+@pytest.mark.few(60)
 @TEMPLATES
 def test_a_response_schema_holds_after_reasoning(name):
     """With a response format, every answer's content obeys the schema, whatever is thought before it."""
@@ -362,6 +363,7 @@ def draw_byte(matcher: Any, draw: random.Random) -> int:
     return draw.choice([token for token in able if 32 <= token < 127] or able)
 
 
+@pytest.mark.few(120)
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 @TEMPLATES
 @pytest.mark.parametrize("asked", ["three tools", "some call"])
