@@ -1,7 +1,8 @@
-"""A vendor's template into a show: the format derived from it, an answer parsed event by event, and a gateway that streams one.
+"""A template's format, an answer that is read event by event, and a real model that calls a function and fills a schema.
 
 Usage: `python3 scripts/demo.py [TEMPLATE [ANSWER]]`, both paths of files; without them, a template from
-`$UNRENDER_TEMPLATES`, `../shared/templates` or a download, and an answer written here.
+`$UNRENDER_TEMPLATES`, `../shared/templates` or a download, and an answer written here. The model is fetched once (93 MB); where
+that cannot be, or llama.cpp has no build for this system, answers are random, but well-formed.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import fetch
 from environment import Environment
 
-TESTS = Environment.named("tests")
-PIECE, PAUSE = 20, 0.12
-"""Bytes and seconds: the pace of the answer."""
+TOOLS = Environment.named("tools")
+PIECE, PAUSE = 20, 0.05
+"""Bytes and seconds: the pace of the answer that was written here."""
+LLAMA = ("--only-binary", "xllamacpp", "--group", "engines")
+"""What pip is asked for: llama.cpp is not built here, since that takes long, and a compiler."""
 
-SEED = 4
 TEMPLATE = "GLM-4.6.jinja"
 ANSWER = """
 <think>The user asks about two cities, so I need two calls.</think>
@@ -44,21 +47,82 @@ Let me look that up.
 <arg_key>days</arg_key>
 <arg_value>1</arg_value>
 </tool_call>"""
-TOOLS = """[{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties":
+WEATHER = """[{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties":
 {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}}}]"""
+
+PLAIN = "Why is the sky blue? Answer in one sentence."
+SUM = "What is 12 times 34?"
+PARAMETERS = {"a": {"type": "integer"}, "b": {"type": "integer"}}
+MULTIPLY = {
+    "type": "function",
+    "function": {
+        "name": "multiply",
+        "description": "Multiply two numbers.",
+        "parameters": {
+            "type": "object",
+            "properties": PARAMETERS,
+            "required": ["a", "b"],
+            "additionalProperties": False,
+        },
+    },
+}
+CALL = {"tools": [MULTIPLY], "tool_choice": "required", "parallel_tool_calls": False}
+SENTENCE = "Ada, 36, is an engineer in London."
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "job": {"type": "string"}},
+    "required": ["name", "age", "job"],
+    "additionalProperties": False,
+}
+FILLED = {
+    "response_format": {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": PERSON}}
+}
+COMMON = {"model": "any", "temperature": 0, "seed": 4, "max_tokens": 80, "stream": True}
 
 
 def main() -> None:
-    """Show a template's format and an answer's events; exit as the commands shown do."""
-    TESTS.ready()
+    """Show a template's format, an answer's events, and a model that answers; exit as the commands shown do."""
+    TOOLS.ready()
+    try:
+        TOOLS.ready([LLAMA])
+    except SystemExit as error:
+        print(f"demo: {error}\ndemo: without llama.cpp no model answers", file=sys.stderr)
     template = Path(sys.argv[1]).resolve() if sys.argv[1:] else _templates() / TEMPLATE
     answer = Path(sys.argv[2]).read_text(encoding="utf-8") if sys.argv[2:] else ANSWER
     with tempfile.TemporaryDirectory() as folder:
         tools = Path(folder) / "tools.json"
-        tools.write_text(TOOLS, encoding="utf-8")
+        tools.write_text(WEATHER, encoding="utf-8")
         _show("unrender", "inspect", str(template))
         _show("unrender", "parse", str(template), "--tools", str(tools), "--stream", text=answer)
-    _serve(template)
+    with _gateway("--example-model") as bound:
+        _say("A real answer, streamed" if bound.real else "No model: all that follows is random, but well-formed")
+        bound.ask(PLAIN)
+        with _gateway("--example-model", "--constrain", "never") if bound.real else contextlib.nullcontext() as free:
+            _call(bound, free)
+            _fill(bound, free)
+
+
+def _call(bound: Gateway, free: Gateway | None) -> None:
+    """Have the model call a function, call it, and have the model answer."""
+    _say('The model must call multiply(a: integer, b: integer): tool_choice="required"')
+    said = bound.ask(SUM, **CALL)
+    (call,) = said["tool_calls"]
+    given = json.loads(call["function"]["arguments"])
+    result = {"role": "tool", "tool_call_id": call["id"], "content": str(given["a"] * given["b"])}
+    print(f"  the result: {result['content']}", flush=True)
+    bound.ask(SUM, said, result)
+    if free:
+        _say("The same request without a grammar")
+        free.ask(SUM, **CALL)
+
+
+def _fill(bound: Gateway, free: Gateway | None) -> None:
+    """Have the model write JSON of a schema."""
+    _say("A JSON schema to fill: name (string), age (integer), job (string)")
+    bound.ask(SENTENCE, **FILLED)
+    if free:
+        _say("The same request without a grammar")
+        free.ask(SENTENCE, **FILLED)
 
 
 def _templates() -> Path:
@@ -70,34 +134,76 @@ def _templates() -> Path:
 
 def _show(name: str, *arguments: str, text: str = "") -> None:
     print(f"\n$ {shlex.join([name, *arguments])}\n", flush=True)
-    with subprocess.Popen([str(TESTS.program(name)), *arguments], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([str(TOOLS.program(name)), *arguments], stdin=subprocess.PIPE) as process:
         _type(text, process.stdin)
     if process.returncode:
         sys.exit(process.returncode)
 
 
-def _serve(template: Path) -> None:
-    """Run a gateway, and print what a client gets streamed; without a model, the answer is random, but well-formed."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    command = ["serve", "--model", str(template), "--port", port]
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A gateway that listens."""
+
+    port: str
+
+    @property
+    def real(self) -> bool:
+        """Whether a model answers, and not the sampler."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models") as answer:
+            return bool(json.load(answer)["data"][0]["id"] == "gguf")
+
+    def ask(self, question: str, *more: Mapping[str, Any], **request: Any) -> dict[str, Any]:
+        """Print a question, and the answer while it comes; return the message, for the next request."""
+        messages = [{"role": "user", "content": question}, *more]
+        if not more:
+            print(f"  > {question}")
+        start, told = time.monotonic(), ""
+        calls: dict[int, dict[str, Any]] = {}
+        print("  ", end="")
+        for delta in self._deltas({**COMMON, "messages": messages, **request}):
+            for part in delta.get("tool_calls", ()):
+                call = calls.setdefault(part["index"], {"type": "function", "function": {"name": "", "arguments": ""}})
+                call["id"] = part.get("id") or call["id"]
+                for key, text in part.get("function", {}).items():
+                    call["function"][key] += text
+                    print(f"{text}(" if key == "name" else text, end="", flush=True)
+            told += delta.get("content") or ""
+            print((delta.get("content") or "").replace("\n", "\n  "), end="", flush=True)
+        print(f"{')' if calls else ''}   [{time.monotonic() - start:.1f} s]", flush=True)
+        return {"role": "assistant", "content": told, **({"tool_calls": list(calls.values())} if calls else {})}
+
+    def _deltas(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the deltas of a streamed chat completion, as OpenAI's client does."""
+        connection = http.client.HTTPConnection("127.0.0.1", int(self.port))
+        headers = {"content-type": "application/json", "authorization": "Bearer any"}
+        connection.request("POST", "/v1/chat/completions", json.dumps(request), headers)
+        answer = connection.getresponse()
+        if answer.status != http.client.OK:
+            sys.exit(f"demo: {answer.read().decode()}")
+        for line in answer:
+            data = line.decode().removeprefix("data: ").strip()
+            if data and data != "[DONE]":
+                yield from (choice["delta"] for choice in json.loads(data)["choices"])
+
+
+@contextlib.contextmanager
+def _gateway(*options: str) -> Iterator[Gateway]:
+    """Run a gateway while the block runs."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = str(unused.getsockname()[1])
+    command = ["serve", *options, "--port", port]
     print(f"\n$ {shlex.join(['unrender', *command])}\n", flush=True)
-    with subprocess.Popen([str(TESTS.program("unrender")), *command]) as gateway:
+    with subprocess.Popen([str(TOOLS.program("unrender")), *command]) as gateway:
         try:
             _wait(port, gateway)
-            request = {
-                "tools": json.loads(TOOLS),
-                "tool_choice": "required",
-                "parallel_tool_calls": False,
-                "seed": SEED,
-            }
-            messages = [{"role": "user", "content": "What's the weather in Paris?"}]
-            print(f"\nclient.chat.completions.create(stream=True, tools=[...], messages={messages}):\n", flush=True)
-            for delta in _deltas(port, {"model": "any", "messages": messages, **request}):
-                print(f"  {json.dumps(delta, ensure_ascii=False)}", flush=True)
+            yield Gateway(port)
         finally:
             gateway.terminate()
+
+
+def _say(text: str) -> None:
+    print(f"\n{text}", flush=True)
 
 
 def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
@@ -108,17 +214,6 @@ def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
             return
         time.sleep(0.1)
     sys.exit(gateway.returncode or 1)
-
-
-def _deltas(port: str, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the deltas of a streamed chat completion, as OpenAI's client does."""
-    connection = http.client.HTTPConnection("127.0.0.1", int(port))
-    headers = {"content-type": "application/json", "authorization": "Bearer any"}
-    connection.request("POST", "/v1/chat/completions", json.dumps({**request, "stream": True}), headers)
-    for line in connection.getresponse():
-        data = line.decode().removeprefix("data: ").strip()
-        if data and data != "[DONE]":
-            yield from (choice["delta"] for choice in json.loads(data)["choices"])
 
 
 def _type(text: str, keyboard: IO[bytes] | None) -> None:

@@ -23,8 +23,19 @@ from unrender.rendering.shape import Capabilities, ReasoningPlace, shape_context
 if TYPE_CHECKING:
     from unrender.analysis.derivation import analyze
     from unrender.analysis.find.split import Split
+    from unrender.analysis.stored import cache_folder
 
-__all__ = ["Analysis", "Capabilities", "Evidence", "ReasoningPlace", "analyze", "shape_context", "shape_messages"]
+__all__ = [
+    "Analysis",
+    "Capabilities",
+    "Evidence",
+    "ReasoningPlace",
+    "analyze",
+    "cache_folder",
+    "shape_context",
+    "shape_messages",
+]
+_LAZY = {"analyze": "unrender.analysis.derivation", "cache_folder": "unrender.analysis.stored"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +91,8 @@ class Analysis:
 
 def __getattr__(name: str) -> Any:
     # What analyses is loaded when it is wanted: a process that finds its analyses on disk never wants it.
-    if name != "analyze":
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = importlib.import_module("unrender.analysis.derivation").analyze
+    found = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = found
     return found

@@ -51,7 +51,10 @@ _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for pac
 
 
 def cache_folder() -> Path | None:
-    """Return the folder for analyses, which need not exist yet; None when analyses are not kept."""
+    """Return the folder for what is kept on disk, which need not exist yet; None when nothing is kept.
+
+    `UNRENDER_CACHE` names it, or is `off`; else it is in the user's cache folder.
+    """
     named = os.environ.get(CACHE_VARIABLE, "")
     if named.lower() in _OFF:
         return None

