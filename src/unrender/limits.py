@@ -103,6 +103,8 @@ MOST_LOST = 8  # messages
 """Messages of one conversation that are looked for again where the prompt does not hold their texts as they are."""
 MOST_REPAIRS = 6  # variables
 """Missing variables that are supplied before the template is given up."""
+MOST_LENGTHS_OF_IDS = 3  # lengths
+"""Numbers in a template's complaint about ids that are tried as their length, with letters and with digits alone."""
 MOST_REFUTED_CLAIMS = 3  # claims
 """Claims that are given up one after the other."""
 LONGEST_EVIDENCE = 2000  # characters

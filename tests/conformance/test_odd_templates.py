@@ -112,6 +112,25 @@ def test_content_that_nothing_tells_from_reasoning_is_warned_of():
         _ = ChatTemplate.from_string(source).format
 
 
+def test_texts_that_are_misread_are_warned_of():
+    """Where a text that looks like a string of code is written as it is, its quotation marks are lost; the format says so."""
+    source = composed(CHATML, TIGHT, Calls(call="<call>" + NAME + "(" + EACH + "«key»=«value»" + LAST + ")</call>"))
+    with pytest.warns(FormatWarning, match="a call with texts: what the template writes is not read back"):
+        _ = ChatTemplate.from_string(source).format
+
+
+@pytest.mark.parametrize(("start", "end"), [("", ""), ("[", "]")])
+def test_a_fence_in_content_is_no_empty_call(start, end):
+    """Where nothing but fences is around a call, a block of code and a bracket stay in content."""
+    calls = Calls(start=start, end=end, call="```tool\n«f | tojson»\n```", separator=", ")
+    turn = ChatTemplate.from_string(composed(CHATML, TIGHT, calls)).prepare(
+        [{"role": "user", "content": "Hello"}], tools=TOOLS
+    )
+
+    for text in ("So [y].", "```tool\nold\n``` was it", "[] and ```"):
+        assert turn.parse(text).content == text
+
+
 def test_parts_that_a_template_writes_as_they_are_hold_no_reasoning():
     """A word of JSON that looks like a place for reasoning is none where the list of parts is printed."""
     source = (

@@ -18,7 +18,7 @@ from unrender.analysis.additions import complete, find_example
 from unrender.analysis.ask.answers import Answers, Turns, render_answers, render_turns, render_variants, render_written
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import Allowance, Prober, carries_needle
-from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_mode, find_tools
+from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_modes, find_tools
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord, find_openings, find_reasoning
 from unrender.analysis.find.split import is_tag, lexemes, split_last_tag
@@ -27,10 +27,9 @@ from unrender.analysis.prove import claims
 from unrender.analysis.prove.claims import Doubt, Proof
 from unrender.analysis.prove.evidence import collect_evidence, tell
 from unrender.analysis.prove.readback import MIXED, SAID, TOLD, Misread
-from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
 from unrender.format.checks import texts_in
 from unrender.formats import declared_formats
-from unrender.rendering.shape import SHORT_ID
 from unrender.rendering.template import Template
 
 UNEXPECTED = "analysis met what it does not understand"
@@ -79,24 +78,24 @@ def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:
 def _analyze(prober: Prober) -> Analysis:
     prober = discover(prober)
     turns = render_turns(prober)
-    found = _pass(prober, turns, part_opener="")
+    found, doubts = _understood(prober, turns, part_opener="")
     # `<bot><part>think…<part>say…`: where `<part>` opens reasoning, content and calls alike, the first pass takes it for
     # the end of the header, and finds it again between calls.
     opener = _part_opener(found)
     if opener:
-        found = _pass(prober, turns, part_opener=opener)
+        found, doubts = _understood(prober, turns, part_opener=opener)
     # From here on the format is tried: each answer is written again from it, then read with it.
     as_reasoning = found.tools.content_as_reasoning
-    doubts = claims.find_doubts(found.answers, found.frame, found.format)
     doubts = tuple(doubt for doubt in doubts if not (as_reasoning and doubt.shape == MIXED))
     fmt, settled = _settle(found, doubts)
     proof = claims.prove(prober, complete(fmt, prober.words))
     fmt, told = _with_example(prober, proof.format)
     fmt, last = claims.possible_format(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
-    fmt, unwritten = claims.with_headers(fmt, turns)
-    if prober.capabilities.requires_short_id and Slot.ID in fmt.tools.function:
-        fmt = replace(fmt, tools=replace(fmt.tools, id_length=SHORT_ID))
-    given_up = (*found.given_up, *settled, *proof.given_up, *last, *unwritten, *_refuted(proof, fmt), *told)
+    fmt, unasked = claims.with_headers(fmt, turns)
+    fmt, unwritten = claims.writable(prober, fmt, proof.shown)
+    if prober.capabilities.requires_short_id and fmt.tools.mode is not ToolMode.NONE:
+        fmt = replace(fmt, tools=replace(fmt.tools, id_length=prober.capabilities.id_length))
+    given_up = (*found.given_up, *settled, *proof.given_up, *last, *unasked, *_refuted(proof), *unwritten, *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.said.name == MIXED)]
     words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(misread))
@@ -159,8 +158,24 @@ def _part_opener(found: _Findings) -> str:
     return between if between and header.endswith(between) and header.strip() != between.strip() else ""
 
 
-def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
-    """Go through all steps once, from the frame of a turn to its calls.
+def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Findings, tuple[Doubt, ...]]:
+    """Return one pass and its doubts, with the strongest mode of calls that writes the answers again, or else the strongest."""
+    first = None
+    for weaker in range(len(ToolMode)):
+        found = _pass(prober, turns, part_opener=part_opener, weaker=weaker)
+        doubts = claims.find_doubts(found.answers, found.frame, found.format)
+        first = first or (found, doubts)
+        # `<c n=1>{"name": "f", …}</c>`: with the counter it is not one JSON object, and its arguments are one all the same.
+        if found.format.tools.mode is not ToolMode.NONE and not claims.calls_are_refuted(doubts, found.format):
+            return found, doubts
+        if len(find_modes(found.answers.call, found.answers.long_call)) <= weaker + 1:
+            break
+    assert first is not None
+    return first
+
+
+def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Findings:
+    """Go through all steps once, from the frame of a turn to its calls; the `weaker` modes of calls that say most are left out.
 
     The header may begin with the end of the turn before: of `<end><bot>`, `<bot>` is kept. Where nothing ends an answer, the
     marker that opens the next turn shows that it is over.
@@ -180,13 +195,16 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     reasoning = replace(reasoning, to_content=reasoning.to_content + wrapped.after_reasoning)
     beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
-    mode = find_mode(answers.call, answers.long_call)
+    mode, *_ = (*find_modes(answers.call, answers.long_call)[weaker:], ToolMode.NONE)
     written = render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
     tools = find_tools(frame, answers, mode, written, known)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
     asking = _asking(frame, reasoning.reasoning, (content, tools.tools))
     headers = (header, header + asking if asking else "", frame.tool_header)
     ends = (tools.end, *([] if end else next_openers(turns, content.end)), _token(frame.appended))
+    joints = _joints(turns, frame, openings, reasoning, tools, lead=wrapped.lead)
+    # `\n<say>Hi` beside `\nHi<call>`: the line break is before any content, and not the wrapper's.
+    content = replace(content, start=content.start.removeprefix(joints["start_to_content"]))
     turn = TurnTexts(
         headers=tuple(text for text in headers if text.strip()),
         end=end,
@@ -195,7 +213,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         prefill="" if asking else frame.prefill,
         # `<think></think><end><bot>`: what stands for no reasoning may be a message of its own, with a header after it.
         prefill_no_thinking="" if asking else frame.prefill_no_thinking.rpartition(header.strip() or "\0")[2],
-        **_joints(turns, frame, openings, reasoning, tools, lead=wrapped.lead),
+        **joints,
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
     parts = {"turn": turn, "reasoning": reasons, "content": content, "content_with_calls": beside, "tools": tools.tools}
@@ -266,18 +284,17 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     return fmt, tuple(given_up)
 
 
-def _refuted(proof: Proof, fmt: Format) -> Iterator[str]:
-    """Yield, in words, the misread answers that say that more is wrong than one answer, and those that `fmt` never writes.
+def _refuted(proof: Proof) -> Iterator[str]:
+    """Yield, in words, the misread answers that say that more is wrong than one answer.
 
     An answer of three calls says so, unless shorter ones are misread as well and some of its calls are read. It may show
-    `<call args=2>`, where the syntax was derived from `<call args=1>`. Content alone says so if nothing opens reasoning.
+    `<call args=2>`, where the syntax was derived from `<call args=1>`. A call with texts always says so, content alone if nothing opens reasoning.
     """
     fewer = [found for found in proof.misread if 0 < len(found.said.calls) < 3 and found.said != TOLD]
     many = [found for found in proof.misread if len(found.said.calls) > 2 and not (fewer and found.message.tool_calls)]
     unopened = proof.format.reasoning.mode is ReasoningMode.DELIMITER
-    alone = [found for found in proof.misread if unopened and found.said == SAID[0]]
+    alone = [found for found in proof.misread if found.said == TOLD or (unopened and found.said == SAID[0])]
     yield from _misread([*many, *alone])
-    yield from claims.unwritten(fmt, proof.shown)
 
 
 def _misread(misread: Sequence[Misread]) -> Iterator[str]:

@@ -63,7 +63,8 @@ class Instructions:
         speaking = [function for function in functions if _example_object(function.get("parameters"), 0)]
         function = (chosen or speaking or functions)[0]
         values = _example_object(function.get("parameters"), 0)
-        return encode_calls([(function["name"], values, "call_1")], self.syntax).strip()
+        id = "1".zfill(self.syntax.id_length) if self.syntax.id_length else "call_1"
+        return encode_calls([(function["name"], values, id)], self.syntax).strip()
 
     def _several(self) -> Iterator[str]:
         if self.parallel and self.syntax.parallel and self.choice is not ToolChoice.NAMED:
@@ -122,7 +123,8 @@ def _explained(syntax: CallSyntax) -> Iterator[str]:
     arguments = syntax.arguments
     yield "NAME is the name of the function."
     if Slot.ID in syntax.function:
-        yield "ID is a name that you give to this call, another one for each call."
+        form = f" of {syntax.id_length} letters or digits" if syntax.id_length else ""
+        yield f"ID is a name{form} that you give to this call, another one for each call."
     if Slot.INDEX in syntax.function:
         yield f"INDEX counts your calls, from {syntax.index_start}."
     if arguments.entry:

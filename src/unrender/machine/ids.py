@@ -22,22 +22,17 @@ IdMaker = Callable[[int, str], str]
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _LENGTH = 9
-"""The strictest form that templates ask of an id: nine letters and digits."""
-_IDS = len(_ALPHABET) ** _LENGTH
+"""The commonest form that templates ask of an id: nine letters and digits."""
 
 
-def random_id(_position: int, _name: str) -> str:
-    """Return a random id of nine letters and digits."""
-    return id_from(secrets.randbelow(_IDS))  # Asking the system nine times would cost more than reading a short call.
-
-
-def id_from(number: int) -> str:
-    """Return nine letters and digits that are the same for the same number."""
-    found = ""
-    for _ in range(_LENGTH // 2):
+def random_id(_position: int, _name: str, length: int = _LENGTH) -> str:
+    """Return a random id of so many letters and digits."""
+    # Asking the system nine times would cost more than reading a short call.
+    number, found = secrets.randbelow(len(_ALPHABET) ** length), ""
+    while len(found) < length:
         number, at = divmod(number, len(_PAIRS))
         found += _PAIRS[at]
-    return found + _ALPHABET[number % len(_ALPHABET)]
+    return found[:length]
 
 
 def numbered_id(position: int, _name: str) -> str:
@@ -52,7 +47,7 @@ def numbered_id(position: int, _name: str) -> str:
 def id_maker(tools: CallSyntax) -> IdMaker:
     """Return the function that makes ids for calls in this syntax."""
     if tools.id_parts is None:
-        return random_id
+        return partial(random_id, length=tools.id_length or _LENGTH)
     first, last = tools.id_parts
     return partial(_counted_id, tools.function[first:last], tools.index_start)
 

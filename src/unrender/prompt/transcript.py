@@ -119,7 +119,10 @@ class Writer:
         described = [_described(tool) for tool in tools or ()] if isinstance(tools, list | None) else tools
         if described != tools:
             writers.append(replace(self, heard=replace(self.heard, context={**self.heard.context, "tools": described})))
-            yield writers[1]
+        if self.plan.offers and tools:  # They are described in words, and a template may raise at any tools.
+            untold = {name: value for name, value in self.heard.context.items() if name != "tools"}
+            writers.append(replace(self, heard=replace(self.heard, context=untold)))
+        yield from writers[1:]
         # One concession where one is enough: each changes how something is said.
         for some in (*((one,) for one in concessions), MOVES, concessions):
             if conceded := self._changing(messages, some):

@@ -66,7 +66,10 @@ class Capabilities:
     supports_call_id: bool = False
     """The id given with a call is written."""
     requires_short_id: bool = False
-    """Ids must be nine letters or digits."""
+    """Ids must be `id_length` letters or digits."""
+    id_length: int = 9
+    requires_digits_in_id: bool = False
+    """Ids must be digits alone."""
     requires_name_in_id: bool = False
     """Calls are written by their id alone, which therefore must be `functions.NAME:INDEX`."""
     requires_flat_calls: bool = False
@@ -99,8 +102,6 @@ class Capabilities:
         return next((name for name, _ in self.thinking_off), "")
 
 
-SHORT_ID = 9
-"""Length of an id for templates that check it (`requires_short_id`)."""
 _OF_THE_STREAM = ("index", "status")
 """Fields of a call as it was streamed, which a template that writes whole calls would show."""
 
@@ -179,7 +180,7 @@ def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> N
         elif message.get("role") == "tool":
             # A result whose call is not in the conversation needs an id that the template takes as well.
             wanted = message.get("tool_call_id")
-            message["tool_call_id"] = renamed.get(wanted) or _short_id(str(wanted))
+            message["tool_call_id"] = renamed.get(wanted) or short_id(str(wanted), capabilities)
 
 
 def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities, used: Collection[str]) -> str:
@@ -189,14 +190,17 @@ def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities, use
         written = re.fullmatch(rf"(?:\w+\.)?{re.escape(str(name))}:\d+", given)
         counted = (f"functions.{name}:{number}" for number in count(index))
         return given if written and given not in used else next(id for id in counted if id not in used)
-    return _short_id(str(call.get("id") or f"call{index:05}"))
+    return short_id(str(call.get("id") or f"call{index:05}"), capabilities)
 
 
-def _short_id(call_id: str) -> str:
-    if len(call_id) == SHORT_ID and call_id.isalnum() and call_id.isascii():
+def short_id(call_id: str, capabilities: Capabilities) -> str:
+    """Return the id as a template takes it that wants ids of one length: itself, or else one that is always the same."""
+    length, digits = capabilities.id_length, capabilities.requires_digits_in_id
+    if len(call_id) == length and call_id.isascii() and (call_id.isdigit() if digits else call_id.isalnum()):
         return call_id
     # A hash, not a counter: a call and its result come to the same id by themselves.
-    return hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:SHORT_ID]
+    hashed = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
+    return f"{int(hashed, 16):077}"[-length:] if digits else hashed[:length]
 
 
 def _shape_assistant(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:

@@ -114,6 +114,19 @@ def test_what_is_refused_is_said_otherwise():
         assert "out" in template.prepare(orphan).prompt
 
 
+@pytest.mark.parametrize("choice", ["auto", "none"])
+def test_a_template_that_refuses_tools_is_not_given_them(choice):
+    """They are described in words, as where a template ignores them; without calls, nothing is said of them."""
+    refusing = "{% if tools %}{{ raise_exception('no tools') }}{% endif %}"
+    said = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+    tools = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}]
+
+    turn = ChatTemplate.from_string(refusing + said).prepare([USER], tools=tools, tool_choice=choice)
+
+    assert turn.prompt.endswith("<user>Hi</><assistant>")
+    assert ("look_up" in turn.prompt) == (choice == "auto")
+
+
 def test_what_stays_refused_has_the_first_reason():
     """Where nothing helps, the template's words about the conversation as it was given are the error."""
     template = ChatTemplate.from_string(

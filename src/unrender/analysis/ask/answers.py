@@ -263,10 +263,10 @@ def render_variants(prober: Prober, frame: TurnFrame, fmt: Format) -> dict[str, 
 
 
 def _shrinking_values() -> list[dict[str, Any]]:
-    """All values; then, for templates that choke, without null, without containers, plain text alone."""
+    """All values; then, for templates that choke, without null, without containers, texts alone, none of them empty."""
     # `{% for x in value %}` chokes on null: a call with fewer values still shows how the others are written.
     everything = dict(VALUES)
     no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
     scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}
     strings = {key: value for key, value in scalars.items() if isinstance(value, str)}
-    return [everything, no_null, scalars, strings]
+    return [everything, no_null, scalars, strings, {key: value for key, value in strings.items() if value}]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from unrender.analysis.ask.probes import (
@@ -32,7 +32,7 @@ from unrender.analysis.ask.probes import (
     user,
 )
 from unrender.analysis.find.split import closers_of, common_prefix, is_tag, lexemes
-from unrender.limits import MOST_REPAIRS, MOST_TRIED_NAMES
+from unrender.limits import LONGEST_ID, MOST_LENGTHS_OF_IDS, MOST_REPAIRS, MOST_TRIED_NAMES
 from unrender.rendering.shape import Context, ReasoningPlace
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
@@ -43,6 +43,9 @@ _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think"
 _LOW_WORDS = ("minimal", "low")
 """Amounts that some templates take for none."""
 _LONG_ID = "call_0123456789abcdef"
+_ID_WORD = re.compile(r"(?:\b|_)id(?:s|entifiers?)?\b", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
+_LENGTH = re.compile(r"length\s*+[!=<>]=?\s*+(\d{1,2})(?!\d)")
 
 
 def discover(prober: Prober) -> Prober:
@@ -186,8 +189,19 @@ def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
     mapped = prober.with_capabilities(supports_object_arguments=True)
     if mapped.answer(assistant(calls=make_calls(1))) is None:  # `'<parameter=' + name + '>' + value` refuses a number.
         yield {"requires_text_values": True}
+    yield from _forms_of_ids(prober)
     yield {"requires_flat_calls": True}
     yield {"requires_name_in_id": True}
+
+
+def _forms_of_ids(prober: Prober) -> Iterator[dict[str, Any]]:
+    """Yield forms of ids that the template may demand: of the lengths in its complaints, or else in its own comparisons."""
+    # `ids must have 12 digits`, or `{% if call.id | length != 12 %}` beside a complaint without a number.
+    told = " ".join(text for text in prober.complaints if _ID_WORD.search(text))
+    lengths = _NUMBER.findall(told) or (_LENGTH.findall(prober.template.source) if told else [])
+    known = [length for length in map(int, dict.fromkeys(lengths)) if 3 < length <= LONGEST_ID]
+    for length, digits in product(known[:MOST_LENGTHS_OF_IDS], (False, True)):
+        yield {"requires_short_id": True, "id_length": length, "requires_digits_in_id": digits}
 
 
 def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -219,14 +233,18 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     text = prober.answer(assistant(calls=[short])) or ""
     long = replace(short, id=_LONG_ID)
     told = prober.with_capabilities(supports_tool_role=True)
-    with_result = told.answer(assistant(calls=[short]), after=[result(short)])
     # `{% if m.tool_call_id | length != 9 %}`: some templates look at the ids of results alone.
+    for form in chain(({},), _forms_of_ids(prober)):
+        with_result = told.with_capabilities(**form).answer(assistant(calls=[short]), after=[result(short)])
+        if with_result is not None:
+            break
     after = [] if with_result is None else [result(long)]
     refused = (told if after else prober).answer(assistant(calls=[long]), after=after) is None
     two = prober.answer(assistant(calls=make_calls(2))) or ""
     return {
+        **({"requires_short_id": True} if refused else {}),
+        **(form if with_result is not None else {}),
         "supports_call_id": short.id in text,
-        "requires_short_id": refused,
         "supports_parallel_tool_calls": _names_calls(prober, two, 2),
         "supports_tool_role": with_result is not None and RESULT in with_result,
     }

@@ -27,7 +27,7 @@ from unrender.limits import (
     PROBE_STEPS,
 )
 from unrender.rendering.cost import Limits, now
-from unrender.rendering.shape import Capabilities, shape_context, shape_messages
+from unrender.rendering.shape import Capabilities, shape_context, shape_messages, short_id
 from unrender.rendering.template import Rendering, Template
 
 BOS, EOS = "<zbosneedle>", "<zeosneedle>"
@@ -186,6 +186,8 @@ class Prober:
     spent: Spent = field(default_factory=lambda: Spent(Allowance()))
     texts: dict[str, str | None] = field(default_factory=dict)
     """By probe: what was rendered; None where the template refused."""
+    complaints: dict[str, None] = field(default_factory=dict)
+    """What the template said when it refused, in order."""
 
     @classmethod
     def within(cls, allowance: Allowance, template: Template) -> Prober:
@@ -225,8 +227,15 @@ class Prober:
             if rendering.exhausted:  # A collection of garbage in a large process takes as long as a rendering may.
                 rendering = self.template.render(shaped, **asked)
             self.spent.add(rendering)
-            self.texts[key] = None if rendering.error is not None else rendering.text
+            self.texts[key] = None if rendering.error is not None else self._with_needles(rendering.text)
+            self.complaints |= {rendering.error: None} if rendering.error else {}
         return self.texts.get(key)
+
+    def _with_needles(self, text: str) -> str:
+        # A template that wants ids of twelve letters gets them; what is compared has the probes' own.
+        for id in IDS if self.capabilities.requires_short_id else ():
+            text = text.replace(short_id(id, self.capabilities), id)
+        return text
 
     def answer(
         self,

@@ -59,12 +59,15 @@ class Known:
     turn_end: str
 
 
-def find_mode(body: str | None, longer: str | None = None) -> ToolMode:
-    """Find the mode of calls (T1) from a call with one argument, and from a call with two (`longer`)."""
+def find_modes(body: str | None, longer: str | None = None) -> tuple[ToolMode, ...]:
+    """Find the modes that calls may have (T1) from a call with one argument, and from a call with two (`longer`).
+
+    The one that says most comes first.
+    """
     shown = [(text, make_calls(1, count)[0]) for count, text in ((1, body), (2, longer)) if text is not None]
     if body is None or NAMES[0] not in body:
-        return ToolMode.NONE
-    return next((mode for mode, (_, holds) in _MODES.items() if all(itertools.starmap(holds, shown))), ToolMode.NONE)
+        return ()
+    return tuple(mode for mode, (_, holds) in _MODES.items() if all(itertools.starmap(holds, shown)))
 
 
 def _shows_arguments(body: str, call: ProbeCall) -> bool:
@@ -266,7 +269,10 @@ class _Analysis:
             return rest, end
         if not section.strip():
             return "", rest
-        return split_last_tag(rest) if len(tags_of(rest)) > 1 else (rest, "")
+        head, last = split_last_tag(rest)
+        # `]<stop>` after `[`: a bracket is no tag, and closes all the same.
+        bracketed = head.strip() and not any(map(str.isalnum, head)) and not tags_of(section)
+        return (head, last) if len(tags_of(rest)) > 1 or bracketed else (rest, "")
 
     # Skeletons
 

@@ -74,7 +74,8 @@ _Ending = Callable[[str, Tails, Openings], str]
 def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
     # `Hi<end>` alone, and `<think>so</think><a>Hi</a><end>`: `</a>` is there only after reasoning.
     reasoned = openings.reasoning_content_tail
-    return reasoned.removesuffix(tails.content) if tails.content and reasoned.endswith(tails.content) else ""
+    known = tails.content or openings.content is not None
+    return reasoned.removesuffix(tails.content) if known and reasoned.endswith(tails.content) else ""
 
 
 _COMPARED: tuple[tuple[str, _Ending], ...] = (

@@ -197,7 +197,9 @@ def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str
     alone = frame.prefill_no_thinking.strip()
     if frame.prefill.strip() == start.strip() and not tags_of(text.partition(alone or "\0")[0]):
         closers.append(alone)
-    wanted = [text for text in (openings.content, openings.content_no_thinking) if text and text.strip()]
+    shown = [text for text in (openings.content, openings.content_no_thinking) if text and text.strip()]
+    # `<bot> <answer>Hi` beside `…</think><answer>Hi`: the space is the header's.
+    wanted = [form for text in shown for form in (text, text.lstrip())]
     rests = (
         text.removesuffix(opening) for opening in wanted if opening.strip() not in closers and text.endswith(opening)
     )

@@ -67,7 +67,7 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     """
     asked = _headed(turns.question)
     lead = _lead(asked).removesuffix(part_opener)
-    header = _without_sentinels(_header(lead, asked.bare))
+    header = _without_sentinels(_header(lead, asked))
     tool_lead = _tool_lead(_headed(turns.result), header).removesuffix(part_opener) if turns.result else ""
     # `</u><bot>` after a question and `</r><bot>` after a result end alike: there is one header.
     same_header = common_suffix([lead, tool_lead]).strip()
@@ -198,12 +198,17 @@ def _to_same_question(text: str | None, asked: Continuations) -> str | None:
 
 
 def _ends_of_question(asked: Continuations) -> tuple[str, str]:
-    """Return what ends a question with thinking on and off, where a switch in it tells the two apart; else nothing.
+    """Return what a question has at its end with thinking on and off, where a switch in it tells the two apart; else nothing.
 
     Where one text begins with the other, the question is the same: the template asks for an answer though it is not told to.
     """
     on, off = asked.bare or "", asked.bare_no_thinking or ""
-    return ("", "") if on.startswith(off) or off.startswith(on) else (on, off)
+    if on.startswith(off) or off.startswith(on):
+        return "", ""
+    # ` /think[Be brief.]</u>` and ` /no_think[Be brief.]</u>`: what follows the switch may be another text in the history.
+    same = len(common_suffix([on, off]))
+    switch = on[: len(on) - same], off[: len(off) - same]
+    return switch if switch[1] else (on, off)
 
 
 def text_after_lead(text: str, lead: str) -> str | None:
@@ -231,7 +236,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     asked = common_prefix(known)
     asked = asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
     shorter: list[str] = []
-    if bare is not None and not all(answer.startswith(bare) for answer in answers):
+    if bare is not None and any(_before_header(answer, bare) != _before_header(asked, bare) for answer in answers):
         # The question's turn may end otherwise before an answer: `</u>\n\n<bot>` in prompts and `</u>\n<bot>` in the history.
         # Then any beginning of a prompt that goes on after that end may be an answer's lead, white space apart.
         parts = lexemes(asked[len(bare) :][:LONGEST_HEADER])[:MOST_BEGINNINGS]
@@ -243,6 +248,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
         # although the history always has it.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
+    lead = lead if agreeing else _as_far_as_asked(lead, [prompt.removeprefix(bare or "") for prompt in known])
     shared = common_prefix([lead, *agreeing] if answers else known)
     if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # The header is what answers share.
         shared = lead
@@ -251,6 +257,24 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
         shared = bare  # The end of the question's turn is not a part of the answer.
     return _without_opener(shared, answers)
+
+
+def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
+    """Return a lead up to the end of what a prompt asks with, where only that end is in it."""
+    # `Q</u>[Be brief.]<bot>` is the prompt, and all answers begin with `</u><bot><|so|>`: `<|so|>` is not asked with.
+    for asked in asks:
+        parts = lexemes(asked[-LONGEST_HEADER:])[-MOST_BEGINNINGS:]
+        ends = ("".join(parts[at:]) for at in range(len(parts)))
+        end = next((end for end in ends if any(map(str.isalnum, end)) and end in lead), "")
+        if end and lead.partition(end)[2].strip():
+            return lead[: lead.index(end) + len(end)]
+    return lead
+
+
+def _before_header(text: str, bare: str) -> str | None:
+    """Return the white space between the end of the question's turn and what follows; None where the turn ends otherwise."""
+    rest = text.removeprefix(bare)
+    return rest[: len(rest) - len(rest.lstrip())] if text.startswith(bare) else None
 
 
 def _with_lead_of(answer: str, prompts: list[str]) -> str:
@@ -306,9 +330,15 @@ def _after_lead(prompt: str | None, lead: str) -> str:
     return "" if header is None else until_sentinel(prompt.rpartition(header)[2])
 
 
-def _header(lead: str, bare: str | None) -> str:
+def _header(lead: str, asked: Continuations) -> str:
+    bare, prompt = asked.bare, asked.prompt or ""
     if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
         return lead[len(bare) :]
+    # `Q[Be brief.]</u><bot>` is the prompt, and the history has `Q</u><bot>Hi`: `<bot>` is what asks.
+    parts = lexemes(prompt[len(bare) :][:LONGEST_HEADER]) if bare and prompt.startswith(bare) else []
+    asks = ("".join(parts[:size]) for size in range(min(len(parts), MOST_BEGINNINGS), 0, -1))
+    if found := next((text for text in asks if any(map(str.isalnum, text)) and lead.endswith(text)), ""):
+        return found
     # A lead may show tools as well: `</u>[{"name": …}]<bot>`. The header is its last marker, and what follows that.
     return split_last_tag(lead[-LONGEST_HEADER:])[1] if carries_needle(lead) else lead
 

@@ -19,7 +19,7 @@ from unrender.analysis.ask.probes import Prober, carries_needle
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
 from unrender.analysis.prove.readback import SAID, CutOut, Misread, Said, cut_outs, misread, refused
 from unrender.errors import FormatError, GrammarError
-from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode
+from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
 from unrender.limits import MOST_REFUTED_CLAIMS
 from unrender.messages.wire import Request, Tool
 from unrender.parser.prompt_tail import after_header, begun_by
@@ -27,8 +27,9 @@ from unrender.values.notations import encode_answer
 
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
 """The claims without which such answers are not read at all."""
-_FALSE, _UNCLAIMED = 10, 4
-"""What an answer costs that is misread, and one that the format does not claim to read."""
+_FALSE, _UNCLAIMED, _UNWRITTEN = 10, 4, 2
+"""What an answer costs that is misread, one that the format does not claim to read, and one that no grammar allows."""
+_JOINTS = tuple(item.name for item in fields(TurnTexts) if "_to_" in item.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +95,37 @@ def prove(prober: Prober, format: Format) -> Proof:
     return Proof(format=format, given_up=tuple(given_up), misread=false, shown=shown)
 
 
-def unwritten(format: Format, shown: Sequence[CutOut]) -> Iterator[str]:
-    """Yield, in words, the answers that the format claims to read and that its grammars do not allow."""
+def writable(prober: Prober, format: Format, shown: Sequence[CutOut]) -> tuple[Format, tuple[str, ...]]:
+    """Return a format whose grammars allow what the template writes, as far as a weaker one does; and in words what was wrong."""
+    given_up: list[str] = []
+    unwritten = _unwritten(format, shown)
+    for _ in range(MOST_REFUTED_CLAIMS if unwritten else 0):
+        # `<bot>\nHi` with thinking off and `<bot>Hi` otherwise: a grammar that demands the line break allows one of them alone.
+        weaker = [(weaker.claim, weaker.parts(format)) for weaker in _WEAKER]
+        weaker += [(name, _without_joint(format, name)) for name in _JOINTS]
+        trials = [
+            (claim, complete(possible_format(format, **parts)[0], prober.words)) for claim, parts in weaker if parts
+        ]
+        claim, best = min([("", format), *trials], key=lambda trial: _cost_of_writing(prober, trial[1], shown))
+        if not claim:
+            break
+        format, left = best, _unwritten(best, shown)
+        mended, *_ = (*(answer for name, answer in unwritten.items() if name not in left), *unwritten.values())
+        given_up.append(f"{claim}: does not hold for what the template writes, and was given up: {mended!r:.200}")
+        unwritten = left
+    for name, answer in unwritten.items():
+        given_up.append(f"{name}: is read, but no grammar allows what the template writes: {answer!r:.200}")
+    return format, tuple(given_up)
+
+
+def _cost_of_writing(prober: Prober, format: Format, shown: Sequence[CutOut]) -> int:
+    return _cost(format, shown, misread(prober, format, shown)) + _UNWRITTEN * len(_unwritten(format, shown))
+
+
+def _unwritten(format: Format, shown: Sequence[CutOut]) -> dict[str, str]:
+    """Return the answers that the format claims to read and that its grammars do not allow, by what they say."""
     claimed = [cut_out for cut_out in shown if claims_parts(format, cut_out.said)]
-    answers = {cut_out.said.name: cut_out.answer for cut_out in refused(format, claimed)}
-    for name, answer in answers.items():
-        yield f"{name}: is read, but no grammar allows what the template writes: {answer!r:.200}"
+    return {cut_out.said.name: cut_out.answer for cut_out in refused(format, claimed)}
 
 
 def _unclaimed(format: Format, shown: Sequence[CutOut]) -> Iterator[tuple[str, str]]:
@@ -169,6 +195,11 @@ def _lacking(format: Format, *, reasoning: bool, calls: int) -> str:
 
 def _without_empty(format: Format) -> dict[str, Any]:
     return {"reasoning": replace(format.reasoning, empty="")} if format.reasoning.empty else {}
+
+
+def _without_joint(format: Format, name: str) -> dict[str, Any]:
+    changed: dict[str, Any] = {name: ""}
+    return {"turn": replace(format.turn, **changed)} if getattr(format.turn, name) else {}
 
 
 def _one_call(format: Format) -> dict[str, Any]:

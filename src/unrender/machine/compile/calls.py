@@ -96,7 +96,8 @@ def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0,
     """
     split = splitter(syntax)
     for texts in _empty_blocks(syntax, whole=not closers):
-        if is_distinctive("".join("".join(texts).split())):
+        # A fence may be missing, so an empty block of fences alone is anything.
+        if is_distinctive("".join("".join(piece for text in texts for piece in markers(split(text))).split())):
             opener = split(texts[0])[0]
             read = [instruction for text in texts for instruction in literal_code(syntax, text)]
             at = code.emit(*read, DropEmpty(closers), Jump(target))

@@ -1,0 +1,84 @@
+"""What a template demands of ids is learnt, and everything obeys it: grammars, our own ids, and those of other systems in the history."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from unrender import ChatTemplate
+
+TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
+QUESTION = [{"role": "user", "content": "What time is it?"}]
+WITH_ID = "<call>{{ c.function.name }}<id>{{ c.id }}<args>{{ c.function.arguments | tojson }}</call>"
+WITHOUT = "<call>{{ c.function.name }}<args>{{ c.function.arguments | tojson }}</call>"
+NO_NUMBER = "c.id | int(-1) == -1"
+
+
+def template(call: str, *, calls: str = "false", results: str = "false", complaint: str) -> ChatTemplate:
+    """Return a template that raises with the complaint where `calls` holds of a call `c`, or `results` of a result `m`."""
+    return ChatTemplate.from_string(
+        "{% for m in messages %}{% if m.role == 'tool' and RESULTS %}{{ raise_exception('COMPLAINT') }}{% endif %}"
+        "<{{ m.role }}>{{ m.tool_call_id }}{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+        "{% if CALLS %}{{ raise_exception('COMPLAINT') }}{% endif %}CALL{% endfor %}</>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}".replace("RESULTS", results)
+        .replace("CALLS", calls)
+        .replace("COMPLAINT", complaint)
+        .replace("CALL", call)
+    )
+
+
+DEMANDS = {
+    "named": (WITH_ID, {"calls": "c.id | length != 12", "complaint": "ids must have 12 characters"}, "[0-9a-zA-Z]{12}"),
+    "as long as a counted name": (
+        WITH_ID,
+        {"calls": "c.id | length != 24", "complaint": "tool call IDs have length 24!"},
+        "[0-9a-zA-Z]{24}",
+    ),
+    "not named": (WITH_ID, {"calls": "c.id|length != 16", "complaint": "a wrong tool_call_id"}, "[0-9a-zA-Z]{16}"),
+    "at most": (WITH_ID, {"calls": "c.id | length > 8", "complaint": "ids of at most 8"}, "[0-9a-zA-Z]{8}"),
+    "digits": (WITH_ID, {"calls": f"c.id | length != 6 or {NO_NUMBER}", "complaint": "ids: 6 digits"}, "[0-9]{6}"),
+    "nine digits": (WITH_ID, {"calls": f"c.id|length != 9 or {NO_NUMBER}", "complaint": "id: 9 digits"}, "[0-9]{9}"),
+    "of results": (
+        WITHOUT,
+        {"results": "m.tool_call_id | length != 10", "complaint": "ids have 10 letters"},
+        "[0-9a-zA-Z]{10}",
+    ),
+}
+
+
+@pytest.mark.parametrize("demand", DEMANDS)
+def test_ids_are_as_a_template_demands(demand):
+    """The call is read, what is generated has such an id, and an id of another system becomes one."""
+    call, texts, form = DEMANDS[demand]
+    chat = template(call, **texts)
+    turn = chat.prepare(QUESTION, tools=TOOLS, tool_choice="required", parallel_tool_calls=False)
+    message = turn.parse(turn.sample(seed=1))
+
+    assert [found.name for found in message.tool_calls] == ["now"]
+    # Digits alone are only what a template is given: a model writes them without being held to it.
+    assert re.fullmatch(form.replace("[0-9]", "[0-9a-zA-Z]"), message.tool_calls[0].id)
+    for own in (message.tool_calls[0].id, "call_of-another_system"):
+        said = {"role": "assistant", "tool_calls": [message.tool_calls[0].to_openai() | {"id": own}]}
+        prompt = chat.prepare([*QUESTION, said, {"role": "tool", "tool_call_id": own, "content": ":noon"}]).prompt
+        (result,) = re.findall("<tool>(.*?):noon", prompt)
+        written = re.findall("<id>(.*?)<", prompt.rpartition("<assistant><call>")[2])
+        assert re.fullmatch(form, result)
+        assert set(written) <= {result}
+
+
+def test_an_id_that_is_taken_stays():
+    """What is as the template demands is written as it is."""
+    chat = template(WITH_ID, calls="c.id | length != 12", complaint="ids must have 12 characters")
+    function = {"name": "now", "arguments": "{}"}
+    said = {"role": "assistant", "tool_calls": [{"id": "abcdefghijk0", "type": "function", "function": function}]}
+
+    assert "<id>abcdefghijk0<" in chat.prepare([*QUESTION, said]).prompt
+
+
+def test_other_complaints_are_not_about_ids():
+    """A template that refuses calls for another reason is asked no more than before."""
+    chat = template(WITH_ID, calls="true", complaint="no valid call, try at most 12")
+
+    assert not chat.capabilities.requires_short_id
+    assert not chat.capabilities.supports_tool_calls
