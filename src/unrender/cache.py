@@ -10,7 +10,6 @@ from nothing, are `functools.cache`s of functions without arguments.
 
 from __future__ import annotations
 
-import marshal
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -116,20 +115,3 @@ def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, Value]], Ca
         return known
 
     return decorated
-
-
-def content_key(value: Any) -> bytes:
-    """Return bytes that differ for any two different plain values, even if only a number's type differs; else b"".
-
-    Equal values may have different keys when they share their parts differently. It takes time linear in the number of
-    distinct parts, no matter how they are nested.
-
-    >>> content_key([1]) == content_key([True])
-    False
-    >>> content_key(object())
-    b''
-    """
-    try:
-        return marshal.dumps(value)
-    except ValueError:
-        return b""

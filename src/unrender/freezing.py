@@ -6,6 +6,7 @@ comes later. Frozen lists and dicts are lists and dicts: they are read, compared
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -19,7 +20,9 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 class FrozenDict(dict[Any, Any]):
     """A dict that cannot be changed."""
 
-    __slots__ = ()
+    __slots__ = ("content",)
+    content: bytes
+    """Its `content_key`, once that was asked for."""
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -71,13 +74,37 @@ def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]
         for key, item in holder.items() if isinstance(holder, dict) else enumerate(holder):
             if type(item) in done:
                 continue
-            if id(item) not in known:
-                if isinstance(item, Mapping):
-                    known[id(item)] = item, mapping(item)
-                elif isinstance(item, list | tuple):
-                    known[id(item)] = item, sequence(item)
+            found = known.get(id(item))
+            if found is None:
+                if isinstance(item, (list, tuple)):
+                    copy: Any = sequence(item)
+                elif isinstance(item, (dict, Mapping)):
+                    copy = mapping(item)
                 else:
                     continue
-                waiting.append(known[id(item)][1])
-            put(holder, key, known[id(item)][1])
+                found = known[id(item)] = item, copy
+                waiting.append(copy)
+            put(holder, key, found[1])
     return top[0]
+
+
+def content_key(value: Any) -> bytes:
+    """Return bytes that differ for any two different plain values, even if only a number's type differs; else b"".
+
+    Equal values may have different keys when they share their parts differently. It takes time linear in the number of
+    distinct parts, no matter how they are nested.
+
+    >>> content_key([1]) == content_key([True])
+    False
+    >>> content_key(object())
+    b''
+    """
+    if isinstance(value, FrozenDict):
+        # Only plain data have bytes, and to copy a schema for them costs as much as to read it: it is done once.
+        if not hasattr(value, "content"):
+            value.content = content_key(thawed(value))
+        return value.content
+    try:
+        return marshal.dumps(value)
+    except ValueError:
+        return b""

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from unrender.cache import SHARED, Cache, content_key, kept
+from unrender.cache import SHARED, Cache, kept
 
 
 def test_a_value_is_made_once():
@@ -99,24 +99,6 @@ def test_threads_agree():
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(ask, range(4000)))
     assert len(cache) <= 20
-
-
-@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0, False), ("1", 1), ([1], (1,)), (None, "")])
-def test_values_that_differ_have_different_keys(one, other):
-    """Python's `==` takes True for 1; a schema does not."""
-    assert content_key({"enum": [one]}) != content_key({"enum": [other]})
-
-
-def test_values_that_hold_each_other_many_times_have_a_key_at_once():
-    """Neither a value that holds itself nor one that unfolds into 2 ** 200 parts takes long."""
-    endless: list[object] = []
-    endless += [endless, endless]
-    shared: dict[str, object] = {}
-    for _ in range(200):
-        shared = {"a": shared, "b": shared}
-
-    assert content_key(endless)
-    assert content_key(shared)
 
 
 FORKS = """

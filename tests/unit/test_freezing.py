@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from unrender.freezing import FrozenDict, FrozenList, frozen, thawed
+from unrender.freezing import FrozenDict, FrozenList, content_key, frozen, thawed
 
 DATA: dict[str, Any] = {"a": [1, {"b": None}], "c": {"d": ["e"]}}
 CHANGES: dict[str, Callable[[Any], Any]] = {
@@ -106,3 +106,31 @@ def test_shared_parts_cost_no_more():
     assert frozen(shared)[0] is not None
     assert found["self"][0] is found
     assert type(thawed(found)["self"][0]) is dict
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0, False), ("1", 1), ([1], (1,)), (None, "")])
+def test_values_that_differ_have_different_keys(one, other):
+    """Python's `==` takes True for 1; a schema does not."""
+    assert content_key({"enum": [one]}) != content_key({"enum": [other]})
+
+
+def test_values_that_hold_each_other_many_times_have_a_key_at_once():
+    """Neither a value that holds itself nor one that unfolds into 2 ** 200 parts takes long."""
+    endless: list[object] = []
+    endless += [endless, endless]
+    shared: dict[str, object] = {}
+    for _ in range(200):
+        shared = {"a": shared, "b": shared}
+
+    assert content_key(endless)
+    assert content_key(shared)
+
+
+def test_frozen_data_have_one_key():
+    """A frozen dict is copied for its key once; what is not plain data has none, frozen or not."""
+    data, other = frozen(DATA), frozen({"a": object()})
+
+    assert content_key(data) == content_key(frozen(DATA)) != b""
+    assert content_key(data) is content_key(data)
+    assert content_key(other) == b""
+    assert pickle.loads(pickle.dumps(data)) == copy.deepcopy(data) == DATA

@@ -74,18 +74,17 @@ def _state(moves: Mapping[str, str], node: Stopped, branches: Mapping[str, str],
 def written_choice(node: Node, item: Callable[[Node], str]) -> str:
     """Return a choice of sequences, each part written by `item`."""
     options = node.options if isinstance(node, Choice) else (node,)
-    rows = (option.parts if isinstance(option, Sequence) else (option,) for option in options)
-    return " | ".join(" ".join(map(item, row)) for row in rows)
+    return " | ".join([" ".join(map(item, it.parts)) if isinstance(it, Sequence) else item(it) for it in options])
 
 
 def _item(node: Node) -> str:
     match node:
+        case Ref(name):
+            return name
         case Literal(text):
             return _text(text)
         case Chars(ranges, negated, low, high):
             return _class(ranges, negated=negated) + bounds_text(low, high)
-        case Ref(name):
-            return name
         case Optional(inner):
             return _group(inner) + "?"
         case Repeat(inner, low, high, None):
@@ -97,7 +96,7 @@ def _item(node: Node) -> str:
 
 def _group(node: Node) -> str:
     """Return `node` so that it can be repeated; llguidance's converter forgets the brackets around a repetition alone."""
-    if isinstance(node, Ref | Choice | Sequence | Literal):
+    if isinstance(node, (Ref, Choice, Sequence, Literal)):
         return _item(node)
     # `[a-z]+` with `*` after it would be two signs: the repetition gets brackets, and in them an empty text.
     single = isinstance(node, Chars) and node.minimum == node.maximum == 1
@@ -124,6 +123,8 @@ def text_pieces(text: str) -> list[str]:
 
 
 def _text(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return f'"{text.translate(_TEXT_ESCAPES)}"'
     written = [f'"{piece.translate(_TEXT_ESCAPES)}"' for piece in text_pieces(text)]
     return written[0] if len(written) == 1 else f"({' '.join(written)})"
 

@@ -45,7 +45,13 @@ def lark_of(grammar: Grammar) -> str:
 
 def terminals(lowered: Lowered) -> frozenset[str]:
     """Return the rules that are one lexeme each. In other rules, each literal and each class of characters is one."""
-    return _lexemes(lowered.rules, _regular(lowered))
+    rules = lowered.rules
+    below = {name: rule_references(node) for name, node in rules.items()}
+    # Regular are rules made of characters and of other regular rules: no text up to a stop, no schema, no loop. A rule that
+    # refers to itself is in a circle, so what is not regular gets a reference to itself.
+    special = {name: [name] for name in rules if name == lowered.root or isinstance(rules[name], (Stopped, JsonValue))}
+    regular = frozenset(leaves_first(below | special))
+    return _lexemes(rules, regular, below)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +114,7 @@ class _Writer:
             yield f"B_{plain}", beyond
             beyond = f"B_{plain}"
         longer = longer_stops(node.stops)
-        options = [f"{_string(text)} {self.name(branch.rule)}" for text, branch in node.exact]
+        options = [f"{_json(text)} {self.name(branch.rule)}" for text, branch in node.exact]
         for at, (stop, branch) in enumerate(node.branches):
             terminal = f"U_{plain}_{at}"
             options.append(f"{terminal} {self.name(branch.rule)}")
@@ -123,17 +129,17 @@ class _Writer:
         if isinstance(node, JsonValue):
             # `true` as a schema allows everything, and so does `{}`.
             schema = node.schema if isinstance(node.schema, dict) else {}
-            return f"%json {json.dumps({**schema, 'x-guidance': _OPTIONS}, ensure_ascii=False)}"
+            return f"%json {_json({**schema, 'x-guidance': _OPTIONS})}"
         return written_choice(node, self.item)
 
     def item(self, node: Node) -> str:
         match node:
-            case Literal(text):
-                return _string(text)
-            case Chars():
-                return f"/{write_pattern(node)}/"
             case Ref(name):
                 return self.name(name)
+            case Literal(text):
+                return _json(text)
+            case Chars():
+                return f"/{write_pattern(node)}/"
             case Optional(inner):
                 return f"({written_choice(inner, self.item)})?"
             case Repeat(inner, low, high, None):
@@ -151,17 +157,9 @@ def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) ->
     return f"{ends} & ~/{exact}/" if exact else ends
 
 
-def _regular(lowered: Lowered) -> frozenset[str]:
-    """Return the rules that are made of characters and of other regular rules: no text up to a stop, no schema, no loop."""
-    below: dict[str, list[str]] = {}
-    for name, node in lowered.rules.items():
-        special = isinstance(node, Stopped) or any(isinstance(inner, JsonValue) for inner in walk(node))
-        # A rule that refers to itself is in a circle, so what is not regular gets a reference to itself.
-        below[name] = [name] if special or name == lowered.root else rule_references(node)
-    return frozenset(leaves_first(below))
-
-
-def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> frozenset[str]:
+def _lexemes(
+    rules: Mapping[str, Node | Stopped], regular: frozenset[str], below: Mapping[str, list[str]]
+) -> frozenset[str]:
     """Return the regular rules without the steps to a lexeme that is alone elsewhere, as in `(", " entry)?`.
 
     A lexer takes the longest lexeme, so these would be read where a shorter one was meant:
@@ -172,13 +170,15 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
     """
     # What is not one lexeme is read piece by piece, and each piece is alone then: so it goes on until nothing changes.
     kept = {name for name in regular if not _may_go_on(rules[name])}
-    below = {name: list(dict.fromkeys(rule_references(node))) for name, node in rules.items()}
     first = {name: frozenset(_first_rules(node)) for name, node in rules.items()}
     users = inverted(below)
     queue = [name for name in rules if name not in kept]
+    alone: set[str] = set()
     for name in queue:  # What it refers to is alone now, and what refers to it is not a lexeme.
-        steps = (user for other in below[name] for user in users.get(other, ()) if _is_step(rules[user]))
-        longer = (user for other in below[name] for user in users[other] if other in first[user])
+        fresh = [other for other in below[name] if other not in alone]
+        alone.update(fresh)
+        steps = [user for other in fresh for user in users[other] if _is_step(rules[user])]
+        longer = [user for other in fresh for user in users[other] if other in first[user]]
         alike = _beside_alike(rules[name], rules, kept)
         broken = {name: None for name in (*steps, *longer, *users.get(name, ()), *alike) if name in kept}
         kept.difference_update(broken)
@@ -195,7 +195,7 @@ def _may_go_on(node: Node | Stopped) -> bool:
     # `"a" (b? / c)` may end in b, which may be missing.
     if isinstance(last, Choice):
         return _may_go_on(last)
-    return isinstance(last, Optional) and any(isinstance(below, Ref) for below in walk(last))
+    return isinstance(last, Optional) and bool(rule_references(last))
 
 
 def _first_rules(node: Node | Stopped) -> Iterator[str]:
@@ -204,14 +204,16 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
         case Ref(name):
             yield name
         case Choice(options):
-            yield from (name for option in options for name in _first_rules(option))
+            for option in options:
+                yield from _first_rules(option)
         case Optional(inner) | Repeat(inner):
             yield from _first_rules(inner)
         case Sequence(parts):
-            # `a? b c` begins with a or b: the first part that must be there is the last that may be
-            # first.
-            whole = next((at for at, part in enumerate(parts) if not _may_be_missing(part)), len(parts))
-            yield from (name for part in parts[: whole + 1] for name in _first_rules(part))
+            # `a? b c` begins with a or b: the first part that must be there is the last that may be first.
+            for part in parts:
+                yield from _first_rules(part)
+                if not _may_be_missing(part):
+                    return
 
 
 def _may_be_missing(node: Node) -> bool:
@@ -227,6 +229,8 @@ def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lex
     choices = () if isinstance(node, Stopped) else (inner for inner in walk(node) if isinstance(inner, Choice))
     for each in choices:
         whole = [node for node in each.options if isinstance(node, Ref) and node.rule in lexemes]
+        if not whole:
+            continue
         taken = {part for option in set(each.options).difference(whole) for part in _beginnings(option, rules)}
         yield from (option.rule for option in whole if not taken.isdisjoint(_beginnings(option, rules)))
 
@@ -259,5 +263,5 @@ def _bounds(low: int, high: int | None) -> str:
     return SHORT_BOUNDS.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
 
 
-def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+_json = json.JSONEncoder(ensure_ascii=False).encode
+"""JSON text; `json.dumps` makes an encoder for each."""

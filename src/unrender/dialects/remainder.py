@@ -19,7 +19,7 @@ from unrender.cache import SHARED
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
 from unrender.dialects.lowering.context_free import bounded_nesting
-from unrender.dialects.lowering.stops import Openness, Rest, flat, unfoldings
+from unrender.dialects.lowering.stops import Openness, Rest, flat, linked, unfoldings
 from unrender.dialects.sample import Sample, draw
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.dialects.triggers import Trigger, opening, triggers_of
@@ -185,7 +185,7 @@ class Remainder:
         A text that takes too many steps to read is not refused.
         """
         answer = self.grammar()
-        openness = Openness(answer.rules)
+        openness = Openness(linked(answer.rules))
         found = []
         for text in texts:
             with suppress(GrammarError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, assert_never
 
 from unrender import nodes
@@ -98,10 +99,11 @@ class _CallWriter:
         self.arguments, self.codec = call.arguments, call.arguments.codec
         self.notation = notation_of(self.codec)
         self.hint = f"args-{tool}"
+        self.known_stops: dict[int, tuple[str, ...]] = {}
         self.recursive: dict[tuple[str, str], str] = {}
         """The rules of the tags that refer to themselves, by tag and shape."""
 
-    @property
+    @cached_property
     def objects(self) -> list[Object]:
         """The shapes of all arguments together, those of objects only."""
         options = alternatives(self.resolved(self.parameters.shape))
@@ -145,7 +147,7 @@ class _CallWriter:
             empty = None  # An object without properties is written like that anyway.
         if empty is not None and any(shape.minimum == 0 and not _required(shape.properties) for shape in objects):
             options.append(Literal(empty))
-        return any_pattern(list(dict.fromkeys(options)))
+        return any_pattern(options if len(options) == 1 else list(dict.fromkeys(options)))
 
     # One entry for each argument.
 
@@ -232,6 +234,11 @@ class _CallWriter:
 
     def stops(self, at: int) -> tuple[str, ...]:
         """Return the texts that end the value at part `at` of the entry."""
+        if at not in self.known_stops:
+            self.known_stops[at] = self.found_stops(at)
+        return self.known_stops[at]
+
+    def found_stops(self, at: int) -> tuple[str, ...]:
         # `<a>1</a>`: the value ends at `</a>`. `a=1, b=2`: it ends where the next argument or the call's end begins.
         entry = self.arguments.entry
         after = entry[at + 1] if at + 1 < len(entry) else ""
@@ -251,7 +258,7 @@ class _CallWriter:
             if isinstance(node, nodes.Until):
                 return node
             options.append(node)
-        return any_pattern(list(dict.fromkeys(options)))
+        return any_pattern(options if len(options) == 1 else list(dict.fromkeys(options)))
 
     def one_value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
         raw = self.notation.unquoted

@@ -25,6 +25,7 @@ from unrender.schema.reader import Unsupported, read_schema
 from unrender.schema.shapes import Object, Property, Shape, Text
 from unrender.values.notations import JSON_LEXICON, Lexicon, Quotes
 
+_ANY_TEXT, _ANY_NUMBERS = Text(), (shapes.Number(), shapes.Integer())
 _SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_SPACE)
 
 
@@ -117,7 +118,7 @@ class Speller:
         )
 
     def numeric(self, shape: shapes.Integer | shapes.Number) -> Node:
-        if shape in (shapes.Number(), shapes.Integer()):
+        if shape in _ANY_NUMBERS:
             return self.common(type(shape).__name__.lower(), lambda: numeric(shape).node)
         written = numeric(shape)
         self.rules.merge(written.rules)
@@ -127,7 +128,7 @@ class Speller:
         def build() -> Node:
             return any_pattern([self.quoted(shape, quotes) for quotes in self.lexicon.quotes])
 
-        return self.common("string", build) if shape == Text() else self.rules.add("string", build())
+        return self.common("string", build) if shape == _ANY_TEXT else self.rules.add("string", build())
 
     def quoted(self, shape: Text, quotes: Quotes) -> Node:
         inside = self.unescaped(shape, quotes.close) if quotes.alphabet is None else self.text(shape, quotes.alphabet)
@@ -196,7 +197,7 @@ class Speller:
 
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
         """Return a list or an object, whose body (None: nothing) may be left out if it is optional."""
-        parts = () if body is None else (body, self.space())
+        parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
         inside = (Optional(Sequence(parts)),) if optional and parts else parts
         return Sequence((Literal(opening), self.space(), *inside, Literal(closing)))
 
@@ -312,10 +313,10 @@ def chain(
 
 
 def _sequence(first: Node, second: Node) -> Node:
-    if second == EMPTY:
+    if second is EMPTY:
         return first
-    rest = second.parts if isinstance(second, Sequence) else (second,)
-    return Sequence((first, *rest))
+    front, rest = (part.parts if isinstance(part, Sequence) else (part,) for part in (first, second))
+    return Sequence((*front, *rest))
 
 
 class SchemaRules(NamedTuple):

@@ -25,8 +25,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.cache import SHARED, content_key, kept
+from unrender.cache import SHARED, kept
 from unrender.errors import MessageError, TemplateWarning
+from unrender.freezing import content_key
 from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Message, Tool, check_values, read_tools
 

@@ -12,9 +12,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, NoReturn, NotRequired, TypedDict
 
-from unrender.cache import content_key
 from unrender.errors import MessageError
-from unrender.freezing import frozen, thawed
+from unrender.freezing import content_key, frozen, thawed
 from unrender.limits import DEEPEST_VALUE, MOST_VALUES
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -155,7 +154,8 @@ class Tool:
     @cached_property
     def key(self) -> bytes:
         """Bytes for caches that differ for any two different tools; empty when `parameters` is not plain data."""
-        return content_key((self.name, self.description, thawed(self.parameters), self.strict))
+        parameters = content_key(self.parameters)
+        return content_key((self.name, self.description, parameters, self.strict)) if parameters else b""
 
     @classmethod
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
@@ -239,7 +239,7 @@ class Request:
     def key(self) -> Hashable | None:
         """A value for caches that differs for any two different requests; None when a schema is not plain data."""
         tools = None if self.tools is None else tuple(tool.key for tool in self.tools)
-        schema = content_key(thawed(self.response_schema))
+        schema = content_key(self.response_schema)
         if not schema or (tools and not all(tools)):
             return None
         said = (self.tool_choice, self.named_tool, self.parallel_tool_calls, self.reasoning_format)

@@ -313,14 +313,14 @@ _HOLDERS: Mapping[type, tuple[str, ...]] = {
 """The fields of each class of nodes that may hold other nodes."""
 
 
-def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes directly below `node`."""
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the nodes directly below `node`."""
+    found: tuple[Node, ...] = ()
     for name in _HOLDERS[type(node)]:
         value: Any = getattr(node, name)
-        if isinstance(value, tuple):
-            yield from value
-        elif value is not None:
-            yield value
+        if value is not None:
+            found += value if isinstance(value, tuple) else (value,)
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -331,14 +331,29 @@ def walk(node: Node) -> Iterator[Node]:
         found = waiting.pop()
         yield found
         if isinstance(found, Sequence):
-            waiting.extend(found.parts[::-1])
-        elif _HOLDERS[type(found)]:
-            waiting.extend(reversed(tuple(children(found))))
+            waiting += found.parts[::-1]
+        elif not isinstance(found, (Ref, Literal)):
+            waiting += children(found)[::-1]
 
 
 def references(node: Node) -> list[str]:
     """Return the names of the rules that `node` refers to, in the order of the text."""
-    return [node.rule] if isinstance(node, Ref) else [below.rule for below in walk(node) if isinstance(below, Ref)]
+    return [found.rule for found in of_kinds(node, Ref) if isinstance(found, Ref)]
+
+
+def of_kinds(node: Node, *kinds: type[Node]) -> list[Node]:
+    """Return the nodes of some kinds in `node`, in the order of the text; what is below them is not looked at."""
+    found: list[Node] = []
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if type(here) in kinds:
+            found.append(here)
+        elif isinstance(here, Sequence):
+            waiting += here.parts[::-1]
+        elif not isinstance(here, Literal):
+            waiting += children(here)[::-1]
+    return found
 
 
 def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> frozenset[str]:
@@ -392,7 +407,7 @@ class Rules:
     """Rules under construction: each distinct node gets one name, in lower-case letters, digits and `-`."""
 
     table: dict[str, Node] = field(default_factory=dict)
-    _names: dict[Node, str] = field(default_factory=dict)
+    _names: dict[Node, list[str]] = field(default_factory=dict)
     _taken: dict[str, int] = field(default_factory=dict)
     _reserved: set[str] = field(default_factory=set)
 
@@ -400,11 +415,12 @@ class Rules:
         """Return a reference to the rule for `node`. If there is none yet, it is made and named after `hint`."""
         if isinstance(node, Ref):
             return node
-        name = self._names.get(node)
-        if name is None:
-            name = self._names[node] = self.reserve(hint)
-            self.table[name] = node
-        return Ref(name)
+        # A node's hash goes through all that is in it, so it is asked for once.
+        found = self._names.setdefault(node, [])
+        if not found:
+            found.append(self.reserve(hint))
+            self.table[found[0]] = node
+        return Ref(found[0])
 
     def reserve(self, hint: str) -> str:
         """Return a free name like `hint`. The caller must define its rule."""

@@ -32,12 +32,17 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1.0, "a": None})
     '{"a": null, "b": 1}'
     """
-    return json.dumps(_normal(value), ensure_ascii=False, sort_keys=True)
+    return _written_in_order(_normal(value))
 
 
 def as_json(value: Any) -> str:
     """Return `value` as JSON text. Whole numbers have no fraction, and keys keep their order."""
-    return json.dumps(_normal(value), ensure_ascii=False)
+    return _written(_normal(value))
+
+
+# `json.dumps` would make an encoder for each value of an enum.
+_written = json.JSONEncoder(ensure_ascii=False).encode
+_written_in_order = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 def _normal(value: Any) -> Any:

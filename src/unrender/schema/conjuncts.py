@@ -22,6 +22,11 @@ ReportLoss = Callable[[str, str, str], None]
 """Takes a path, a keyword, and the reason why it is not enforced."""
 
 
+def is_flat(place: Place) -> bool:
+    """Return whether a place says something, and nothing by other places."""
+    return not place.mapping.keys() <= ANNOTATIONS and _REWRITERS.keys().isdisjoint(place.mapping)
+
+
 def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[list[Place], Place]:
     """Express keywords of `place` by other places; return these places, and the place without the keywords.
 

@@ -246,11 +246,12 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
             return Nothing()
         if not isinstance(shape, Nothing):
             properties.append(Property(name, shape, name in required))
-    extra, others = _extra(places, scopes, frozenset((*names, *absent)), context)
     # Without `additionalProperties`, other keys are read, whatever their values, but never generated.
     declares = any(place.get(word) is not None for place in places for word in ("properties", "required"))
-    if declares and not any(scope.rest or scope.patterns for scope in scopes):
-        extra, others = (), Anything()
+    extra: _Extra = ()
+    others: Shape = Anything()
+    if not declares or any(scope.rest or scope.patterns for scope in scopes):
+        extra, others = _extra(places, scopes, frozenset((*names, *absent)), context)
     # A number of properties counts all keys: then no others are read beside those that are counted.
     if any("maxProperties" in place.mapping for place in places):
         others = Nothing()
@@ -259,10 +260,13 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
 
 
 def _mapping(place: Place, keyword: str) -> Mapping[Any, Any]:
-    value = place.mapping.get(keyword, {})
-    if not isinstance(value, Mapping):
+    value = place.mapping.get(keyword, _NO_NAMES)
+    if not isinstance(value, (dict, Mapping)):
         raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {value_in_words(value)}")
     return value
+
+
+_NO_NAMES: Mapping[Any, Any] = {}
 
 
 def _strings(listed: Any) -> list[str]:
@@ -318,10 +322,9 @@ def _property_places(scopes: list[_Scope], name: str) -> Iterator[Place]:
             yield scope.place.at("properties", name)
         if name in _mapping(scope.place, MEMBERS):
             yield scope.place.at(MEMBERS, name)
-        own = _mapping(scope.place, "patternProperties")
         found = [pattern for pattern in scope.patterns if _found(pattern, name)]
         for pattern in found:
-            if pattern in own:
+            if pattern in _mapping(scope.place, "patternProperties"):
                 yield scope.place.at("patternProperties", pattern)
         if scope.rest and not found and name not in scope.names:
             yield scope.rest

@@ -128,7 +128,8 @@ class Place:
             raise GrammarError(f"{pointer(self.path)}/enum: expected a list, found {value_in_words(found)}")
         # A value as from Python, a date for example, could neither be compared nor written.
         for value in values:
-            _check_json(value, f"{self.path}/{keyword}")
+            if not isinstance(value, str):
+                _check_json(value, f"{self.path}/{keyword}")
         return list(values)
 
     def without(self, *keywords: str) -> Place:
@@ -136,15 +137,15 @@ class Place:
         if not any(keyword in self.mapping for keyword in keywords):
             return self
         rest = {keyword: value for keyword, value in self.mapping.items() if keyword not in keywords}
-        return replace(self.marked(keywords[0]), schema=rest)
+        return self.made(keywords[0], rest)
 
-    def made(self, name: str, schema: Mapping[str, Any]) -> Place:
+    def made(self, name: str, schema: JsonSchema) -> Place:
         """Return a place with a schema that expresses a keyword of this place in other words."""
-        return replace(self.marked(name), schema=schema)
+        return Place(schema, f"{self.path}/{_MARK}{name.replace('/', '~1')}", self.base, self.scope)
 
     def marked(self, name: str) -> Place:
         """Return the place under a path of its own: the same part of the schema, but read differently."""
-        return replace(self, path=f"{self.path}/{_MARK}{name.replace('/', '~1')}")
+        return self.made(name, self.schema)
 
 
 Places = tuple[Place, ...]
@@ -182,7 +183,7 @@ def _check_json(value: Any, path: str) -> None:
 
 def is_deep(value: Any) -> bool:
     """Return whether `value` is nested deeper than `MAX_SCHEMA_DEPTH`."""
-    return any(islice(_levels(value), MAX_SCHEMA_DEPTH, None))
+    return not isinstance(value, str) and any(islice(_levels(value), MAX_SCHEMA_DEPTH, None))
 
 
 def _levels(value: Any) -> Iterator[list[Any]]:
@@ -224,6 +225,8 @@ def bounds_of(places: Places, keyword: str, *, whole: bool = False) -> list[tupl
 
 def size_of(places: Places, low: str, high: str, context: KeywordContext) -> tuple[int, int | None]:
     """Return the tightest lower and upper bound of a size; a bound too large to count is reported and ignored."""
+    if not any(keyword in place.mapping for place in places for keyword in (low, high)):
+        return 0, None
     longest = MAX_COUNT if context.longest is None else context.longest
     counted: dict[str, list[int]] = {low: [], high: []}
     for keyword, sizes in counted.items():

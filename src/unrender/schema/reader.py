@@ -21,13 +21,13 @@ from math import prod
 from typing import Any
 
 from unrender import limits
-from unrender.cache import SHARED, content_key
+from unrender.cache import SHARED
 from unrender.errors import GrammarError
-from unrender.freezing import FrozenDict, thawed
+from unrender.freezing import content_key
 from unrender.messages.wire import JsonSchema, json_type
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless
-from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, excluded_schemas, unfolded
+from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, excluded_schemas, is_flat, unfolded
 from unrender.schema.containers import read_array, read_object
 from unrender.schema.places import Excluded, KeywordContext, Place, Places, References, is_deep, pointer, value_in_words
 from unrender.schema.scalars import read_boolean, read_integer, read_null, read_number, read_text
@@ -72,7 +72,6 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     Raises `GrammarError` when a keyword's value is not JSON Schema, e.g. a broken regular expression or a `$ref` that
     leads nowhere; the message names the path. No schema takes longer than the budgets of this module allow.
     """
-    schema = thawed(schema) if isinstance(schema, FrozenDict) else schema
     key = content_key(schema)
     found: Reading | None = SHARED.get(("schema", key, longest, at)) if key else None
     if found is None:
@@ -138,11 +137,12 @@ class _Reader:
 
     def shape(self, places: tuple[Place, ...]) -> Shape:
         """Return the shape of the values that obey all of `places`."""
-        places = self.flatten(places)
-        if any(place.schema is False for place in places):
-            return Nothing()
+        if len(places) != 1 or not is_flat(places[0]):
+            places = self.flatten(places)
+            if any(place.schema is False for place in places):
+                return Nothing()
         # The same subschemas in another order hold for the same values: `{"allOf": [a, b]}` and `{"allOf": [b, a]}`.
-        key = tuple(sorted({place.path for place in places}))
+        key = (places[0].path,) if len(places) == 1 else tuple(sorted({place.path for place in places}))
         # `{"$ref": "#"}` leads back to itself before any value is inside another: no value ends it.
         if key in self.unguarded:
             self.report(key[0], "$ref", "it refers to itself and nothing else")
@@ -162,6 +162,9 @@ class _Reader:
 
     def read_once(self, key: _Key, places: tuple[Place, ...]) -> Shape:
         self.count += max(len(places), 1)
+        if plain := _plain(places):
+            self.known[key] = plain
+            return plain
         name = self.open[key] = f"recursive-{self.count}"
         # Until `child` is reached, these conjuncts must not be met again: no bracket would be between.
         outside, self.unguarded = self.unguarded, self.unguarded | {key}
@@ -223,11 +226,6 @@ class _Reader:
         return False
 
     def read(self, places: tuple[Place, ...]) -> Shape:
-        # Most places say no more than `{"type": "string"}`; without this, tools take a third longer to read.
-        if len(places) == 1 and places[0].mapping.keys() - ANNOTATIONS == {"type"}:
-            kind = places[0].mapping["type"]
-            if isinstance(kind, str) and kind in _PLAIN:
-                return _PLAIN[kind]
         places = self.affordable(places)
         for at, place in enumerate(places):
             for keyword in ("anyOf", "oneOf"):
@@ -314,6 +312,17 @@ _PLAIN: Mapping[str, Shape] = {
     "boolean": shapes.Boolean(),
     "null": shapes.Null(),
 }
+
+
+def _plain(places: Places) -> Shape | None:
+    """Return the shape of a place that says no more than `{"type": "string"}`, as most do; None for any other."""
+    if len(places) != 1 or not places[0].mapping.keys() <= _TYPED:
+        return None
+    kind = places[0].mapping.get("type")
+    return _PLAIN.get(kind) if isinstance(kind, str) else None
+
+
+_TYPED = ANNOTATIONS | {"type"}
 _IMPLIED = {
     "object": "properties required additionalProperties patternProperties propertyNames minProperties maxProperties"
     f" unevaluatedProperties {ABSENT} {MEMBERS}",
@@ -328,8 +337,13 @@ _SCALAR = frozenset(
 )
 
 
+_NOTHING_EXCLUDED = Excluded()
+
+
 def negation(places: Places, report: Callable[[str, str, str], None]) -> Excluded:
     """Return what the `not`s of `places` exclude; report each that cannot be expressed."""
+    if not any("not" in place.mapping for place in places):
+        return _NOTHING_EXCLUDED
     types: set[str] = set()
     values: list[Any] = []
     for place in places:
@@ -392,11 +406,16 @@ def leaf(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     types = _types(places) - excluded.types
     if not types:
         return Nothing()
-    said = any(not TYPE_OF.keys().isdisjoint(place.mapping) for place in places)
-    if types == TYPES and not said and excluded == Excluded():
+    if (
+        types == TYPES
+        and excluded == _NOTHING_EXCLUDED
+        and all(TYPE_OF.keys().isdisjoint(place.mapping) for place in places)
+    ):
         return Anything()
     containers = (("[", "array"), ("{", "object"))
-    if any(text[0] == sign for text in excluded.values for sign, kind in containers if kind in types):
+    if excluded.values and any(
+        text[0] == sign for text in excluded.values for sign, kind in containers if kind in types
+    ):
         context.report(places[0].path, "not", "single lists and objects cannot be excluded")
     if "number" in types:
         types -= {"integer"}  # `read_number` writes whole numbers as well.

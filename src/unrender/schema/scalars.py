@@ -94,6 +94,8 @@ def read_integer(places: Places, excluded: Excluded, context: KeywordContext) ->
 
 def _around(shape: Integer, values: list[int]) -> list[Integer]:
     """Return the whole numbers of `shape` without `values`: those between each two of them."""
+    if not values:
+        return [shape]
     # 1 to 9 without 4 is 1 to 3 and 5 to 9.
     pieces: list[Integer] = []
     low, step = shape.minimum, shape.multiple

@@ -153,6 +153,8 @@ def alternatives(shape: Shape) -> Iterator[Shape]:
 
 def union(options: list[Shape]) -> Shape:
     """Return one shape for a choice of `options`, without duplicates and impossible ones."""
+    if len(options) == 1 and not isinstance(options[0], Union):
+        return options[0]
     # The order of the options stays: a grammar tries them as the schema lists them.
     unique = list({_identity(shape): shape for option in options for shape in alternatives(option)}.values())
     if any(isinstance(shape, Anything) for shape in unique):
@@ -164,4 +166,4 @@ def union(options: list[Shape]) -> Shape:
 
 def _identity(shape: Shape) -> object:
     """Return what tells a shape from others; lists and objects, which may share parts without end, by where they are."""
-    return id(shape) if isinstance(shape, Array | Object) else shape
+    return id(shape) if isinstance(shape, (Array, Object)) else shape

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from unrender import limits
 from unrender.nodes import Literal, Node, walk
@@ -55,8 +55,7 @@ class Budget:
 STANDARD = Budget()
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(NamedTuple):
     """The cost of a shape: its parts and characters when written out, and its depth of nesting."""
 
     parts: int = 1
@@ -96,24 +95,26 @@ class Scale:
             parts = _below(found)
             # A shape is weighed when all below it are; a stack, since schemas may be deeper than Python's own.
             fresh = [below for below in parts if id(below) not in self.known]
-            waiting.extend(fresh)
-            if not fresh:
-                waiting.pop()
-                self.known[id(found)] = self._sum(found, parts)
-                self.kept.append(found)
+            holders = [below for below in fresh if isinstance(below, (Object, Array, Union))]
+            waiting += holders
+            for weighed in fresh if holders else (*fresh, waiting.pop()):
+                if weighed is found or not isinstance(weighed, (Object, Array, Union)):
+                    self.known[id(weighed)] = self._sum(weighed, parts if weighed is found else ())
+                    self.kept.append(weighed)
         return self.known[id(shape)]
 
     def _sum(self, shape: Shape, parts: tuple[Shape, ...]) -> Weight:
-        alone = self._range(shape) if isinstance(shape, Integer | Number) else _alone(shape)
+        alone = self._range(shape) if isinstance(shape, (Integer, Number)) else _alone(shape)
         if not parts:
             return alone
-        below = [self.known[id(part)] for part in parts]
-        depth = max(weight.depth for weight in below) + (not isinstance(shape, Union))
-        return Weight(
-            alone.parts + sum(weight.parts for weight in below),
-            alone.characters + sum(weight.characters for weight in below),
-            max(alone.depth, depth),
-        )
+        parts_below = characters = depth = 0
+        for part in parts:
+            below = self.known[id(part)]
+            parts_below += below.parts
+            characters += below.characters
+            depth = max(depth, below.depth)
+        depth += not isinstance(shape, Union)
+        return Weight(alone.parts + parts_below, alone.characters + characters, max(alone.depth, depth))
 
     def _range(self, shape: Integer | Number) -> Weight:
         """Return the weight of a range, by what it is written with: `1 to 10**17` is some hundred parts.
@@ -121,21 +122,21 @@ class Scale:
         To write it is the only way to know; when that has shown enough to be too much, the others are not written.
         """
         # Numbers without bounds share one rule.
-        if shape in (Integer(), Number()) or self.ranges > limits.MOST_RANGES:
-            return Weight()
+        if shape in _UNBOUNDED or self.ranges > limits.MOST_RANGES:
+            return _ONE
         written = numeric(shape)
         weight = _pattern(written.node)
         for rule in written.rules.values():
             weight = weight.above(_pattern(rule))
         self.ranges += weight.parts
-        return replace(weight, depth=0)
+        return weight._replace(depth=0)
 
     def whole(self) -> Weight:
         """Return the weight of everything in the schema; `Reading.weight` keeps it."""
         weight = self.weigh(self.reading.shape)
         for shape in self.reading.definitions.values():
             below = self.weigh(shape)
-            weight = replace(weight.above(below), depth=max(weight.depth, below.depth))
+            weight = weight.above(below)._replace(depth=max(weight.depth, below.depth))
         return weight
 
 
@@ -192,8 +193,14 @@ def _alone(shape: Shape) -> Weight:
         case Text():
             if shape.pattern is not None:
                 return _pattern(shape.pattern)
+            if not shape.excluded:
+                return _ONE
             return Weight(1 + _PARTS_PER_BRANCH * branches(shape.excluded), sum(map(len, shape.excluded)))
-    return Weight()
+    return _ONE
+
+
+_ONE = Weight()
+_UNBOUNDED = (Integer(), Number())
 
 
 def _pattern(pattern: Node) -> Weight:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import warnings
 from dataclasses import replace
@@ -59,6 +60,21 @@ def ordinary(count: int) -> list[Tool]:
         )
         for number in range(count)
     ]
+
+
+@DIALECTS
+@SYNTAXES
+def test_a_written_grammar_leaves_no_garbage(syntax, write):
+    """What it takes to write a grammar is freed at once: none of it is in a circle, where it would wait for the collector."""
+    asked = answer(syntax, *ordinary(2))
+    write(asked)
+    gc.collect()
+    gc.disable()
+    try:
+        write(asked)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow

@@ -31,7 +31,8 @@ from unrender.dialects.lowering.stops import (
     RulePlace,
     RulePlaces,
     flat,
-    recursive_rules,
+    leaves_first,
+    linked,
     sequence_of,
 )
 from unrender.errors import GrammarError
@@ -96,6 +97,8 @@ def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDA
     root = lowering.rest((grammar.root,))
     lowering.finish()
     unsure = lowering.forks is not None and (lowering.forks.unsure or lowering.apart > MOST_APART)
+    # These two hold its methods: in that circle a whole grammar would wait for the garbage collector.
+    del lowering.places, lowering.beginnings
     return Lowered(root.rule, reachable(root.rule, lowering.table), unsure)
 
 
@@ -141,11 +144,16 @@ class _Lowering:
     def __init__(self, source: Mapping[str, nodes.Node], steps: int, *, for_lexer: bool) -> None:
         self.source = source
         self.most = steps
-        self.openness = Openness(source)
+        self.links = linked(source)
+        self.openness = Openness(self.links)
         self.places = RulePlaces(self.rule, self.step)
         self.beginnings = Beginnings(self.looked_into)
-        self.forks = Forks(source, self.openness) if for_lexer else None
-        self.recursive = recursive_rules(source) if for_lexer else frozenset()
+        self.ends_itself = False
+        """The rule that is written now holds no free text."""
+        self.forks = Forks(self.links, self.openness) if for_lexer else None
+        # A rule on a circle has an endless path along its references and against them; so has one between two circles.
+        ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
+        self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
         self.rules = nodes.Rules()
         self.known: dict[object, nodes.Ref] = {}
@@ -172,11 +180,11 @@ class _Lowering:
     def later(self, key: object, hint: str, write: Callable[[], nodes.Node | Stopped]) -> nodes.Ref:
         """Return the rule for `key`; if it is new, it gets a name like `hint`, and will be written."""
         # Every continuation is one rule, however many ways lead there: this keeps rules linear.
-        if key not in self.known:
-            name = self.rules.reserve(hint)
-            self.known[key] = nodes.Ref(name)
-            self.pending.append((name, write))
-        return self.known[key]
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = nodes.Ref(self.rules.reserve(hint))
+            self.pending.append((found.rule, write))
+        return found
 
     def rule(self, name: str) -> nodes.Node:
         found = self.looped.get(name) or self.source.get(name)
@@ -204,7 +212,7 @@ class _Lowering:
         So is what may go on with text that a lexer would confuse with what follows.
         """
         # Without a lexer, and where no part ends in free text, each part is written for itself.
-        if self.forks is None and not any(map(self.openness.endings, parts)):
+        if self.forks is None and (self.ends_itself or not any(map(self.openness.endings, parts))):
             return sequence_of([self.closed(part) for part in parts])
         # `Until("</a>"), name, "</a>"`: text may run on into the name, so all three become one `Stopped`.
         done: list[nodes.Node] = []
@@ -218,7 +226,9 @@ class _Lowering:
 
     def joined_to(self, parts: Rest, at: int) -> int:
         """Return the end of what a part has to be joined with; `at` where it is alone."""
-        if endings := self.openness.endings(parts[at]):
+        if isinstance(parts[at], (nodes.Literal, nodes.Chars)):
+            return at
+        if not self.ends_itself and (endings := self.openness.endings(parts[at])):
             return _closed_at(endings, parts, at + 1)
         if self.forks is None or at + 1 == len(parts):
             return at
@@ -359,21 +369,21 @@ class _Lowering:
     def closed(self, node: nodes.Node) -> nodes.Node:
         """Return a node that brings its own stops."""
         match node:
+            case nodes.Ref(name):
+                return self.named(name)
+            case nodes.Sequence(parts):
+                return self.joined(parts)
             # `[a-z]{0}` is a pattern that users write; no dialect has a class that is there no times.
             case nodes.Chars(maximum=0):
                 return nodes.EMPTY
             case nodes.Literal() | nodes.Chars() | nodes.JsonValue():
                 return node
-            case nodes.Ref(name):
-                return self.named(name)
+            case nodes.Choice(options):
+                return self.chosen(options)
             case nodes.Layout(text) | nodes.Mark(text):
                 return nodes.Literal(text)
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.closed(inner)
-            case nodes.Sequence(parts):
-                return self.joined(parts)
-            case nodes.Choice(options):
-                return self.chosen(options)
             case nodes.Optional(inner):
                 found = self.closed(inner)
                 return replace(found, minimum=0) if _at_least_once(found) else nodes.Optional(found)
@@ -384,8 +394,14 @@ class _Lowering:
         raise GrammarError(f"{type(node).__name__} cannot be written as a context-free rule: {node!r:.120}")
 
     def named(self, name: str) -> nodes.Ref:
-        node = self.rule(name)
-        return self.later(("rule", name), name, lambda: self.closed(node))
+        return self.known.get(name) or self.later(name, name, lambda: self.ruled(name))
+
+    def ruled(self, name: str) -> nodes.Node:
+        """Return the node of a rule of the grammar, closed."""
+        self.ends_itself = name in self.source and name not in self.links.free
+        found = self.closed(self.rule(name))
+        self.ends_itself = False
+        return found
 
     def repeated(self, node: nodes.Node, low: int, high: int | None, separator: nodes.Node | None) -> nodes.Node:
         if node == nodes.EMPTY or high == 0:
@@ -414,4 +430,4 @@ def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) ->
 
 
 def _at_least_once(node: nodes.Node) -> TypeGuard[nodes.Repeat | nodes.Chars]:
-    return isinstance(node, nodes.Repeat | nodes.Chars) and node.minimum == 1
+    return isinstance(node, (nodes.Repeat, nodes.Chars)) and node.minimum == 1

@@ -18,22 +18,23 @@ before a stop is handed back (`Beside.left`).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
 from unrender import nodes
 from unrender.dialects.lowering.stops import (
+    Links,
     Openness,
     Rest,
     RulePlace,
     Stops,
     first_stop,
     flat,
+    linked_alone,
     unfoldings,
     until_settled,
-    users_of,
 )
 from unrender.limits import MOST_COMPARED, MOST_WAYS
 from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
@@ -59,32 +60,48 @@ _MANY: Heads = frozenset((Head("", 0),))
 class Forks:
     """How each of some rules begins and continues; `add` includes another rule."""
 
-    def __init__(self, rules: Mapping[str, Node], openness: Openness) -> None:
+    def __init__(self, links: Links, openness: Openness) -> None:
         self.unsure: bool = False
         """Whether a question had no answer because there were too many beginnings."""
         self._openness = openness
-        self._rules = dict(rules)
+        self._rules = dict(links.rules)
         self._continuations: dict[Head, Heads] = {}
         self._rests: list[Rest] = []
         self._numbers: dict[Rest, int] = {}
         self._heads: dict[str, Heads] = {}
         self._ends: dict[str, Heads] = {}
         self._compared = 0
-        self._settle(rules, users_of(rules))
+        self._headed = self._settled = False
+        self._known_heads: dict[int, tuple[Node, Heads]] = {}
+        self._known_ends: dict[int, tuple[Node, Heads]] = {}
+        self._settle(links)
 
     def add(self, name: str, node: Node) -> None:
         """Include a rule that refers only to included ones and to itself."""
         self._rules[name] = node
-        self._settle({name: node}, {name: [name]})
+        self._settle(linked_alone(name, node))
 
-    def _settle(self, rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> None:
-        until_settled(
-            rules, users, self._heads, lambda name, node: frozenset(_within(name, it) for it in self.heads(node))
-        )
-        until_settled(rules, users, self._ends, lambda _, node: self.ends(node))
+    def _settle(self, links: Links) -> None:
+        self._headed = self._settled = False
+        until_settled(links, self._heads, lambda name, node: frozenset(_within(name, it) for it in self.heads(node)))
+        self._headed = True
+        until_settled(links, self._ends, lambda _, node: self.ends(node))
+        self._settled = True
+
+    def _once(self, known: dict[int, tuple[Node, Heads]], node: Node, find: Callable[[Node], Heads]) -> Heads:
+        """Return what `find` finds, by identity as in `Openness`; nothing is kept while what rules have may still grow."""
+        found = known.get(id(node)) or (node, find(node))
+        if self._settled:
+            known[id(node)] = found
+        return found[1]
 
     def heads(self, node: Node) -> Heads:
         """Return how `node` may begin."""
+        if isinstance(node, Ref):
+            return self._heads.get(node.rule, _NONE)
+        return self._once(self._known_heads, node, self._find_heads)
+
+    def _find_heads(self, node: Node) -> Heads:
         match node:
             case Literal() | nodes.Layout() | Sequence() | nodes.Tag() | nodes.Atomic():
                 return self.first_of((node,))
@@ -97,9 +114,7 @@ class Forks:
                 again: Rest = () if separator is None else (Optional(Sequence((separator, inner))),)
                 return self.first_of((inner, *again))
             case Choice(options):
-                return _union(map(self.heads, options))
-            case Ref(name):
-                return self._heads.get(name, _NONE)
+                return _union(list(map(self.heads, options)))
         return _NONE
 
     def first_of(self, parts: Rest) -> Heads:
@@ -107,19 +122,20 @@ class Forks:
         found: list[Heads] = []
         plain = flat(parts)
         for at, part in enumerate(plain):
-            if isinstance(part, Literal):
-                found.append(frozenset((Head(part.text, self._number(plain[at + 1 :])),)) if part.text else _NONE)
-            else:
-                found.append(self.heads(part))
+            # Most begin with a word, and after it nothing more is asked.
+            if isinstance(part, Literal) and part.text:
+                found.append(frozenset((Head(part.text, self._number(plain[at + 1 :])),)))
+                break
+            found.append(self.heads(part))
             if not self._openness.nullable(part):
                 break
         return _union(found)
 
     def confused(self, options: Iterable[Node]) -> bool:
         """Return whether a lexer would confuse any of several nodes that are at one place."""
-        by_text: dict[str, list[set[Head]]] = {}
         if self._compared > MOST_COMPARED:
             return False
+        by_text: dict[str, list[set[Head]]] = {}
         # The work is counted over the whole grammar: beyond that, options are written as they are, and `unsure` says so.
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
@@ -163,7 +179,7 @@ class Forks:
         """Return whether what follows the same literal may be confused; only `DEPTH` literals are looked through."""
         if others <= some:  # The same rules, or the same continuations: there is one way on, not two.
             return False
-        mine, theirs = (_union(map(self._following, heads)) for heads in (some, others - some))
+        mine, theirs = (_union(list(map(self._following, heads))) for heads in (some, others - some))
         return not mine or not theirs or depth == 0 or self.clash(mine, theirs, depth - 1)
 
     def _following(self, head: Head) -> Heads:
@@ -173,35 +189,41 @@ class Forks:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
             inner = [one for one in body if isinstance(one, Head) and one.text == head.text]
             numbers = [one.origin for one in (inner if isinstance(head.origin, str) else [head])]
-            self._continuations[head] = _union(self.first_of(self._rests[at]) for at in numbers if isinstance(at, int))
+            following = [self.first_of(self._rests[at]) for at in numbers if isinstance(at, int)]
+            self._continuations[head] = _union(following)
         return self._continuations[head]
 
     def _number(self, rest: Rest) -> int:
-        # Heads are hashed often, and a rest may be long: its number stands for it.
-        if rest not in self._numbers:
-            self._numbers[rest] = len(self._rests)
+        # Heads are hashed often, and a rest may be long: its number stands for it. A rule's own heads need none (`_within`).
+        if not self._headed:
+            return 0
+        number = self._numbers.setdefault(rest, len(self._rests))
+        if number == len(self._rests):
             self._rests.append(rest)
-        return self._numbers[rest]
+        return number
 
     def ends(self, node: Node) -> Heads:
         """Return how `node` may continue at places where it might also have ended."""
+        if isinstance(node, Ref):
+            return self._ends.get(node.rule, _NONE)
+        return self._once(self._known_ends, node, self._find_ends)
+
+    def _find_ends(self, node: Node) -> Heads:
         match node:
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.ends(inner)
             case Optional(inner):
-                return _union((self.heads(inner), self.ends(inner)))
+                return _union([self.heads(inner), self.ends(inner)])
             case Repeat(inner, _, high, separator):
                 # After a round of `("," a)*` there may be another one, or its end: `,` is how it may continue.
                 again = () if high == 1 else (separator, inner) if separator else (inner,)
                 may_end = (self.heads(inner),) if node.minimum == 0 else ()
-                return _union((self.first_of(again), self.ends(inner), *may_end))
+                return _union([self.first_of(again), self.ends(inner), *may_end])
             case Sequence(parts):
                 return self._ends_of(parts)
             case Choice(options):
                 found = [self.ends(option) for option in options]
-                return _union((*found, self.heads(node)) if self._openness.nullable(node) else found)
-            case Ref(name):
-                return self._ends.get(name, _NONE)
+                return _union([*found, self.heads(node)] if self._openness.nullable(node) else found)
         return _NONE
 
     def _ends_of(self, parts: tuple[Node, ...]) -> Heads:
@@ -235,7 +257,9 @@ def _within(rule: str, head: Head | Until) -> Head | Until:
     return head if isinstance(head, Until) or isinstance(head.origin, str) else Head(head.text, rule)
 
 
-def _union(found: Iterable[Heads]) -> Heads:
+def _union(found: list[Heads]) -> Heads:
+    if len(found) == 1:
+        return found[0]
     heads = _NONE.union(*found)
     return _MANY if len(heads) > MOST_WAYS or not _MANY.isdisjoint(heads) else heads
 

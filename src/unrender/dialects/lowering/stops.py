@@ -7,7 +7,7 @@ lists of a thousand arguments. `Openness` is a least fixed point over the rules:
 that it refers to has changed.
 
 The small tools of lowering are here too: `unfoldings` takes one step into a node, `flat` and `sequence_of` put nodes
-together, and `inverted`, `leaves_first` and `until_settled` go through rules that refer to each other.
+together, and `linked`, `inverted`, `leaves_first` and `until_settled` go through rules that refer to each other.
 
 Rules: exact. Of several stops, the one that is complete first counts. What begins with something other than literal text
 cannot be told from the text before it, and is refused.
@@ -16,9 +16,7 @@ cannot be told from the text before it, and is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from unrender import nodes
@@ -246,38 +244,59 @@ def flat(parts: Rest) -> Rest:
 
     Sequences and tags are taken apart, neighbouring literals are joined, and nodes without text are left out.
     """
+    if len(parts) == 1 and isinstance(inside := parts[0], Sequence):
+        return flat(inside.parts)
+    if _is_flat(parts):
+        return parts
     found: list[Node] = []
     queue = list(reversed(parts))
     while queue:
         part = queue.pop()
         match part:
-            case Sequence(inner):
-                queue.extend(reversed(inner))
-            case nodes.Tag(_, inner) | nodes.Atomic(inner):
-                queue.append(inner)
-            case nodes.Cut() | nodes.End():
-                continue
+            case Ref():
+                found.append(part)
             case Literal(text) | nodes.Layout(text):
                 # `"</", "x>"` is `"</x>"`: a stop that is complete in several literals is complete in one.
                 if found and isinstance(last := found[-1], Literal):
                     found[-1] = Literal(last.text + text)
                 elif text:
-                    found.append(Literal(text))
+                    found.append(part if isinstance(part, Literal) else Literal(text))
+            case Sequence(inner):
+                queue.extend(inner[::-1])
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                queue.append(inner)
+            case nodes.Cut() | nodes.End():
+                continue
             case _:
                 found.append(part)
     return tuple(found)
 
 
+def _is_flat(parts: Rest) -> bool:
+    """Return whether `flat` has nothing to do, as for most parts: they are written as rules and as words between them."""
+    before: type[Node] = Ref
+    for part in parts:
+        kind = type(part)
+        if kind in _FLATTENED or (isinstance(part, Literal) and (before is kind or not part.text)):
+            return False
+        before = kind
+    return True
+
+
+_FLATTENED = frozenset((Sequence, nodes.Tag, nodes.Atomic, nodes.Cut, nodes.End, nodes.Layout))
+
+
 def sequence_of(parts: list[Node]) -> Node:
     """Return `parts` as a sequence. Nested sequences are merged and neighbouring literals joined."""
     merged: list[Node] = []
-    for item in (item for part in parts for item in (part.parts if isinstance(part, Sequence) else (part,))):
-        if not isinstance(item, Literal):
-            merged.append(item)
-        elif merged and isinstance(last := merged[-1], Literal):
-            merged[-1] = Literal(last.text + item.text)
-        elif item.text:
-            merged.append(item)
+    for part in parts:
+        for item in part.parts if isinstance(part, Sequence) else (part,):
+            if not isinstance(item, Literal):
+                merged.append(item)
+            elif merged and isinstance(last := merged[-1], Literal):
+                merged[-1] = Literal(last.text + item.text)
+            elif item.text:
+                merged.append(item)
     if not merged:
         return EMPTY
     return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
@@ -289,19 +308,20 @@ _CLOSED: frozenset[Stops] = frozenset()
 class Openness:
     """Which of some rules may be empty, and how each may end; `add` includes another rule."""
 
-    def __init__(self, rules: Mapping[str, Node]) -> None:
+    def __init__(self, links: Links) -> None:
         self._empty: dict[str, bool] = {}
         self._endings: dict[str, frozenset[Stops]] = {}
         self._known: dict[int, tuple[Node, frozenset[Stops]]] = {}
-        self._settle(rules, users_of(rules))
+        self._settle(links)
 
     def add(self, name: str, node: Node) -> None:
         """Include a rule that refers only to included ones and to itself."""
-        self._settle({name: node}, {name: [name]})
+        self._settle(linked_alone(name, node))
 
-    def _settle(self, rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> None:
-        until_settled(rules, users, self._empty, lambda _, node: self.nullable(node))
-        until_settled(rules, users, self._endings, lambda _, node: self._unsettled(node))
+    def _settle(self, links: Links) -> None:
+        until_settled(links, self._empty, lambda _, node: self.nullable(node))
+        open_ones = replace(links, order=[name for name in links.order if name in links.free])
+        until_settled(open_ones, self._endings, lambda _, node: self._unsettled(node))
 
     def nullable(self, node: Node) -> bool:
         """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
@@ -310,16 +330,16 @@ class Openness:
                 return self._empty.get(name, False)
             case Literal(text) | nodes.Layout(text):
                 return text == ""
+            case Sequence(parts):
+                return all(map(self.nullable, parts))
+            case Choice(options):
+                return any(map(self.nullable, options))
             case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.End():
                 return True
             case nodes.Peek() | nodes.Negate():
                 return True
             case Repeat(inner, low, _, _):
                 return low == 0 or self.nullable(inner)
-            case Sequence(parts):
-                return all(map(self.nullable, parts))
-            case Choice(options):
-                return any(map(self.nullable, options))
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.nullable(inner)
         return False
@@ -362,32 +382,48 @@ class Openness:
         return found
 
 
-def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:
-    """Return the recursive rules, and the rules that lie between two of them.
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Some rules, the names that each refers to, the rules that refer to each name, and an order.
 
-    A rule is recursive if it refers to itself, directly or through other rules.
+    In that order a rule comes after those that it refers to, as far as there is such an order.
     """
-    # A rule on a circle has an endless path along its references and against them; so has a rule between two circles.
-    below = {name: [other for other in nodes.references(node) if other in rules] for name, node in rules.items()}
-    return frozenset(rules).difference(leaves_first(below), leaves_first(inverted(below)))
+
+    rules: Mapping[str, Node]
+    below: Mapping[str, list[str]]
+    users: Mapping[str, list[str]]
+    order: list[str]
+    free: frozenset[str]
+    """The rules that hold free text, or refer to one that does: what is in any other rule ends by itself."""
+
+
+def linked(rules: Mapping[str, Node]) -> Links:
+    """Return rules with what each refers to."""
+    found = {name: nodes.of_kinds(node, Ref, Until) for name, node in rules.items()}
+    below = {name: list(dict.fromkeys(it.rule for it in here if isinstance(it, Ref))) for name, here in found.items()}
+    users = inverted(below)
+    texts = [name for name, here in found.items() if Until in map(type, here)]
+    return Links(
+        rules, below, users, _nearly_sorted(rules, users), nodes.reached(texts, lambda name: users.get(name, ()))
+    )
+
+
+def linked_alone(name: str, node: Node) -> Links:
+    """Return one rule that refers to itself, and to none that is not known yet."""
+    return Links({name: node}, {name: [name]}, {name: [name]}, [name], frozenset((name,)))
 
 
 def leaves_first(below: Mapping[str, Iterable[str]]) -> list[str]:
     """Return the names, each after those below it; names from which a way leads to a circle are left out."""
-    sorter = TopologicalSorter(below)
-    # A circle is found before anything is given out, and what does not lead to one is given out all the same.
-    with suppress(CycleError):
-        sorter.prepare()
-    order: list[str] = []
-    while ready := sorter.get_ready():
-        order += ready
-        sorter.done(*ready)
+    above = inverted(below)
+    left = {name: len(set(others)) for name, others in below.items()}
+    order = [name for name in {**left, **above} if not left.get(name)]
+    for name in order:
+        for user in above.get(name, ()):
+            left[user] -= 1
+            if left[user] == 0:
+                order.append(user)
     return order
-
-
-def users_of(rules: Mapping[str, Node]) -> dict[str, list[str]]:
-    """Return the rules that refer to each rule."""
-    return inverted({name: nodes.references(node) for name, node in rules.items()})
 
 
 def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
@@ -399,24 +435,21 @@ def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return above
 
 
-def until_settled(
-    rules: Mapping[str, Node], users: Mapping[str, list[str]], found: dict[str, T], compute: Callable[[str, Node], T]
-) -> None:
+def until_settled(links: Links, found: dict[str, T], compute: Callable[[str, Node], T]) -> None:
     """Set what is `found` of every rule, and again of the users of each rule that changed, until none does.
 
     A rule comes after the rules that it refers to, so a chain of rules is settled in one round.
     """
     # Mostly there are no circles but in JSON values: nearly all rules are settled when they are looked at once.
-    order = _nearly_sorted(rules, users)
-    waiting = set(order)
+    waiting = set(links.order)
     while waiting:
-        for name in order:
+        for name in links.order:
             if name in waiting:
                 waiting.discard(name)
-                value = compute(name, rules[name])
+                value = compute(name, links.rules[name])
                 if name not in found or value != found[name]:
                     found[name] = value
-                    waiting.update(users.get(name, ()))
+                    waiting.update(links.users.get(name, ()))
 
 
 def _nearly_sorted(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
@@ -429,11 +462,12 @@ def _nearly_sorted(rules: Mapping[str, Node], users: Mapping[str, list[str]]) ->
         seen.add(root)
         while path:
             name, above = path[-1]
-            following = next((user for user in above if user not in seen), None)
-            if following is None:
+            for user in above:
+                if user not in seen:
+                    seen.add(user)
+                    path.append((user, iter(users.get(user, ()))))
+                    break
+            else:
                 order[name] = None
                 path.pop()
-            else:
-                seen.add(following)
-                path.append((following, iter(users.get(following, ()))))
     return list(reversed(order))
