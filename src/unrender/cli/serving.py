@@ -177,7 +177,7 @@ def _in_this_process(model: str | None) -> str:
 
 
 def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
-    from unrender.gateway.backends.sampler import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.config import read_file  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.routes import app  # noqa: PLC0415

@@ -15,8 +15,15 @@ Of unrender only public names are imported.
 from __future__ import annotations
 
 from unrender.gateway.answers.turns import Calls, Constrain, Turns
-from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError, EngineGrammar, Job, Piece
-from unrender.gateway.backends.sampler import Sampler
+from unrender.gateway.backends.backend import (
+    Backend,
+    EngineCapabilities,
+    EngineError,
+    EngineGrammar,
+    Job,
+    Piece,
+    Sampler,
+)
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, Model
 from unrender.gateway.routes import app
 

@@ -19,11 +19,10 @@ from pydantic import Field
 
 from unrender import ChatTemplate, LoadedTemplates
 from unrender.gateway.answers.turns import Calls, Constrain, Turns
-from unrender.gateway.backends.backend import Backend, EngineError
+from unrender.gateway.backends.backend import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
-from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import invalid

@@ -6,9 +6,9 @@ import pytest
 from serving import TEMPLATES, corpus
 
 from unrender.gateway import Constrain
+from unrender.gateway.backends.backend import Sampler
 from unrender.gateway.backends.completions import Completions
 from unrender.gateway.backends.llama_server import Ollama
-from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.config import read, read_file
 from unrender.gateway.failure import Failure

@@ -1,12 +1,15 @@
-"""Defines what an engine is asked, what it returns, and what it can do."""
+"""Defines what an engine is asked, what it returns, and what it can do; the sampler does it without a model."""
 
 from __future__ import annotations
 
+import asyncio
+import re
+import secrets
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from unrender import Trigger, Turn, Usage
+from unrender import GrammarError, Trigger, Turn, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,3 +129,51 @@ class Backend(Protocol):
 
     async def close(self) -> None:
         """Let go of connections."""
+
+
+_TOKEN = re.compile(r"\s?\w{1,6}|\s+|[^\w\s]", re.DOTALL)
+"""What counts as a token; together they are the whole text."""
+
+
+class Sampler:
+    """An engine without a model, for tests and first tries: random, well-formed answers in pieces like tokens.
+
+    It writes `rate` tokens a second, 0 for as many as it can.
+    """
+
+    def __init__(self, *, rate: float = 0.0) -> None:
+        self._pause = 1 / rate if rate else 0.0
+
+    @property
+    def capabilities(self) -> EngineCapabilities:
+        """It needs no grammar: the answers that it draws are well-formed."""
+        return EngineCapabilities(obeys=True)
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield a random answer, the same for the same seed."""
+        seed = secrets.randbits(32) if job.seed is None else job.seed
+        try:
+            text = await asyncio.to_thread(job.turn.sample, seed)
+        except GrammarError as error:
+            raise EngineError(f"the sampler has no grammar for this request: {error}", status=400) from error
+        # The limit cuts the text off between pieces, as an engine would between tokens.
+        tokens = _TOKEN.findall(text)
+        cut_off = job.limit is not None and len(tokens) > job.limit
+        kept = tokens[: job.limit]
+        for token in kept:
+            if self._pause:
+                await asyncio.sleep(self._pause)
+            yield Piece(token)
+        usage = Usage(prompt_tokens=await self.count(job.turn.prompt), completion_tokens=len(kept))
+        yield Piece("", 0, "length" if cut_off else "stop", usage)
+
+    async def count(self, text: str) -> int:
+        """Return the number of pieces."""
+        return len(_TOKEN.findall(text))
+
+    async def ready(self) -> str | None:
+        """It always is."""
+        return None
+
+    async def close(self) -> None:
+        """It holds nothing."""
