@@ -61,6 +61,12 @@ ODD = {
         "{%- for call in m.tool_calls or [] -%}<{{ call.function.name }}{%- for key, value in call.function.arguments.items() -%}"
         "|>{{ key }}<x>{{ value | tojson }}{%- endfor -%}{%- endfor -%}",
     ),
+    "line breaks around arguments, also around none": SHOWN.replace(
+        "CALLS",
+        "{%- for call in m.tool_calls or [] -%}<call is='{{ call.function.name }}'>{{ '\\n' }}"
+        "{%- for key, value in call.function.arguments.items() -%}<arg is='{{ key }}'>{{ value | tojson }}</arg>"
+        "{%- if not loop.last -%}{{ '\\n' }}{%- endif -%}{%- endfor -%}{{ '\\n' }}</call>{%- endfor -%}",
+    ),
     "a list of calls without separators": GLUED,
     "the same, with commas between calls": GLUED.replace(
         "){%- endfor -%}]", ")«'' if loop.last else ', '»{%- endfor -%}]".replace("«", "{{ ").replace("»", " }}")

@@ -314,6 +314,11 @@ class _Analysis:
             shorter = skeletons.left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
             if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
                 return shorter, "left out, with the text around them"
+        # `'<f>\n' + args | join('\n') + '\n</f>'` writes both line breaks around nothing.
+        before, _, after = self._call_text(tools, "\0").partition("\0")
+        layout = body.partition(before)[2].partition(after)[0] if after else ""
+        if layout.isspace():
+            return replace(tools, arguments=replace(arguments, when_empty=layout)), "nothing is written but layout"
         return tools, "in a way that is not understood"
 
     def _call_text(self, tools: CallSyntax, arguments: str) -> str:
