@@ -6,11 +6,12 @@ history keeps, it is what follows the header. An answer means no more than its r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from unrender.analysis import Capabilities, shape_context, shape_messages
+from unrender.analysis.ask.probes import up_to_results
 from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
 from unrender.format import Format, ReasoningMode
@@ -77,11 +78,16 @@ class Candidate:
         return {"role": "user", "content": self.question}
 
     def _render(self, answers: list[dict[str, Any]], *, prompts: bool) -> str | None:
-        messages = [*self.before, self._asked(), *answers]
         context = shape_context(self.tools, self.capabilities, thinking=self.thinking)
-        shaped = shape_messages(messages, self.capabilities)
-        rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)
-        return None if rendering.error else rendering.text
+
+        def render(messages: Sequence[Mapping[str, Any]]) -> str | None:
+            shaped = shape_messages(messages, self.capabilities)
+            rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)
+            return None if rendering.error else rendering.text
+
+        messages = [*map(dict, self.before), dict(self._asked()), *answers]
+        text = render(messages)
+        return up_to_results(render, messages) if text is None and answers and not prompts else text
 
 
 @dataclass(frozen=True, slots=True)

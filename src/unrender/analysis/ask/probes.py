@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -237,6 +237,19 @@ class Prober:
             text = text.replace(short_id(id, self.capabilities), id)
         return text
 
+    def last_answer(self, messages: Sequence[ProbeMessage], *, thinking: bool | None = True) -> str | None:
+        """Return the rendering of a conversation that the template refuses to end with this answer, or None."""
+        told = self.with_capabilities(supports_tool_role=True)
+        text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)
+        if text is not None:
+            return text
+        # refuses-last.jinja refuses an answer in the last place: ask another question, and cut it off with its header.
+        # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`: what is before both questions is their header.
+        text = self.render([*messages, user(USER2)], tools=self.offered, thinking=thinking)
+        before_first, before_second = (text or "").partition(USER)[0], (text or "").partition(USER2)[0]
+        header = common_suffix([before_first, before_second])
+        return None if text is None else before_second[: len(before_second) - len(header)]
+
     def answer(
         self,
         message: ProbeMessage | None,
@@ -255,14 +268,20 @@ class Prober:
         messages = [*inputs, *([message] if message else []), *after]
         text = self.render(messages, tools=self.offered, prompt=prompt, thinking=thinking)
         if text is None and message and not after:
-            # refuses-last.jinja refuses an answer in the last place: ask another question, and cut it off with its header.
-            # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`: what is before both questions is their header.
-            text = self.render([*messages, user(USER2)], tools=self.offered, thinking=thinking)
-            before_first, before_second = (text or "").partition(USER)[0], (text or "").partition(USER2)[0]
-            header = common_suffix([before_first, before_second])
-            text = None if text is None else before_second[: len(before_second) - len(header)]
+            text = self.last_answer(messages, thinking=thinking)
         needle = str(inputs[-1]["content"])
         return text.rpartition(needle)[2] if text is not None and needle in text else None
+
+
+def up_to_results(render: Callable[[Sequence[ProbeMessage]], str | None], messages: Sequence[ProbeMessage]) -> str | None:
+    """Return a conversation whose last answer calls, for templates that refuse calls without results; None where that fails."""
+    calls = messages[-1].get("tool_calls") or ()
+    told = [{"role": "tool", "tool_call_id": c["id"], "name": c["function"]["name"], "content": USER2} for c in calls]
+    text = render([*messages, *told]) if told else None
+    # `<bot><c>f</c></b><tool>R` is written for `f` and its result, and `<bot>Hi</b>` for content: calls end with `</b>` as well.
+    end = (render([*messages[:-1], assistant(CONTENT)]) or "").rpartition(CONTENT)[2] if text else ""
+    head, found, _ = (text or "").partition(USER2)[0].rpartition(end.strip() or "\0")
+    return head + end if found else None
 
 
 def text_between(text: str | None, left: str, right: str) -> str | None:

@@ -269,12 +269,11 @@ def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ..
                 return format, (*given_up, f"{error}, and everything found with it was given up")
             part, field = found.groups()
             value = parts.get(part, getattr(format, part))
-            if field and (part, field) not in tried:
-                # `reasoning.end`: first the field goes, and when that does not help, the part that it belongs to.
-                tried.add((part, field))
-                weaker = replace(value, **{field: _default(type(value), field)})
-            else:
+            # `reasoning.end`: first the field goes, and when that does not help, the part that it belongs to.
+            weaker = replace(value, **{field: _default(type(value), field)}) if field else value
+            if (part, field) in tried or weaker == value:
                 weaker = _default(Format, part)
+            tried.add((part, field))
             if weaker == value:
                 return format, (*given_up, f"{error}, and everything found with it was given up")
             parts = {**parts, part: weaker}

@@ -162,7 +162,10 @@ def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Sa
         return
     question = str(before[-1]["content"])
     for said in answers:
-        full = prober.render([*before, assistant(said.content, said.reasoning, said.calls)], tools=prober.offered)
+        messages = [*before, assistant(said.content, said.reasoning, said.calls)]
+        full = prober.render(messages, tools=prober.offered)
+        if full is None and said.calls:
+            full = prober.last_answer(messages)
         if full is None:
             continue
         start = _shared(prompt, full)
