@@ -12,6 +12,7 @@ from cut_outs import TOOLS, lost
 
 from unrender import ChatTemplate, FormatWarning
 from unrender.format import ToolMode
+from unrender.verify import verify
 
 EACH = "{%- for key, value in f.arguments.items() -%}"
 LENGTH = "«f.arguments | length»"
@@ -28,7 +29,16 @@ GLUED = SHOWN.replace("CALLS", LISTED.replace("ENTRY", "{{ key }}={{ value | toj
 QUOTED = SHOWN.replace("CALLS", LISTED.replace("ENTRY", '{{ key }}="{{ value }}"{{ "" if loop.last else ", " }}'))
 TAGS = Calls(call="<call>" + NAME + " " + JSON + "</call>")
 
+CALLED = SHOWN.replace(
+    "CALLS", "{%- for call in m.tool_calls or [] -%}<call>{{ call.function | tojson }}</call>{%- endfor -%}"
+)
 ODD = {
+    "a turn that one sign ends": CALLED.replace("<|end|>", "{{ ' ∎\\n' }}"),
+    "calls that are refused without their results": CALLED.replace(
+        "<|{{ m.role }}|>",
+        "{%- if m.tool_calls and (loop.last or messages[loop.index0 + 1].role != 'tool') -%}"
+        "{{ raise_exception('Each call must be followed by its result') }}{%- endif -%}<|{{ m.role }}|>",
+    ),
     "an object for each argument": composed(
         CHATML, TIGHT, Calls(call="<call>" + NAME + EACH + "<a>«{key: value} | tojson»</a>{%- endfor -%}</call>")
     ),
@@ -85,6 +95,15 @@ def test_what_an_odd_template_writes_is_read_back(name):
     assert lost(ChatTemplate.from_string(ODD[name], bos_token="<s>", eos_token="</s>")) == {}
 
 
+def test_calls_that_are_refused_without_their_results():
+    """Are derived from answers with results, which are cut off again, and proved so."""
+    template = ChatTemplate.from_string(ODD["calls that are refused without their results"])
+
+    assert template.format.tools.mode is ToolMode.JSON_NATIVE
+    assert template.capabilities.supports_parallel_tool_calls
+    assert verify(template, samples=2).refuted == ()
+
+
 def test_a_call_that_opens_reasoning_which_nothing_closes():
     """Calls without reasoning are after its opener, content is not."""
     source = composed(CHATML, Thoughts(start="<think>", end=""), TAGS).replace("thought -%}", "true -%}")
@@ -115,6 +134,17 @@ def test_content_that_nothing_tells_from_reasoning_is_warned_of():
     """Where reasoning has only an end, content without it is read as reasoning; the format says so."""
     source = composed(CHATML, Thoughts(end="\n=== ANSWER ===\n"), TAGS)
     with pytest.warns(FormatWarning, match="content: what the template writes is not read back"):
+        _ = ChatTemplate.from_string(source).format
+
+
+def test_calls_that_content_swallows_are_warned_of():
+    """Where nothing is between content and a call without markers, no reader can tell; the format says so."""
+    source = SHOWN.replace(
+        "CALLS",
+        LISTED.replace("[", "", 1)[: -len("]{%- endif -%}")].replace("ENTRY", "{{ key }}={{ value | tojson }}")
+        + "{%- endif -%}",
+    )
+    with pytest.warns(FormatWarning, match="content and a call: what the template writes is not read back"):
         _ = ChatTemplate.from_string(source).format
 
 

@@ -288,13 +288,15 @@ def _refuted(proof: Proof) -> Iterator[str]:
     """Yield, in words, the misread answers that say that more is wrong than one answer.
 
     An answer of three calls says so, unless shorter ones are misread as well and some of its calls are read. It may show
-    `<call args=2>`, where the syntax was derived from `<call args=1>`. A call with texts always says so, content alone if nothing opens reasoning.
+    `<call args=2>`, where the syntax was derived from `<call args=1>`. A call with texts always says so, content alone if nothing
+    opens reasoning, and content beside a call that is read without content.
     """
     fewer = [found for found in proof.misread if 0 < len(found.said.calls) < 3 and found.said != TOLD]
     many = [found for found in proof.misread if len(found.said.calls) > 2 and not (fewer and found.message.tool_calls)]
     unopened = proof.format.reasoning.mode is ReasoningMode.DELIMITER
     alone = [found for found in proof.misread if found.said == TOLD or (unopened and found.said == SAID[0])]
-    yield from _misread([*many, *alone])
+    mixed = [found for found in proof.misread if found.said.name == MIXED and not found.message.reasoning]
+    yield from _misread([*many, *alone, *(mixed if len(mixed) == len(proof.misread) else ())])
 
 
 def _misread(misread: Sequence[Misread]) -> Iterator[str]:

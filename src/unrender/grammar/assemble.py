@@ -8,6 +8,7 @@ guarantees that whatever is written is read as it was meant; a test does, `tests
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -252,7 +253,13 @@ def _ends(format: Format) -> Iterator[str]:
     # Of "<end><stop>" the engine strips `<stop>`, so that "<end>" alone has to end the turn.
     ends = (format.turn.end, *(_trail(format) + end.lstrip() for end in format.turn.ends))
     texts = (*ends, *(_SPECIAL.sub("", end.strip()) for end in ends))
-    yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
+    yield from dict.fromkeys(filter(_is_marker, texts))
+
+
+def _is_marker(text: str) -> bool:
+    """Return whether a text may stand for something else than itself: `$` is a part of prose, `∎` alone is not."""
+    marker = text.strip()
+    return len(marker) > 1 or (not marker.isascii() and unicodedata.category(marker)[0] in "SC")
 
 
 def _dropped(format: Format) -> Iterator[str]:
@@ -265,7 +272,7 @@ def _dropped(format: Format) -> Iterator[str]:
     if format.reasoning.mode is not ReasoningMode.DELIMITER and not format.reasoning.ends_within_start:
         texts += [end + _after_reasoning(turn) for end in _spellings(format, format.reasoning.end)]
     texts += [getattr(turn, joint) for joint in _JOINTS]
-    yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
+    yield from dict.fromkeys(filter(_is_marker, texts))
 
 
 def _spellings(format: Format, marker: str) -> list[str]:

@@ -239,10 +239,13 @@ class Prober:
 
     def last_answer(self, messages: Sequence[ProbeMessage], *, thinking: bool | None = True) -> str | None:
         """Return the rendering of a conversation that the template refuses to end with this answer, or None."""
-        told = self.with_capabilities(supports_tool_role=True)
-        text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)
-        if text is not None:
-            return text
+        # Only the template's own words may demand results: what cannot be written raises as well.
+        words = [text for text in self.template.string_constants if len(text) > len(USER)]
+        if any(word in told for told in self.complaints for word in words):
+            told = self.with_capabilities(supports_tool_role=True)
+            text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)
+            if text is not None:
+                return text
         # refuses-last.jinja refuses an answer in the last place: ask another question, and cut it off with its header.
         # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`: what is before both questions is their header.
         text = self.render([*messages, user(USER2)], tools=self.offered, thinking=thinking)
@@ -273,7 +276,9 @@ class Prober:
         return text.rpartition(needle)[2] if text is not None and needle in text else None
 
 
-def up_to_results(render: Callable[[Sequence[ProbeMessage]], str | None], messages: Sequence[ProbeMessage]) -> str | None:
+def up_to_results(
+    render: Callable[[Sequence[ProbeMessage]], str | None], messages: Sequence[ProbeMessage]
+) -> str | None:
     """Return a conversation whose last answer calls, for templates that refuse calls without results; None where that fails."""
     calls = messages[-1].get("tool_calls") or ()
     told = [{"role": "tool", "tool_call_id": c["id"], "name": c["function"]["name"], "content": USER2} for c in calls]
