@@ -141,8 +141,8 @@ def test_calls_that_content_swallows_are_warned_of():
     """Where nothing is between content and a call without markers, no reader can tell; the format says so."""
     source = SHOWN.replace(
         "CALLS",
-        LISTED.replace("[", "", 1)[: -len("]{%- endif -%}")].replace("ENTRY", "{{ key }}={{ value | tojson }}")
-        + "{%- endif -%}",
+        "{%- for call in m.tool_calls or [] -%}{{ call.function.name }}({%- for key, value in call.function.arguments.items() -%}"
+        "{{ key }}={{ value | tojson }}{{ '' if loop.last else ', ' }}{%- endfor -%}){%- endfor -%}",
     )
     with pytest.warns(FormatWarning, match="content and a call: what the template writes is not read back"):
         _ = ChatTemplate.from_string(source).format
