@@ -33,6 +33,9 @@ CALLED = SHOWN.replace(
     "CALLS", "{%- for call in m.tool_calls or [] -%}<call>{{ call.function | tojson }}</call>{%- endfor -%}"
 )
 ODD = {
+    "a prompt that ends inside its header": CALLED.replace("<|{{ m.role }}|>", "{{ m.role | upper }}: ")
+    .replace("<|assistant|>", "ASSISTANT")
+    .replace("<|end|>", "{{ '\\n###\\n' }}"),
     "a turn that one sign ends": CALLED.replace("<|end|>", "{{ ' ∎\\n' }}"),
     "calls that are refused without their results": CALLED.replace(
         "<|{{ m.role }}|>",

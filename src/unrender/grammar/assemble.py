@@ -121,7 +121,11 @@ def answer_grammar(format: Format, request: Request, known: Collection[Reasoning
     """
     calls = calls_of(format, request)
     parts = tuple(_parts(format, request, calls, known))
-    reads = Answer(parts=parts, lead=format.turn.start_to_content, trail=_trail(format), cleans=format.cleans_content)
+    turn = format.turn
+    # A whole header is dropped wherever it is; of `BOT: Hi`, where the prompt ends in `BOT`, `: ` is one only before the answer.
+    rest = "" if any(header.strip() in turn.unasked for header in turn.headers) else turn.unasked
+    lead = rest + turn.start_to_content
+    reads = Answer(parts=parts, lead=lead, trail=_trail(format), cleans=format.cleans_content)
     written = _Generation(format, request, calls[0] if calls else None).whole_answer()
     return AnswerGrammar(reads, Grammar(written))
 

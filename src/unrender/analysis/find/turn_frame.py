@@ -44,7 +44,7 @@ class TurnFrame:
     prefill: str = ""
     prefill_no_thinking: str = ""
     unasked: str = ""
-    """The header, where no prompt asks for an answer."""
+    """The header, where no prompt asks for an answer, or the rest of it, where prompts end inside."""
     appended: str = ""
     """What the template appends to a whole conversation, after the end of the last turn."""
 
@@ -76,17 +76,29 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     bare, (on, off) = asked.bare, _ends_of_question(asked)
     unasked = asked.prompt == bare and asked.prompt_no_thinking in (bare, None) and bare and lead.startswith(bare)
     switched = off + lead[len(on) :] if off and lead.startswith(on) else ""
+    rest = _rest_of_header(asked, lead)
     return TurnFrame(
-        lead=lead,
+        lead=lead + rest,
         other_leads=tuple(filter(None, (switched, bare if asked != turns.question else ""))),
         header=header,
-        tool_lead=tool_lead,
+        tool_lead=tool_lead and tool_lead + rest,
         tool_header=_without_sentinels(tool_header),
-        unasked=_without_sentinels(lead[len(bare or "") :]) if unasked else "",
+        unasked=_without_sentinels(lead[len(bare or "") :]) if unasked else rest,
         prefill=_after_lead(asked.prompt, lead),
         prefill_no_thinking=_after_lead(_to_same_question(asked.prompt_no_thinking, asked), lead),
         appended=_appended(turns),
     )
+
+
+def _rest_of_header(asked: Continuations, lead: str) -> str:
+    """Return the punctuation after a word with which prompts end: `BOT` is the prompt, and all answers begin as `BOT: Hi` does."""
+    bodies = [text_after_lead(text, lead) for text in asked.answers]
+    ends_inside = {asked.prompt, asked.prompt_no_thinking} - {None} == {lead} and lead[-1:].isalnum()
+    if not ends_inside or None in bodies or len(bodies) == 1:
+        return ""
+    shared = common_prefix([body for body in bodies if body is not None])
+    # `(thought) Hi` and `Hi` share no more than `: ` before them.
+    return shared if shared.strip() and not tags_of(shared) and not any(map(str.isalnum, shared)) else ""
 
 
 def unlike_history(turns: Turns, frame: TurnFrame, content_start: str) -> Iterator[str]:
