@@ -77,7 +77,7 @@ def example() -> ChatTemplate:
 def answer() -> str:
     """Return the picture of the README's template: its format as a row of parts, and an answer in the same colours."""
     template = example()
-    rows = pictures(template.format, template.analysis.capabilities)
+    rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
     drawing = Drawing(title="A format, and an answer with its parts coloured", width=840, height=226)
     drawing.run(20, 24, ("what is derived: how any answer is written", "quiet"))
     for place, row in enumerate(rows):

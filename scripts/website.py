@@ -39,6 +39,7 @@ from griffe import Extension, Object
 
 import unrender.machine
 from unrender import ChatTemplate, Format
+from unrender.analysis import Analysis, Capabilities
 from unrender.cli.serving import PYODIDE
 from unrender.dialects.remainder import Dialect
 from unrender.explain import PicturePiece, call_picture, pictures
@@ -58,7 +59,6 @@ from unrender.machine import policy
 from unrender.machine.frames import Frame
 from unrender.nodes import Role
 from unrender.playground.static import write
-from unrender.rendering.shape import Capabilities
 
 WIDE = frozenset({"index.md", "playground.md"})
 
@@ -270,19 +270,20 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
     for mode, found in groupby(read, key=lambda item: item[1].format.tools.mode):
         yield f"### {'No calls' if mode == 'none' else mode.replace('_', ' ')}\n\n"
         for path, template in found:
-            yield item(path.stem, template.format, template.analysis.capabilities, _first_words(path))
+            yield item(path.stem, template.format, template.analysis, _first_words(path))
 
 
 def declared() -> Iterator[str]:
     """Yield the pictures of the library's declared formats: all that they read, in rows."""
     for found in declared_formats():
-        yield item(found.name, found.format, Capabilities(), found.why)
+        yield item(found.name, found.format, None, found.why)
         yield "".join(row(call_picture(syntax)) for syntax in found.format.tolerated)
 
 
-def item(name: str, format_: Format, capabilities: Capabilities, said: str) -> str:
-    """Return a format's picture under its name."""
-    rows = "".join(map(row, pictures(format_, capabilities)))
+def item(name: str, format_: Format, found: Analysis | None, said: str) -> str:
+    """Return a format's picture under its name, as its analysis, if there was one, saw it written."""
+    shown = pictures(format_, found.capabilities, found.evidence) if found else pictures(format_, Capabilities())
+    rows = "".join(map(row, shown))
     return f"<p><strong>{escape(name)}</strong> {escape(said)}</p>\n\n{rows}"
 
 

@@ -241,7 +241,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate) -> None:
         print_rows([(hint.name, str(hint)) for hint in explanation.hints])
     if not explanation.clean and explanation.format.tools.mode is not ToolMode.NONE:
         print_heading("What the model should write", "«…» are its own words")
-        for answer in answers(explanation.format, template.capabilities):
+        for answer in answers(explanation.format, template.capabilities, template.analysis.evidence):
             print_block(answer, indent=INDENT)
 
 

@@ -7,11 +7,11 @@ pipe has no colours; only what differs from the default is listed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from unrender.analysis import Capabilities
+from unrender.analysis import Capabilities, Evidence
 from unrender.cli.terminal import BOLD_CYAN, GREEN, Row, Styled
 from unrender.explain import PicturePiece, call_picture, pictures
 from unrender.format import CallSyntax, Format, Part, Slot
@@ -30,9 +30,9 @@ _VIEWS = (
 """The field's names for the markers of a call, which `CallSyntax` derives from its skeletons."""
 
 
-def answers(format_: Format, capabilities: Capabilities) -> list[Styled]:
+def answers(format_: Format, capabilities: Capabilities, evidence: Iterable[Evidence] = ()) -> list[Styled]:
     """Return whole answers as the model writes them, from the first character to the end of the turn."""
-    return [[_styled(piece) for piece in row] for row in pictures(format_, capabilities)]
+    return [[_styled(piece) for piece in row] for row in pictures(format_, capabilities, evidence)]
 
 
 def sections(format_: Format) -> Iterator[Section]:

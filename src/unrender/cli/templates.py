@@ -116,7 +116,7 @@ def _show_evidence(evidence: Evidence) -> None:
 def _show_template(name: str, template: ChatTemplate) -> None:
     analysis = template.analysis
     print_heading(name)
-    for text in answers(template.format, analysis.capabilities):
+    for text in answers(template.format, analysis.capabilities, analysis.evidence):
         print_heading("An answer", "«slots» are the model's own words")
         print_block(text, indent=INDENT)
     for title, summary, rows in sections(template.format):

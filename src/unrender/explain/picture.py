@@ -6,13 +6,14 @@ beside `target`, `end`, `hub` and the like is an address: where the reading goes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from itertools import islice
 from typing import Any
 
-from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode
+from unrender.analysis import Evidence
+from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode, TurnTexts
 from unrender.limits import MOST_SHOWN_LITERALS
 from unrender.parser.streaming import Parser
 from unrender.rendering.shape import Capabilities
@@ -32,10 +33,13 @@ class PicturePiece:
     """The field of the format, e.g. `tools.call_start`; by it the evidence is found."""
 
 
-def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[PicturePiece, ...]]:
+def pictures(
+    format_: Format, capabilities: Capabilities, evidence: Iterable[Evidence] = ()
+) -> list[tuple[PicturePiece, ...]]:
     """Return the parts of whole answers.
 
     There is one answer with content and a call; if the template does not write both together, there is one with each.
+    Where the turn ends otherwise after calls, only `evidence` shows it.
     """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
@@ -52,7 +56,16 @@ def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[PictureP
         ways = [[*to_tools, *called, *_marker(turn.tools_to_content, "turn.tools_to_content"), *said]]
     else:
         ways = [[*to_content, *said, *_marker(turn.content_to_tools, "turn.content_to_tools"), *called]]
-    return [(*thought, *way, *_marker(turn.end, "turn.end")) for way in ways]
+    ended = _end_of_calls(turn, evidence)
+    return [(*thought, *way, *(ended if way[-1:] == called[-1:] else _marker(turn.end, "turn.end"))) for way in ways]
+
+
+def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[PicturePiece]:
+    """Return what ends the rendering of a call: `<call>f</call><wait>` where content ends in `<end>`."""
+    written = next((found.right.text for found in evidence if found.part == "tools.mode"), turn.end)
+    usual = bool(turn.end) and written.endswith(turn.end)
+    other = "" if usual else next(filter(written.endswith, turn.ends), "")
+    return list(_marker(other, "turn.ends") if other else _marker(turn.end, "turn.end"))
 
 
 def field_texts(format_: Format) -> list[tuple[str, str]]:

@@ -33,6 +33,18 @@ def test_an_answer_is_its_markers_and_slots_in_order():
     ]
 
 
+def test_calls_end_as_they_were_seen_to_end():
+    """Where a turn ends otherwise after calls, the picture of a call does."""
+    source = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}"
+        "{{ c.function.arguments | tojson }}</call>{% endfor %}{{ '<wait>' if m.tool_calls else '<end>' }}{% endfor %}"
+    )
+    template = ChatTemplate.from_string(source, cache=False)
+    (row,) = pictures(template.format, template.capabilities, template.analysis.evidence)
+
+    assert (row[-1].text, row[-1].field) == ("<wait>", "turn.ends")
+
+
 def test_fields_are_listed_by_their_paths():
     """Only what differs from the default is listed."""
     assert field_texts(Format(turn=TurnTexts(end="<end>"))) == [("turn.end", "<end>")]
@@ -42,7 +54,7 @@ def test_fields_are_listed_by_their_paths():
 def test_every_part_names_a_field_of_the_format(path):
     """Whatever the template, the fields that a picture names exist, and hold the marker."""
     template = ChatTemplate.from_file(path)
-    rows = pictures(template.format, template.analysis.capabilities)
+    rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
 
     assert rows
     for piece in (piece for row in rows for piece in row if piece.role == "marker"):
