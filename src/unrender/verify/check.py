@@ -7,8 +7,12 @@ end of turn. Then comes what surrounds an answer: prompts, further turns, gramma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from random import Random
+from typing import Self
 
 from unrender.analysis import Capabilities
 from unrender.chat_template import ChatTemplate
@@ -22,22 +26,27 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
 
 def verify(
-    template: ChatTemplate, *, samples: int = 8, seed: int = 0, progress: Callable[[str], None] | None = None
+    template: ChatTemplate,
+    *,
+    samples: int = 8,
+    seed: int = 0,
+    only: Collection[str] = (),
+    progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Check the format of a template, or the format or grammar that it was given, against the template's own renderings.
 
     `samples` answers are made for each capability, the same for the same `seed`; `progress` is called with the name of each
-    capability when it is done. Grammars are checked with the engines that are installed. A refusal of the template raises
-    nothing: the capability is not observable. Raises `GrammarError` when a prompt begins an answer that a grammar made by
-    hand does not allow.
+    capability when it is done. `only` names the `CHECKS` to make, instead of all. Grammars are checked with the engines that
+    are installed. A refusal of the template raises nothing: the capability is not observable. Raises `GrammarError` when a
+    prompt begins an answer that a grammar made by hand does not allow.
     """
-    candidate = Candidate.of(template)
+    proof = _Proof.of(Candidate.of(template), samples, seed)
     findings = []
-    for found in _findings(candidate, samples, seed):
+    for found in chain.from_iterable(check(proof) for name, check in _CHECKS.items() if not only or name in only):
         if progress:
             progress(found.capability)
         findings.append(found)
-    return Report(findings=tuple(findings), history=tuple(judge.check_history(candidate)))
+    return Report(findings=tuple(findings), history=() if only else tuple(judge.check_history(proof.candidate)))
 
 
 def verify_format(format: Format, *, seed: int = 0) -> Report:
@@ -49,20 +58,28 @@ def verify_format(format: Format, *, seed: int = 0) -> Report:
     return Report(findings=tuple(check_grammars(candidate, seed)))
 
 
-def _findings(candidate: Candidate, samples: int, seed: int) -> Iterator[CapabilityFinding]:
-    for capability, axis in AXES.items():
-        random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
-        yield judge.judge_capability(candidate, capability, [axis(random) for _ in range(samples)], random)
-    yield _ids(candidate)
-    random = Random(seed)  # noqa: S311 - as above
-    answers = [answer for axis in AXES.values() if judge.claims(candidate, answer := axis(random))]
-    yield from (judge.thinking(candidate, answers, random, on=on) for on in (True, False))
-    yield judge.second_turn(candidate, answers)
-    yield from judge.later_turns(candidate, answers, random)
-    yield judge.message_shapes(candidate)
-    yield judge.markers_in_question(candidate, answers, random)
-    yield judge.text_in_strings(candidate, random)
-    yield from check_grammars(candidate, seed)
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """What the checks of one proof share."""
+
+    candidate: Candidate
+    samples: int
+    seed: int
+    random: Random
+    answers: Sequence[ProofAnswer]
+    """An answer of each axis that the format claims to read."""
+
+    @classmethod
+    def of(cls, candidate: Candidate, samples: int, seed: int) -> Self:
+        random = Random(seed)  # noqa: S311 - reproducible, not secret
+        answers = [answer for axis in AXES.values() if judge.claims(candidate, answer := axis(random))]
+        return cls(candidate, samples, seed, random, answers)
+
+
+def _axis(capability: str, proof: _Proof) -> Iterator[CapabilityFinding]:
+    random = Random(f"{proof.seed}:{capability}")  # noqa: S311 - as above
+    answers = [AXES[capability](random) for _ in range(proof.samples)]
+    yield judge.judge_capability(proof.candidate, capability, answers, random)
 
 
 def _ids(candidate: Candidate) -> CapabilityFinding:
@@ -76,3 +93,21 @@ def _ids(candidate: Candidate) -> CapabilityFinding:
         return judge.finding("call ids", [None])
     wrong = Counterexample(answer=shown.text, expected=proof_id(0), found=judge.message_json(message))
     return judge.finding("call ids", [wrong])
+
+
+_CHECKS: Mapping[str, Callable[[_Proof], Iterable[CapabilityFinding]]] = {
+    **{capability: partial(_axis, capability) for capability in AXES},
+    "call ids": lambda proof: [_ids(proof.candidate)],
+    "thinking": lambda proof: (
+        judge.thinking(proof.candidate, proof.answers, proof.random, on=on) for on in (True, False)
+    ),
+    "second turn": lambda proof: [judge.second_turn(proof.candidate, proof.answers)],
+    "later turns": lambda proof: judge.later_turns(proof.candidate, proof.answers, proof.random),
+    "message shapes": lambda proof: [judge.message_shapes(proof.candidate)],
+    "markers in a question": lambda proof: [judge.markers_in_question(proof.candidate, proof.answers, proof.random)],
+    "text in strings": lambda proof: [judge.text_in_strings(proof.candidate, proof.random)],
+    "grammars": lambda proof: check_grammars(proof.candidate, proof.seed),
+}
+"""What a proof consists of, in its order; a check may have several findings."""
+CHECKS = tuple(_CHECKS)
+"""The names of the checks of a proof, for those who make them one by one."""
