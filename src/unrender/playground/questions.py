@@ -10,16 +10,28 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from unrender import ChatTemplate, Event, Turn, UnrenderError, assistant_mask, deltas
+from unrender import (
+    ChatTemplate,
+    Event,
+    Message,
+    TemplateError,
+    Turn,
+    UnrenderError,
+    __version__,
+    assistant_mask,
+    deltas,
+)
+from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.explain import differences, explain, field_texts, pictures
 from unrender.format import Format
 from unrender.limits import LONGEST_PLAYGROUND_TEXT, MOST_FILM_STEPS
-from unrender.verify import verify
+from unrender.verify import CHECKS, verify
 
 Kind = TypeVar("Kind")
 
@@ -101,6 +113,11 @@ _DIALECTS: Mapping[str, Callable[[Turn], str | dict[str, Any]]] = {
     "lark": Turn.lark,
     "structural-tag": Turn.structural_tag,
 }
+_THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let me look.", "Paris"
+_VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
+"""An argument of each type; a text for all others."""
+_DRAWN = 4
+"""Random answers of which the richest is shown: many have content alone, or nothing."""
 _EXPLAINED = 100_000
 """Characters of an output that is explained; explaining reads it a dozen times."""
 
@@ -131,16 +148,33 @@ def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
 def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     template = template_of(data)
     analysis = template.analysis
+    if not analysis.evidence:
+        # A format that no rendering shows is the default one, and says nothing of this template.
+        _must_render(template)
     return {
         "format": template.format.to_dict(),
-        "pictures": [list(map(asdict, row)) for row in pictures(template.format, analysis.capabilities)],
+        "pictures": _drawn(template),
         "markers": field_texts(template.format),
         "evidence": [
             {"name": found.comparison, **asdict(found), "split": asdict(found.split)} for found in analysis.evidence
         ],
         "diagnostics": list(analysis.diagnostics),
+        "version": __version__,
+        "checks": CHECKS,
         "renderings": analysis.renderings,
     }
+
+
+def _must_render(template: ChatTemplate) -> None:
+    try:
+        template.prepare(_QUESTION)
+    except UnrenderError as error:
+        raise TemplateError(f"no rendering succeeded: {error}") from error
+
+
+def _drawn(template: ChatTemplate) -> list[list[dict[str, Any]]]:
+    found = template.analysis
+    return [list(map(asdict, row)) for row in pictures(template.format, found.capabilities, found.evidence)]
 
 
 def _prompt(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,8 +201,64 @@ def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dic
 
 
 def _sample(data: Mapping[str, Any]) -> dict[str, Any]:
-    _, turn = turn_of(data)
-    return {"output": turn.sample(field(data, "seed", int, 0))}
+    """Return an answer: as the template writes one that has everything (`legible`), else random, the richest of a few."""
+    template, turn = turn_of(data)
+    if field(data, "legible", bool, default=False) and (written := _legible(template, turn, data)):
+        return {"output": written}
+    seed = field(data, "seed", int, 0)
+    return {"output": max(map(turn.sample, range(seed, seed + _DRAWN)), key=lambda text: _richness(turn, text))}
+
+
+def _richness(turn: Turn, text: str) -> int:
+    parser = turn.parser()
+    parser.finish(text=text)
+    return len({span.role for span in parser.spans})
+
+
+def _legible(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> str:
+    """Return what the template writes of an answer with reasoning, content and a call, or as much of these as comes back."""
+    thought, said, calls = {"reasoning_content": _THOUGHT}, {"content": _SAID}, _calls(turn)
+    ways: list[dict[str, Any]] = [thought | said | calls, thought | calls, said | calls, calls, thought | said, said]
+    for way in ways:
+        answered = {"role": "assistant", "content": ""} | way
+        with suppress(UnrenderError):
+            mask = assistant_mask(template, [*conversation(data), answered], **settings(data))
+            written = "".join(mask.text[part.start : part.end] for part in mask.written[-1:])
+            if written and _says(turn.parse(written), answered):
+                return written
+    return ""
+
+
+def _calls(turn: Turn) -> dict[str, Any]:
+    """Return the field of a message that calls the first tool with plain values; nothing where there are no tools."""
+    for tool in turn.request.tools or ():
+        properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
+        named = properties if isinstance(properties, Mapping) else {}
+        function = {"name": tool.name, "arguments": json.dumps({name: _plain(named[name]) for name in named})}
+        return {"tool_calls": [{"id": "call00000", "type": "function", "function": function}]}
+    return {}
+
+
+def _plain(schema: Any) -> Any:
+    match schema:
+        case {"enum": [str() as value, *_]} | {"const": str() as value}:
+            return value
+        case {"type": str() as kind}:
+            return _VALUES.get(kind, _WORD)
+    return _WORD
+
+
+def _says(message: Message, answered: Mapping[str, Any]) -> bool:
+    """Return whether a message is the one that was written."""
+    read: Mapping[str, Any] = dict(message.to_openai())
+    called, meant = ([call["function"] for call in made.get("tool_calls", [])] for made in (read, answered))
+    if message.dead_calls or [call["name"] for call in called] != [call["name"] for call in meant]:
+        return False
+    same = all(
+        json.loads(one["arguments"]) == json.loads(other["arguments"]) for one, other in zip(called, meant, strict=True)
+    )
+    texts = ("content", "reasoning_content")
+    return same and all((read.get(name) or "").strip() == answered.get(name, "") for name in texts)
 
 
 def _read(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,13 +320,31 @@ def _grammar(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _compare(data: Mapping[str, Any]) -> dict[str, Any]:
     one, other = (format_of(field(data, name, dict, {})) for name in ("before", "after"))
-    return {"differences": [asdict(difference) for difference in differences(one, other)]}
+    return {
+        "differences": [asdict(difference) for difference in differences(one, other)],
+        "pictures": {name: _row(field(data, name, dict, {})) for name in ("before", "after")},
+    }
+
+
+def _row(data: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    """Return the pictures of a template, or of a format, which does not tell whether content and calls are written together."""
+    if not data.get("format"):
+        return _drawn(template_of(data))
+    return [list(map(asdict, row)) for row in pictures(format_of(data), Capabilities(supports_content_with_calls=True))]
+
+
+def _proof(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Prove a format, or make the one check that is named; a page makes them one by one, and shows how far it is."""
+    only = field(data, "check", str, "")
+    if only not in ("", *CHECKS):
+        raise BadQuestion(f"check: expected one of {', '.join(CHECKS)}; found {only!r:.80}")
+    return {**verify(template_of(data), only=[only] if only else ()).to_dict()}
 
 
 QUESTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(
     {
         "format": _format,
-        "proof": lambda data: verify(template_of(data)).to_dict(),
+        "proof": _proof,
         "prompt": _prompt,
         "sample": _sample,
         "read": _read,

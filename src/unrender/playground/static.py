@@ -7,17 +7,24 @@ itself is not ours to ship: it comes from a folder or an address that the caller
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from html import escape
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from unrender import UnrenderError
+from unrender.playground.questions import answer
 
 _NEEDED = ("jinja2", "markupsafe")
+_PAGE = files("unrender.playground").joinpath("page")
+_ASKED: Mapping[str, Any] = {"thinking": "", "tool_choice": None, "parallel_tool_calls": True}
+"""The page's switches as it opens."""
 _POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{origin}; style-src 'self'; connect-src 'self'{origin}; worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 
 
@@ -54,13 +61,35 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
 
 def _contents(where: str) -> dict[str, bytes]:
     """Return the folder's files by name; `where` is the address of Pyodide."""
-    page = files("unrender.playground").joinpath("page")
-    names = ("playground.js", "backend.js", "worker.js", "playground.css", "examples.json")
-    contents = {name: page.joinpath(name).read_bytes() for name in names}
-    contents["index.html"] = _alone(page.joinpath("index.html").read_text(encoding="utf-8"), where).encode()
+    contents = {file.name: file.read_bytes() for file in _PAGE.iterdir()}
+    contents["index.html"] = _alone(contents["index.html"].decode(), where).encode()
+    contents["stored.json"] = _stored()
     contents["unrender.zip"] = _archive(_modules("unrender", Path(str(files("unrender")))))
     contents["needed.zip"] = _archive(pair for name in _NEEDED for pair in _distribution(name))
     return contents
+
+
+@cache
+def _stored() -> bytes:
+    """Return what the page asks of its examples, by question: pairs of the fields, as the page sends them, and the answer.
+
+    Python takes long to load in a browser; until then the page shows these.
+    """
+    stored: dict[str, list[Any]] = {}
+    for example in json.loads(_PAGE.joinpath("examples.json").read_bytes()):
+        template = {name: example[name] for name in ("source", "bos_token", "eos_token")}
+        asked = {**template, **_ASKED, "messages": example["messages"], "tools": example["tools"]}
+        output = {"output": example["output"]}
+        each = {
+            "format": template,
+            "prompt": asked,
+            "read": asked | output | {"chunk": 4},
+            "explanation": asked | output,
+            "grammar": asked | {"dialect": "gbnf"},
+        }
+        for question, fields in each.items():
+            stored.setdefault(question, []).append([fields, answer(question, fields)])
+    return json.dumps(stored).encode()
 
 
 def _alone(html: str, where: str) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
+from unrender import ChatTemplate
+from unrender.cli import serving
 from unrender.playground import QUESTIONS, answer, questions
 
 SOURCE = (
@@ -70,6 +74,61 @@ def test_the_prompt_shows_what_the_model_wrote():
 
     assert found["prompt"][start:end] == "Hello!<|end|>"
     assert found["prompt"][found["history"] :] == "<|assistant|>"
+
+
+@pytest.mark.parametrize(
+    ("fields", "written"),
+    [
+        ({}, '<think>They ask about the weather. I can look it up.</think>Let me look.<call>{"name": "find", "arguments": {"what": "Paris"}}</call><|end|>'),
+        ({"tools": []}, "<think>They ask about the weather. I can look it up.</think>Let me look.<|end|>"),
+        ({"source": "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>", "tools": []}, "Let me look.</>"),
+        (
+            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
+                "a": {"enum": ["x", "y"]}, "b": {"type": "integer"}, "c": True, "d": {"enum": []}}}}}]},
+            '<think>They ask about the weather. I can look it up.</think>Let me look.'
+            '<call>{"name": "f", "arguments": {"a": "x", "b": 3, "c": "Paris", "d": "Paris"}}</call><|end|>',
+        ),
+    ],
+)  # fmt: skip
+def test_the_first_sample_shows_all_that_the_template_writes(fields, written):
+    """A legible answer has reasoning, content and a call, as far as the template writes them and there is a tool."""
+    assert asked("sample", legible=True, **fields)["output"] == written
+
+
+def test_random_samples_say_something():
+    """Of a few random answers the richest is shown: none of these is empty."""
+    assert all(asked("sample", seed=seed)["output"] for seed in range(0, 40, 4))
+
+
+def test_a_format_that_no_rendering_shows_is_an_error():
+    """A template that never renders has no format; the reason is said."""
+    found = answer("format", {"source": "{{ raise_exception('not today') }}"})
+
+    assert list(found) == ["error"]
+    assert found["error"].startswith("no rendering succeeded: ")
+    assert "not today" in found["error"]
+
+
+def test_a_proof_is_made_check_by_check():
+    """The page asks for one check after the other; a name that is none is refused."""
+    (found,) = asked("proof", check="content")["findings"]
+
+    assert (found["capability"], found["verdict"]) == ("content", "proved")
+    assert "content" in asked("format")["checks"]
+    assert asked("proof", check="dance")["error"].startswith("check: expected one of content, ")
+
+
+@pytest.mark.parametrize("name", ["vLLM", "SGLang", "llama-server"])
+def test_commands_are_those_that_the_command_line_prints(name, tmp_path, monkeypatch):
+    """What the page says of engines is what `unrender engine-args` says of a template's file."""
+    uses = json.loads(files("unrender.playground").joinpath("page", "uses.json").read_text())
+    (lines,) = [use["lines"] for use in uses if use["name"] == name]
+    monkeypatch.chdir(tmp_path)
+    Path("chat_template.jinja").write_text(SOURCE)
+    subject = serving.Subject(model="chat_template.jinja", template=ChatTemplate.from_string(SOURCE, cache=False))
+    printed = [line for way in serving._ENGINES[name.lower()](subject) for line in way.lines]
+
+    assert set(lines) - {"pip install unrender", "pip install 'unrender[cli,gateway]'"} <= set(printed)
 
 
 def test_reading_is_a_film():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import zipfile
 
 import pytest
 
+from unrender.playground import answer
 from unrender.playground.static import StaticError, write
 
 ADDRESS = "https://pyodide.example/v1/full"
@@ -20,9 +22,24 @@ def test_folder_holds_the_page_and_its_python(tmp_path):
     page = (tmp_path / "site" / "index.html").read_text()
 
     assert set(re.findall(r'(?:href|src)="([\w.]+)"', page)) <= names
-    assert {"worker.js", "unrender.zip", "needed.zip"} <= names
+    assert {"worker.js", "film.js", "unrender.zip", "needed.zip", "stored.json"} <= names
     assert f'<meta name="pyodide" content="{ADDRESS}/">' in page
     assert "script-src &#x27;self&#x27; &#x27;wasm-unsafe-eval&#x27; https://pyodide.example;" in page
+
+
+def test_first_answers_are_stored(tmp_path):
+    """While Python loads the page shows what it would answer: of each example, all that is asked when it is chosen."""
+    write(tmp_path, pyodide=ADDRESS)
+    stored = json.loads((tmp_path / "stored.json").read_text())
+
+    assert {question: len(pairs) for question, pairs in stored.items()} == dict.fromkeys(
+        ("format", "prompt", "read", "explanation", "grammar"), 3
+    )
+    for question, pairs in stored.items():
+        for asked, found in pairs:
+            assert "error" not in found
+            if question == "prompt":
+                assert json.loads(json.dumps(answer(question, asked))) == found
 
 
 @pytest.mark.slow

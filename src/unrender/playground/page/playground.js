@@ -1,42 +1,98 @@
-// The page: what is entered goes to `ask`, what comes back is drawn. All text from outside is set as text, never as HTML.
+// The page: what is entered goes to `ask`, what comes back is drawn. An answer that fails clears its place, and is said once.
 
-import { alone, ask, offered } from "./backend.js";
+import { alone, ask, offered, ready } from "./backend.js";
+import { $, download, fill, header, list, listen, make, quoted } from "./dom.js";
+import { Film, messageText } from "./film.js";
+import { Parts, drawing, evidenceOf, join, joinLine, picture } from "./format.js";
+import { packed, unpacked } from "./link.js";
 
-const $ = (id) => document.getElementById(id);
 const ROLES = ["reasoning", "content", "marker", "name", "id", "argument", "malformed", "held"];
-const TYPED = ["source", "bos_token", "eos_token", "tools", "thinking", "tool_choice", "output", "chunk"];
-const SHOWN = 100; // Events and deltas that are listed.
+const TYPED = ["source", "bos_token", "eos_token", "tools", "thinking", "tool_choice", "output", "chunk", "dialect"];
+const BLANK = { ...Object.fromEntries(TYPED.map((id) => [id, ""])), chunk: "4", dialect: "gbnf", parallel: true, recording: null, kept: null, keptName: "", time: null };
 const PAUSE = 250; // Milliseconds without typing before a question is asked.
 
 let messages = [{ role: "user", content: "Hello" }];
+let shown = null; // The answer to the last "format".
+let parts = null; // Its parts.
 let film = null; // The answer to the last "read", with the output that was read.
+let verdict = null; // The answer to the last "explanation".
 let recording = null; // The chunks of a recording, instead of chunks of one size.
+let made = true; // The output is one that the page made: another template brings its own.
+let legible = true; // The next sample is as the template writes an answer that has everything, not a random one.
+let good = ""; // What went well last.
 let kept = null; // The template, or the format, to compare with.
+let time = null; // The slider's place that a link asks for.
 let playing = null;
+let templates = []; // What can be started from.
 
-// ---- making elements ------------------------------------------------------------------------------------------------
+// ---- asking, and what went wrong ------------------------------------------------------------------------------------
 
-function make(tag, properties = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
+/** What is asked, by its name: the question's fields, what draws its answer in `place`, and what else it clears when it fails. */
+const PANELS = {
+  format: { place: "pictures", asks: template, draws: drawFormat, clears: clearFormat },
+  prompt: { place: "prompt", asks: asked, draws: drawPrompt, clears: () => fill($("engine")) },
+  sample: { asks: () => ({ ...asked(), seed: Math.floor(Math.random() * 1e9), legible }), draws: drawSample, clears: clearSample },
+  read: { place: "film", asks: () => ({ ...asked(), ...cut() }), draws: drawFilm, clears: clearFilm },
+  explanation: { place: "explanation", asks: () => ({ ...asked(), output: $("output").value }), draws: drawExplanation, clears: () => (verdict = null) },
+  grammar: { place: "grammar", asks: () => ({ ...asked(), dialect: $("dialect").value }), draws: drawGrammar, clears: () => fill($("not-enforced")) },
+  compare: { place: "differences", asks: () => ({ before: kept, after: template() }), draws: drawDifferences, clears: () => {} },
+};
+const problems = new Map(); // What went wrong, by what went wrong.
+const counts = {};
+
+/** Ask one question and draw its answer, unless it was asked again meanwhile, or `forget` dropped it. Return whether it was drawn. */
+async function run(name) {
+  const mine = forget(name);
+  const { place, asks, draws, clears } = PANELS[name];
+  const section = place && $(place).closest("section");
+  section?.setAttribute("aria-busy", "true");
+  let answer;
+  try {
+    answer = await ask(name, asks());
+  } catch (error) {
+    answer = { error: error.message };
+  }
+  if (mine !== counts[name]) return false;
+  section?.removeAttribute("aria-busy");
+  if (answer.error) {
+    if (place) fill($(place));
+    clears();
+  }
+  problem(name, answer.error);
+  if (!answer.error) draws(answer);
+  return !answer.error;
 }
 
-function fill(element, ...children) {
-  element.replaceChildren(...children);
+/** Drop the answer to a question that is under way. */
+function forget(name) {
+  counts[name] = (counts[name] ?? 0) + 1;
+  return counts[name];
 }
 
-function say(text, bad = false) {
-  $("status").textContent = text;
-  $("status").classList.toggle("bad", bad);
+/** Say what went wrong with something, or that nothing did: each sentence once, in its place and above. */
+function problem(name, text = "") {
+  problems.delete(name);
+  if (text) problems.set(name, text);
+  const said = new Set();
+  for (const [panel, { place }] of Object.entries(PANELS)) {
+    const error = problems.get(panel);
+    if (!error || !place) continue;
+    const again = said.has(error);
+    fill($(place), make("span", { className: again ? "hint" : "bad", textContent: again ? "Nothing, for the reason above." : error }));
+    said.add(error);
+  }
+  drawStatus();
 }
 
-/** Whether an answer can be used; what is wrong with it is said, and shown in `place`. */
-function usable(answer, place) {
-  if (!answer.error) return true;
-  say(answer.error, true);
-  if (place) fill(place, make("p", { className: "bad", textContent: answer.error }));
-  return false;
+/** Say what went well; what is wrong stays. */
+function say(text) {
+  good = text;
+  drawStatus();
+}
+
+function drawStatus() {
+  $("status").classList.toggle("bad", problems.size > 0);
+  $("status").textContent = problems.size ? [...new Set(problems.values())].join(" · ") : good;
 }
 
 // ---- what is entered ------------------------------------------------------------------------------------------------
@@ -45,152 +101,118 @@ function template() {
   return { source: $("source").value, bos_token: $("bos_token").value, eos_token: $("eos_token").value };
 }
 
-/** The question that most answers depend on; null, and a word, where the tools are not JSON. */
+/** The question that most answers depend on. Throws an error where the tools are not JSON. */
 function asked() {
   const written = $("tools").value.trim();
   let tools = [];
   try {
     if (written) tools = JSON.parse(written);
   } catch (error) {
-    say(`Tools: ${error.message}`, true);
-    return null;
+    throw new Error(`Tools: ${error.message}`);
   }
-  const choice = $("tool_choice").value;
-  return {
-    ...template(),
-    messages,
-    tools,
-    thinking: $("thinking").value,
-    tool_choice: choice || null,
-    parallel_tool_calls: $("parallel").checked,
-  };
+  const [thinking, choice] = [$("thinking").value, $("tool_choice").value];
+  return { ...template(), messages, tools, thinking, tool_choice: choice || null, parallel_tool_calls: $("parallel").checked };
+}
+
+/** What is read: the output in chunks of one size, or as it was recorded. */
+function cut() {
+  return recording ? { chunks: recording } : { output: $("output").value, chunk: Number($("chunk").value) };
 }
 
 function everything() {
   const entered = Object.fromEntries(TYPED.map((id) => [id, $(id).value]));
-  return { ...entered, parallel: $("parallel").checked, messages };
+  const end = $("time").value === $("time").max;
+  return { ...entered, parallel: $("parallel").checked, messages, recording, kept, keptName: $("kept").textContent, time: end ? null : Number($("time").value) };
 }
 
-function enter(state) {
-  for (const id of TYPED) if (typeof state[id] === "string") $(id).value = state[id];
-  if (Array.isArray(state.tools)) $("tools").value = JSON.stringify(state.tools, null, 1);
-  $("parallel").checked = state.parallel ?? true;
-  if (Array.isArray(state.messages)) messages = state.messages;
-  recording = null;
+/** Show a state of the page, from an example or a link. */
+function enter(given) {
+  const state = { ...BLANK, ...given };
+  for (const id of TYPED) $(id).value = typeof state[id] === "string" ? state[id] : JSON.stringify(state[id], null, 1);
+  if (!$("dialect").value) $("dialect").value = BLANK.dialect;
+  ({ recording, kept, time } = state);
+  $("parallel").checked = state.parallel;
+  $("kept").textContent = state.keptName;
+  if (state.messages) messages = state.messages;
   showChunk();
   drawMessages();
-  refreshAll();
+  refreshAll(made && !state.output);
 }
 
-function later(action) {
+function later(action, pause = PAUSE) {
   let timer = 0;
   return () => {
     clearTimeout(timer);
-    timer = setTimeout(action, PAUSE);
-  };
-}
-
-/** An action that asks: while an older question is under way its answer is dropped when a newer one was asked. */
-function latest(action) {
-  let count = 0;
-  return async (...given) => {
-    count += 1;
-    const mine = count;
-    await action(() => mine === count, ...given);
+    timer = setTimeout(action, pause);
   };
 }
 
 // ---- the format -----------------------------------------------------------------------------------------------------
 
-const drawFormat = latest(async (current) => {
-  say("Reading the template …");
-  const found = await ask("format", template());
-  if (!current()) return;
-  fill($("evidence"));
-  fill($("proof"));
-  if (!usable(found, $("pictures"))) return;
+function clearFormat() {
+  shown = parts = null;
+  for (const place of ["evidence", "diagnostics", "lines"]) fill($(place));
+  fill($("markers").querySelector("table"));
+}
+
+function drawFormat(found) {
+  clearFormat();
+  shown = found;
+  parts = new Parts(found.pictures);
   say(`Derived from ${found.renderings} renderings.`);
-  fill($("pictures"), ...found.pictures.map((row) => picture(row, found.evidence)));
-  const doubts = [...found.warnings, ...found.diagnostics];
-  fill($("diagnostics"), ...list([...new Set(doubts)], "bad"));
+  fill($("pictures"), ...found.pictures.map((row) => picture(row, parts, choose)));
+  fill($("diagnostics"), ...list([...new Set([...found.warnings, ...found.diagnostics])], "bad"));
   const rows = found.markers.map(([path, value]) => make("tr", {}, header(path), make("td", { textContent: quoted(value) })));
   fill($("markers").querySelector("table"), ...rows);
-});
-
-function header(text) {
-  return make("th", { scope: "row", textContent: text });
+  drawTime(); // Its parts are joined with those of the format.
 }
 
-function quoted(text) {
-  return text.replace(/\n/g, "↵\n").replace(/\t/g, "⇥");
-}
-
-function list(texts, className = "") {
-  return texts.length ? [make("ul", { className }, ...texts.map((text) => make("li", { textContent: text })))] : [];
-}
-
-function picture(row, evidence) {
-  const pieces = row.map((piece) => {
-    const slot = !["marker"].includes(piece.role);
-    const button = make("button", {
-      type: "button",
-      className: `piece ${piece.role}${slot ? " slot" : ""}`,
-      textContent: slot ? piece.text : quoted(piece.text),
-      title: `${piece.role}: ${piece.field}`,
-    });
-    button.setAttribute("aria-pressed", "false");
-    button.addEventListener("click", () => choose(button, piece, evidence));
-    return make("li", {}, button);
-  });
-  return make("ul", { className: "picture" }, ...pieces);
-}
-
-/** Show the comparisons that a part rests on: those of its own field, else of the part of the format that it is in. */
-function choose(button, piece, evidence) {
+function choose(button, piece) {
   for (const other of $("pictures").querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
-  let path = piece.field;
-  let found = [];
-  while (path && !found.length) {
-    found = evidence.filter((item) => item.part === path || item.part.startsWith(`${path}.`));
-    path = path.split(".").slice(0, -1).join(".");
-  }
-  const title = make("h3", { textContent: piece.field });
-  const none = make("p", { className: "hint", textContent: "No comparison shows this part alone." });
-  fill($("evidence"), title, ...(found.length ? found.map(comparison) : [none]));
+  fill($("evidence"), ...evidenceOf(piece, shown.evidence));
 }
 
-function comparison(item) {
-  const { prefix, suffix } = item.split;
-  const side = (shown, only) =>
-    make("figure", {}, make("figcaption", { className: "hint", textContent: shown.what }), framed(prefix, only, suffix, shown.what));
-  const rule = item.rule ? ` Decided by: ${item.rule}.` : "";
-  const head = make("p", { className: "hint", textContent: `${item.name ? `${item.name}: ` : ""}${item.finding}${rule}` });
-  const sides = make("div", { className: "sides" }, side(item.left, item.split.left), side(item.right, item.split.right));
-  return make("div", {}, head, sides);
-}
-
-function framed(prefix, only, suffix, name) {
-  const block = make("pre", { tabIndex: 0 }, prefix, make("mark", { className: "only", textContent: only }), suffix);
-  block.setAttribute("aria-label", name);
-  return block;
-}
-
+/** Make the checks of a proof one by one, so that what is found shows at once and a person may stop. */
 async function prove() {
-  const button = $("prove");
-  button.disabled = true;
-  fill($("proof"), make("p", { className: "hint", textContent: "Rendering and reading back …" }));
-  const report = await ask("proof", template());
-  button.disabled = false;
-  if (!usable(report, $("proof"))) return;
-  const classes = { proved: "good", refuted: "bad" };
-  const rows = report.findings.map((finding) => {
-    const count = finding.total ? ` (${finding.held} of ${finding.total})` : "";
-    const example = finding.counterexample;
-    const why = example ? `${example.answer}\nexpected ${example.expected}\nfound ${example.found}` : finding.reason;
-    const verdict = make("td", { className: classes[finding.verdict] ?? "hint", textContent: finding.verdict + count });
-    return make("tr", {}, header(finding.capability), verdict, make("td", { textContent: why }));
-  });
-  fill($("proof"), make("table", {}, ...rows));
+  if ($("prove").textContent === "Stop") {
+    stopProof();
+    return;
+  }
+  const mine = forget("proof");
+  const question = template();
+  const table = make("table");
+  const progress = make("progress", { max: 1, value: 0 });
+  const words = make("span", { className: "hint" });
+  progress.setAttribute("aria-label", "How much is proved");
+  $("prove").textContent = "Stop";
+  fill($("proof"), make("div", { className: "row" }, progress, words), table);
+  const checks = shown?.checks ?? [""];
+  for (const [index, check] of checks.entries()) {
+    words.textContent = `${index + 1} of ${checks.length}: ${check}`;
+    const report = await ask("proof", { ...question, check });
+    if (mine !== counts.proof) return;
+    problem("proof", report.error);
+    if (report.error) break;
+    table.append(...report.findings.map(proofRow));
+    Object.assign(progress, { max: checks.length, value: index + 1 });
+  }
+  progress.parentElement.remove();
+  $("prove").textContent = "Prove it";
+  if (!problems.has("proof")) say(`Proved: ${table.querySelectorAll(".good").length}; refuted: ${table.querySelectorAll(".bad").length}.`);
+}
+
+function stopProof() {
+  forget("proof");
+  $("prove").textContent = "Prove it";
+  $("proof").querySelector(".row")?.replaceWith(make("p", { className: "hint", textContent: "Stopped; what was found until then:" }));
+}
+
+function proofRow(finding) {
+  const count = finding.total ? ` (${finding.held} of ${finding.total})` : "";
+  const example = finding.counterexample;
+  const why = example ? `${example.answer}\nexpected ${example.expected}\nfound ${example.found}` : finding.reason;
+  const className = { proved: "good", refuted: "bad" }[finding.verdict] ?? "hint";
+  return make("tr", {}, header(finding.capability), make("td", { className, textContent: finding.verdict + count }), make("td", { textContent: why }));
 }
 
 // ---- the conversation and its prompt --------------------------------------------------------------------------------
@@ -200,7 +222,7 @@ function drawMessages() {
     const role = make("select", { value: message.role });
     role.setAttribute("aria-label", `Role of message ${index + 1}`);
     const roles = ["system", "user", "assistant", "tool", "developer"];
-    if (!roles.includes(message.role)) roles.push(String(message.role));
+    if (!roles.includes(message.role)) roles.push(message.role);
     fill(role, ...roles.map((name) => make("option", { textContent: name, selected: name === message.role })));
     role.addEventListener("change", () => change(index, { ...message, role: role.value }));
     const plain = isPlain(message);
@@ -230,7 +252,7 @@ function retype(index, text) {
   if (text.value.startsWith("{")) {
     try {
       const read = JSON.parse(text.value);
-      if (read && read.role) message = read;
+      if (typeof read.role === "string") message = read;
     } catch {
       // It is text until it is JSON.
     }
@@ -245,11 +267,7 @@ function change(index, message) {
   refreshTurn();
 }
 
-const drawPrompt = latest(async (current) => {
-  const question = asked();
-  if (!question) return;
-  const turn = await ask("prompt", question);
-  if (!current() || !usable(turn, $("prompt"))) return;
+function drawPrompt(turn) {
   fill($("prompt"), ...promptParts(turn));
   const triggers = turn.triggers.map((trigger) => trigger.value ?? JSON.stringify(trigger));
   const rows = [
@@ -261,9 +279,9 @@ const drawPrompt = latest(async (current) => {
     ["mask", turn.mask],
     ["warnings", turn.warnings.join("\n")],
   ];
-  const shown = rows.filter(([, value]) => value);
-  fill($("engine"), ...shown.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
-});
+  const given = rows.filter(([, value]) => value);
+  fill($("engine"), ...given.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
+}
 
 function promptParts(turn) {
   const points = Array.from(turn.prompt); // Python counts characters, JavaScript UTF-16 units.
@@ -271,103 +289,66 @@ function promptParts(turn) {
   const begun = turn.begun && turn.prompt.endsWith(turn.begun) ? total - Array.from(turn.begun).length : total;
   const history = Math.min(turn.history ?? begun, begun);
   const cuts = [...turn.written.map(([start, end]) => [start, end, "written"]), [history, begun, "generation"], [begun, total, "begun"]];
-  const parts = [];
+  const found = [];
   let at = 0;
   for (const [start, end, name] of cuts) {
-    if (start > at) parts.push(points.slice(at, start).join(""));
-    if (end > start) parts.push(make("mark", { className: name, textContent: points.slice(start, end).join("") }));
+    if (start > at) found.push(points.slice(at, start).join(""));
+    if (end > start) found.push(make("mark", { className: name, textContent: points.slice(start, end).join("") }));
     at = Math.max(at, end);
   }
-  return parts;
+  return found;
 }
 
 // ---- the output, in time --------------------------------------------------------------------------------------------
 
-const read = latest(async (current) => {
-  const question = asked();
-  if (!question) return;
-  const output = $("output").value;
-  const cut = recording ? { chunks: recording } : { output, chunk: Number($("chunk").value) };
-  const found = await ask("read", { ...question, ...cut });
-  if (!current() || !usable(found, $("film"))) return;
-  film = { ...found, output, at: positions(output) };
-  $("time").max = String(found.steps.length);
-  $("time").value = String(found.steps.length);
-  drawTime();
-  await explain(current, question, output);
-});
-
-/** How Python's positions, which count characters, are found in a text of JavaScript, which counts UTF-16 units. */
-function positions(text) {
-  const points = Array.from(text);
-  if (points.length === text.length) return (position) => position;
-  const starts = [0];
-  for (const point of points) starts.push(starts.at(-1) + point.length);
-  return (position) => starts[position];
+function clearFilm() {
+  film = null;
+  stop();
+  forget("explanation");
+  for (const place of ["events", "deltas", "message", "explanation", "time-shown"]) fill($(place));
 }
 
-async function explain(current, question, output) {
-  const found = await ask("explanation", { ...question, output });
-  if (!current()) return;
-  if (found.error) {
-    fill($("explanation"), make("p", { className: "hint", textContent: found.error }));
-    return;
-  }
+async function read() {
+  if (await run("read")) await run("explanation");
+}
+
+/** Make an output and read it: a random one, or one that shows all that the template writes. */
+async function sample(plain = false) {
+  legible = plain;
+  if (!(await run("sample"))) return;
+  if (!plain) say("A random answer that the format allows.");
+  await read();
+}
+
+function drawFilm(found) {
+  const output = recording ? recording.join("") : $("output").value;
+  film = new Film({ ...found, whole: found.message, wanted: recording ? found.chunk : Number($("chunk").value) }, output, (role, text) => parts?.of(role, text) ?? "");
+  $("time").max = String(found.steps.length);
+  $("time").value = String(Math.min(time ?? found.steps.length, found.steps.length));
+  time = null;
+  drawTime();
+}
+
+function drawExplanation(found) {
+  verdict = found;
   const stops = found.stops.map((stop) => `At character ${stop.position}: expected ${stop.expected}, found ${stop.found ? JSON.stringify(stop.found) : "the end of the output"}`);
   const hints = found.hints.map((hint) => `${hint.text}. ${hint.fix}`);
   const nearest = found.nearest ? [`Another syntax would have read it: ${found.nearest.name}`] : [];
-  const verdict = make("p", { className: found.clean ? "good" : "bad", textContent: found.clean ? "Everything was read." : "Something is wrong:" });
-  fill($("explanation"), verdict, ...list([...stops, ...hints, ...nearest]), ...list(found.tolerances));
+  const [className, textContent] = found.clean ? ["good", "Everything was read."] : ["bad", "Something is wrong:"];
+  const said = $("output").value ? make("p", { className, textContent }) : make("p", { className: "hint", textContent: "There is no output yet." });
+  fill($("explanation"), said, ...list([...stops, ...hints, ...nearest]), ...list(found.tolerances));
 }
 
 function drawTime() {
   if (!film) return;
-  const at = Number($("time").value);
-  const step = at ? film.steps[at - 1] : { fed: 0, settled: 0 };
-  $("time-shown").textContent = `${step.fed} of ${film.steps.at(-1).fed} characters, ${step.fed - step.settled} held back`;
-  fill($("film"), ...filmParts(step));
-  const seen = film.steps.slice(0, at);
-  drawLog($("events"), seen, "events");
-  drawLog($("deltas"), seen, "deltas");
-  $("message").textContent = JSON.stringify(at === film.steps.length ? film.message : folded(seen), null, 2);
-}
-
-function filmParts(step) {
-  const part = (start, end = film.steps.at(-1).fed) => film.output.slice(film.at(start), film.at(end));
-  const parts = [];
-  for (const span of film.spans) {
-    const end = Math.min(span.end, step.settled);
-    if (end > span.start) parts.push(coloured(part(span.start, end), span.role));
+  const index = Number($("time").value);
+  $("time-shown").textContent = film.said(index);
+  fill($("film"), ...film.drawn(index));
+  for (const name of ["events", "deltas"]) {
+    fill($(name), ...film.logged(index, name));
+    $(name).scrollTop = $(name).scrollHeight;
   }
-  if (step.fed > step.settled) parts.push(coloured(part(step.settled, step.fed), "held"));
-  const unseen = part(step.fed);
-  if (unseen) parts.push(make("span", { className: "later", textContent: unseen }));
-  return parts;
-}
-
-function coloured(text, role) {
-  return make("mark", { className: role, title: role, textContent: text });
-}
-
-function drawLog(place, steps, name) {
-  const items = [];
-  for (let index = steps.length - 1; index >= 0 && items.length < SHOWN; index -= 1) items.push(...steps[index][name].toReversed());
-  fill(place, ...items.slice(0, SHOWN).toReversed().map((item) => make("li", { textContent: JSON.stringify(item) })));
-  place.scrollTop = place.scrollHeight;
-}
-
-/** The message that the deltas of some steps add up to, as a client makes it. */
-function folded(steps) {
-  const message = { role: "assistant" };
-  for (const delta of steps.flatMap((step) => step.deltas)) {
-    for (const field of ["content", "reasoning_content"]) if (delta[field]) message[field] = (message[field] ?? "") + delta[field];
-    for (const { index, ...call } of delta.tool_calls ?? []) {
-      message.tool_calls ??= [];
-      if (call.id) message.tool_calls[index] = structuredClone(call);
-      else message.tool_calls[index].function.arguments += call.function.arguments;
-    }
-  }
-  return message;
+  $("message").textContent = messageText(film.messageAt(index));
 }
 
 function play() {
@@ -375,32 +356,40 @@ function play() {
     stop();
     return;
   }
-  const time = $("time");
-  if (time.value === time.max) time.value = "0";
-  const stride = Math.max(1, Math.ceil(Number(time.max) / 300));
-  $("play").setAttribute("aria-pressed", "true");
+  const slider = $("time");
+  if (slider.value === slider.max) slider.value = "0";
+  const stride = Math.max(1, Math.ceil(Number(slider.max) / 300));
+  $("play").textContent = "Pause";
   playing = setInterval(() => {
-    time.value = String(Number(time.value) + stride);
+    slider.value = String(Number(slider.value) + stride);
     drawTime();
-    if (time.value === time.max) stop();
+    if (slider.value === slider.max) stop();
   }, 40);
 }
 
 function stop() {
   clearInterval(playing);
   playing = null;
-  $("play").setAttribute("aria-pressed", "false");
+  $("play").textContent = "Play";
 }
 
-async function sample() {
-  const question = asked();
-  if (!question) return;
-  const found = await ask("sample", { ...question, seed: Math.floor(Math.random() * 1e9) });
-  if (!usable(found)) return;
+function drawSample({ output }) {
   recording = null;
-  $("output").value = found.output;
-  say("A random answer that the format allows.");
-  await read();
+  made = true;
+  $("output").value = output;
+  showChunk();
+}
+
+/** An answer that was made for another template is not this one's. */
+function clearSample() {
+  if (!made) return;
+  $("output").value = "";
+  for (const name of ["read", "explanation"]) {
+    forget(name);
+    problem(name);
+  }
+  clearFilm();
+  fill($("film"));
 }
 
 /** Take a recorded stream: one JSON text a line, or lines of OpenAI chunks with their text. */
@@ -408,12 +397,15 @@ async function openRecording(file) {
   const lines = (await file.text()).split("\n").filter((line) => line.trim());
   try {
     const chunks = lines.map((line) => textOf(JSON.parse(line.replace(/^data: /, ""))));
-    recording = chunks.flat().filter(Boolean);
+    recording = chunks.flat().filter((chunk) => chunk && typeof chunk === "string");
   } catch (error) {
-    say(`${file.name}: expected a JSON text on each line: ${error.message}`, true);
+    problem("recording", `${file.name}: expected a JSON text on each line: ${error.message}`);
     return;
   }
+  problem("recording");
+  made = false;
   $("output").value = recording.join("");
+  showChunk();
   await read();
 }
 
@@ -423,33 +415,34 @@ function textOf(value) {
   return choice.text ?? choice.delta?.content ?? choice.content ?? "";
 }
 
-// ---- grammars and comparing -----------------------------------------------------------------------------------------
+// ---- grammars, comparing, using -------------------------------------------------------------------------------------
 
-const drawGrammar = latest(async (current) => {
-  const question = asked();
-  if (!question) return;
-  const found = await ask("grammar", { ...question, dialect: $("dialect").value });
-  if (!current()) return;
-  fill($("not-enforced"));
-  if (!usable(found, $("grammar"))) return;
+function drawGrammar(found) {
   $("grammar").textContent = found.grammar;
   fill($("not-enforced"), ...found.warnings.map((text) => make("li", { textContent: text })));
-});
+}
 
-const compare = latest(async (current) => {
-  if (!kept) return;
-  const found = await ask("compare", { before: kept, after: template() });
-  if (!current() || !usable(found, $("differences"))) return;
+function compare() {
+  if (kept) return run("compare");
+  forget("compare");
+  problem("compare");
+  fill($("differences"));
+}
+
+function drawDifferences(found) {
   const text = (value) => (value === null ? "—" : typeof value === "string" ? quoted(value) : JSON.stringify(value));
   const rows = found.differences.map((item) => make("tr", {}, header(item.path), make("td", { textContent: text(item.before) }), make("td", { textContent: text(item.after) })));
-  const same = make("p", { className: "good", textContent: "Both are the same format." });
   const head = make("tr", {}, ...["field", "kept", "this"].map((name) => make("th", { scope: "col", textContent: name })));
-  fill($("differences"), rows.length ? make("table", {}, head, ...rows) : same);
-});
+  const side = (name, said) => make("div", {}, make("h3", { textContent: said }), ...found.pictures[name].map((row) => picture(row, null)));
+  const table = rows.length ? make("table", {}, head, ...rows) : make("p", { className: "good", textContent: "Both are the same format." });
+  fill($("differences"), make("div", { className: "sides" }, side("before", "kept"), side("after", "this")), table);
+}
 
 function keep() {
   kept = template();
-  $("kept").textContent = `kept: ${kept.source.length} characters`;
+  problem("kept");
+  const name = templates[$("example").value]?.name;
+  $("kept").textContent = `kept: ${name ?? `${kept.source.length} characters`}`;
   compare();
 }
 
@@ -458,113 +451,226 @@ async function keepFormat(file) {
   try {
     kept = { format: JSON.parse(await file.text()) };
   } catch (error) {
-    say(`${file.name}: expected a format as JSON: ${error.message}`, true);
+    problem("kept", `${file.name}: expected a format as JSON: ${error.message}`);
     return;
   }
+  problem("kept");
   $("kept").textContent = `kept: ${file.name}`;
   await compare();
 }
 
-// ---- links ----------------------------------------------------------------------------------------------------------
+let uses = [];
 
-async function packed(state) {
-  const stream = new Blob([JSON.stringify(state)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+/** How to use this template: commands with a file that the page can save. */
+function drawUse() {
+  const { bos_token, eos_token } = template();
+  const given = Object.entries({ bos_token, eos_token }).filter(([, value]) => value);
+  const tokens = given.map(([name, value]) => `, ${name}=${JSON.stringify(value)}`).join("");
+  $("commands").textContent = uses[Number($("use").value)]?.lines.join("\n").replace("{tokens}", () => tokens) ?? "";
 }
 
-async function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return JSON.parse(await new Response(stream).text());
+/** All that someone who mends it must know, as Markdown. */
+function report() {
+  const block = (title, text, language = "") => {
+    const fence = "`".repeat(Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length)) + 1);
+    return `**${title}**\n\n${fence}${language}\n${text}\n${fence}\n`;
+  };
+  const { source, bos_token, eos_token } = template();
+  return [
+    `unrender ${shown?.version ?? "?"}; tokens ${JSON.stringify({ bos_token, eos_token })}\n`,
+    ...[...new Set(problems.values())].map((text) => block("Error", text)),
+    block("Template", source, "jinja"),
+    block("Conversation", JSON.stringify({ messages, tools: $("tools").value, thinking: $("thinking").value, tool_choice: $("tool_choice").value }, null, 1), "json"),
+    block("Output", $("output").value),
+    block("Read as", film ? JSON.stringify(film.whole, null, 1) : "nothing", "json"),
+    block("Explained as", $("explanation").innerText),
+  ].join("\n");
 }
+
+async function copy(text, said) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(said);
+  } catch {
+    problem("copying", "The browser does not let this page copy.");
+  }
+}
+
+// ---- links, and the page around this one ----------------------------------------------------------------------------
+
+const around = window.parent === window ? null : window.parent;
+
+/** Tell the page that holds this one, which is of the same site or learns nothing. */
+function tell(said) {
+  around?.postMessage({ playground: said }, location.origin);
+}
+
+/** Keep the address such that reloading, and a copy of it, shows this page. Return whether it holds everything. */
+async function remember() {
+  const hash = await packed(everything());
+  history.replaceState(null, "", hash || location.pathname + location.search);
+  tell({ hash });
+  return Boolean(hash);
+}
+
+const rememberSoon = later(remember, 2 * PAUSE);
 
 async function share() {
-  location.hash = `v1=${await packed(everything())}`;
+  if (!(await remember())) {
+    problem("link", "This is too long for a link: copy it as an issue instead.");
+    return;
+  }
+  problem("link");
+  // Of a page that holds this one the address is wanted; the browser tells it from where it was asked.
+  await copy(around ? document.referrer.split("#")[0] + location.hash : location.href, "The link is copied. It holds everything on this page.");
+}
+
+/** Show what the address holds. Return whether it holds anything that can be shown. */
+async function fromLink() {
   try {
-    await navigator.clipboard.writeText(location.href);
-    say("The link is copied. It holds everything on this page.");
-  } catch {
-    say("The address now holds everything on this page.");
+    const state = await unpacked(location.hash);
+    problem("link");
+    if (!state) return false;
+    made = false;
+    enter(state);
+    return true;
+  } catch (error) {
+    problem("link", `The link cannot be used: ${error.message}.`);
+    return false;
   }
 }
 
-async function fromLink() {
-  const match = /^#v1=([\w-]+)$/.exec(location.hash);
-  if (!match) return null;
-  try {
-    return await unpacked(match[1]);
-  } catch (error) {
-    say(`The link cannot be read: ${error.message}`, true);
-    return null;
-  }
+function hear({ source, origin, data }) {
+  if (source !== around || origin !== location.origin || !data?.playground) return;
+  const { scheme, hash } = data.playground;
+  if (scheme) document.documentElement.dataset.scheme = scheme;
+  if (hash && hash !== location.hash) location.hash = hash;
 }
 
 // ---- the whole page -------------------------------------------------------------------------------------------------
 
-function refreshTurn() {
-  drawPrompt();
-  read();
-  drawGrammar();
+function refreshTurn(another = false) {
+  run("prompt");
+  if (another) sample(true);
+  else read();
+  run("grammar");
 }
 
-function refreshAll() {
-  drawFormat();
+/** Another template: nothing of the one before stays; an output that the page made for that makes room for another. */
+function refreshAll(another = made) {
+  forget("proof");
+  $("prove").textContent = "Prove it";
+  problem("proof");
+  fill($("proof"));
+  const { source, bos_token, eos_token } = template();
+  const same = templates.findIndex((item) => item.source === source && (item.bos_token ?? "") === bos_token && (item.eos_token ?? "") === eos_token);
+  $("example").value = same < 0 ? "" : String(same);
+  drawUse();
+  run("format");
   compare();
-  refreshTurn();
+  refreshTurn(another);
 }
 
-const refreshTurnSoon = later(refreshTurn);
-const refreshAllSoon = later(refreshAll);
+const refreshTurnSoon = later(() => refreshTurn());
+const refreshAllSoon = later(() => refreshAll());
 const readSoon = later(read);
 
 function showChunk() {
   $("chunk-shown").textContent = recording ? "as recorded" : $("chunk").value;
 }
 
-function listen(ids, event, action) {
-  for (const id of ids) $(id).addEventListener(event, action);
-}
-
-async function start() {
+function start() {
   fill($("roles"), ...ROLES.map((role) => make("mark", { className: role, textContent: role === "held" ? "held back" : role })));
+  const buttons = {
+    prove,
+    sample,
+    share,
+    keep,
+    play,
+    issue: () => copy(report(), "The issue is copied, as Markdown."),
+    picture: () => download("format.svg", "image/svg+xml", drawing($("pictures"))),
+    save: () => download("chat_template.jinja", "text/plain", $("source").value),
+    "copy-use": () => copy($("commands").textContent, "The commands are copied."),
+  };
+  for (const [id, action] of Object.entries(buttons)) $(id).addEventListener("click", () => action());
   listen(["source", "bos_token", "eos_token"], "input", refreshAllSoon);
   listen(["tools"], "input", refreshTurnSoon);
-  listen(["thinking", "tool_choice", "parallel"], "change", refreshTurn);
-  listen(["output", "chunk"], "input", () => {
+  listen(["thinking", "tool_choice", "parallel"], "change", () => refreshTurn());
+  listen(["output", "chunk"], "input", ({ target }) => {
+    if (target === $("output")) made = !target.value;
     recording = null;
     showChunk();
     readSoon();
   });
   listen(["time"], "input", drawTime);
-  listen(["dialect"], "change", drawGrammar);
-  for (const [id, action] of Object.entries({ prove, sample, share, keep, play })) $(id).addEventListener("click", action);
-  $("add").addEventListener("click", () => {
+  listen(["dialect"], "change", () => run("grammar"));
+  listen(["use"], "change", drawUse);
+  listen(["add"], "click", () => {
     messages = [...messages, { role: messages.at(-1)?.role === "user" ? "assistant" : "user", content: "" }];
     drawMessages();
     refreshTurn();
     $("messages").querySelector("li:last-child textarea").focus();
   });
-  $("file").addEventListener("change", async () => {
-    const [file] = $("file").files;
-    if (file) openTemplate(file.name, await file.text());
+  listen(["source"], "keyup", caret);
+  listen(["source"], "click", caret);
+  const files = { file: async (file) => openTemplate(file.name, await file.text()), recording: openRecording, "kept-format": keepFormat };
+  for (const [id, opens] of Object.entries(files)) {
+    listen([id], "change", async () => {
+      const [file] = $(id).files;
+      if (file) await opens(file);
+      rememberSoon();
+    });
+  }
+  for (const event of ["input", "change", "click"]) document.querySelector("main").addEventListener(event, rememberSoon);
+  for (const event of ["pointerover", "focusin"]) {
+    document.addEventListener(event, ({ target }) => join(target.closest?.("[data-parts]"), $("source").value, parts));
+  }
+  addEventListener("hashchange", fromLink);
+  addEventListener("message", hear);
+  new ResizeObserver(() => tell({ height: document.body.offsetHeight })).observe(document.body);
+  return begin();
+}
+
+/** Show what the address holds, or the first example. */
+async function begin() {
+  if (alone) load();
+  const [examples, named, used] = await Promise.all([fetched("examples.json"), offered(), fetched("uses.json")]);
+  templates = [...named, ...examples];
+  uses = used;
+  fill($("use"), ...uses.map(({ name }, index) => make("option", { value: String(index), textContent: name })));
+  const own = make("option", { value: "", textContent: "(your own)", hidden: true });
+  fill($("example"), own, ...templates.map((item, index) => make("option", { value: String(index), textContent: item.name })));
+  const first = { messages: examples[0].messages, tools: examples[0].tools };
+  const choose = (index) => {
+    made = true;
+    problem("link");
+    enter({ ...first, kept, keptName: $("kept").textContent, ...templates[index] });
+  };
+  listen(["example"], "change", ({ target }) => {
+    choose(Number(target.value));
+    rememberSoon();
   });
-  $("recording").addEventListener("change", async () => {
-    const [file] = $("recording").files;
-    if (file) await openRecording(file);
-    showChunk();
-  });
-  $("kept-format").addEventListener("change", async () => {
-    const [file] = $("kept-format").files;
-    if (file) await keepFormat(file);
-  });
-  if (alone) say("Loading Python …");
-  const examples = await (await fetch("examples.json")).json();
-  const all = [...(await offered()), ...examples];
-  fill($("example"), ...all.map((item, index) => make("option", { value: String(index), textContent: item.name })));
-  $("example").addEventListener("change", () => enter({ ...examples[0], output: "", ...all[Number($("example").value)] }));
-  enter((await fromLink()) ?? { ...examples[0], output: "", ...all[0] });
+  if (!(await fromLink())) {
+    const broken = problems.get("link");
+    choose(0);
+    problem("link", broken);
+  }
+}
+
+/** Say how long Python takes to load, and that it did. */
+async function load() {
+  say("Loading Python: 17 MB, about 20 seconds, once. Until then the first example is shown as it was stored.");
+  $("loading").hidden = false;
+  problem("python", await ready);
+  $("loading").hidden = true;
+}
+
+async function fetched(name) {
+  return (await fetch(name)).json();
+}
+
+function caret() {
+  if (parts) joinLine($("source").value, $("source").selectionStart, parts);
 }
 
 /** Take a template file: Jinja itself, or a tokenizer's configuration that holds it and its tokens. */
@@ -578,11 +684,13 @@ function openTemplate(name, text) {
       if (typeof source !== "string") throw new TypeError("no chat_template in it");
       entered = { source, bos_token: token(found.bos_token), eos_token: token(found.eos_token) };
     } catch (error) {
-      say(`${name}: ${error.message}`, true);
+      problem("file", `${name}: ${error.message}`);
       return;
     }
   }
-  enter({ ...everything(), ...entered });
+  problem("file");
+  made = true;
+  enter({ ...everything(), recording: null, time: null, ...entered });
 }
 
 start();

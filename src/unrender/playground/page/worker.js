@@ -18,6 +18,8 @@ async function load(address) {
 self.addEventListener("message", async ({ data }) => {
   if (data.pyodide) {
     ready = load(data.pyodide);
+    const failed = (error) => ({ error: `Python cannot be loaded: ${String(error).slice(-400)}` });
+    self.postMessage({ id: 0, answer: await ready.then(() => ({}), failed) });
     return;
   }
   let answer;

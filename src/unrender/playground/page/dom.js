@@ -1,0 +1,38 @@
+// Elements of the page, made and filled. All text from outside is set as text, never as HTML.
+
+export const $ = (id) => document.getElementById(id);
+
+export function make(tag, properties = {}, ...children) {
+  const { data, ...own } = properties;
+  const element = Object.assign(document.createElement(tag), own);
+  Object.assign(element.dataset, data);
+  element.append(...children);
+  return element;
+}
+
+export function fill(element, ...children) {
+  element.replaceChildren(...children);
+}
+
+export function header(text) {
+  return make("th", { scope: "row", textContent: text });
+}
+
+export function quoted(text) {
+  return text.replace(/\n/g, "↵\n").replace(/\t/g, "⇥");
+}
+
+export function list(texts, className = "") {
+  return texts.length ? [make("ul", { className }, ...texts.map((text) => make("li", { textContent: text })))] : [];
+}
+
+export function listen(ids, event, action) {
+  for (const id of ids) $(id).addEventListener(event, action);
+}
+
+/** Give a file to the person, made here. */
+export function download(name, type, text) {
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  make("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 1000);
+}

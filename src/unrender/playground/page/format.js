@@ -1,0 +1,140 @@
+// The picture of a format: a row of parts, the renderings that show each, the row as a file, and what belongs to a part elsewhere on the page.
+
+import { $, fill, make, quoted } from "./dom.js";
+
+const LETTER = 8; // Pixels of a letter in a picture that is a file.
+const LINES = 3; // Lines of the template that are shown for a part.
+
+/** Words by which a template's line tells that it writes a slot. */
+const WRITES = { reasoning: /[.'"](reasoning|think)/, content: /[.'"]content\b/, name: /[.'"]name\b/, argument: /[.'"]arguments\b|\bvalue\b/, id: /[.'"]id\b/ };
+
+/** The parts of one format, each once: what is the same text in the same role is the same part. */
+export class Parts {
+  constructor(rows) {
+    this.all = [];
+    for (const piece of rows.flat()) if (this.index(piece) < 0) this.all.push(piece);
+  }
+
+  index({ role, text }) {
+    return this.all.findIndex((piece) => piece.role === role && piece.text.trim() === text.trim());
+  }
+
+  /** The parts that a text of the output is, as their numbers: a marker in it may be several, a slot is the first of its role. */
+  of(role, text) {
+    const fits = (piece) => (role === "marker" ? piece.role === role && piece.text.trim() && text.includes(piece.text.trim()) : piece.role === role);
+    return this.all.flatMap((piece, index) => (fits(piece) ? [index] : [])).join(" ");
+  }
+
+  /** The parts that a line of the template writes; `}` alone may be anybody's. */
+  inLine(line) {
+    if (line.includes("raise_exception")) return [];
+    const marks = (text) => text.length > 2 && line.includes(text);
+    const writes = (piece) => (piece.role === "marker" ? marks(piece.text.trim()) : line.includes("{{") && WRITES[piece.role]?.test(line));
+    return this.all.flatMap((piece, index) => (writes(piece) ? [index] : []));
+  }
+
+  /** The lines of the template that write a part, as pairs of number and text. */
+  lines(source, index) {
+    const lines = source.split("\n").map((line, at) => [at + 1, line]);
+    return lines.filter(([, line]) => this.inLine(line).includes(index)).slice(0, LINES);
+  }
+}
+
+/** A format as rows of buttons; `choose` is called with the part, where it is given. */
+export function picture(row, parts, choose = null) {
+  const pieces = row.map((piece) => {
+    const slot = piece.role !== "marker";
+    const properties = {
+      className: `piece ${piece.role}${slot ? " slot" : ""}`,
+      textContent: slot ? piece.text : quoted(piece.text),
+      title: `${piece.role}: ${piece.field}`,
+      data: parts ? { parts: String(parts.index(piece)) } : {},
+    };
+    if (!choose) return make("li", {}, make("span", properties));
+    const button = make("button", { type: "button", ...properties });
+    button.setAttribute("aria-pressed", "false");
+    button.addEventListener("click", () => choose(button, piece));
+    return make("li", {}, button);
+  });
+  return make("ul", { className: "picture" }, ...pieces);
+}
+
+/** Show the comparisons that a part rests on: those of its own field, else of the part of the format that it is in. */
+export function evidenceOf(piece, evidence) {
+  let path = piece.field;
+  let found = [];
+  while (path && !found.length) {
+    found = evidence.filter((item) => item.part === path || item.part.startsWith(`${path}.`));
+    path = path.split(".").slice(0, -1).join(".");
+  }
+  const none = make("p", { className: "hint", textContent: "No comparison shows this part alone." });
+  return [make("h3", { textContent: piece.field }), ...(found.length ? found.map(comparison) : [none])];
+}
+
+function comparison(item) {
+  const { prefix, suffix } = item.split;
+  const side = (shown, only) =>
+    make("figure", {}, make("figcaption", { className: "hint", textContent: shown.what }), framed(prefix, only, suffix, shown.what));
+  const rule = item.rule ? ` Decided by: ${item.rule}.` : "";
+  const head = make("p", { className: "hint", textContent: `${item.name ? `${item.name}: ` : ""}${item.finding}${rule}` });
+  const sides = make("div", { className: "sides" }, side(item.left, item.split.left), side(item.right, item.split.right));
+  return make("div", {}, head, sides);
+}
+
+function framed(prefix, only, suffix, name) {
+  const block = make("pre", { tabIndex: 0 }, prefix, make("mark", { className: "only", textContent: only }), suffix);
+  block.setAttribute("aria-label", name);
+  return block;
+}
+
+/** The rows of parts in `place` as an SVG, in the colours in which they are shown. */
+export function drawing(place) {
+  const escaped = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+  const shapes = [];
+  let width = 0;
+  const rows = [...place.querySelectorAll(".picture")];
+  for (const [line, row] of rows.entries()) {
+    let x = 8;
+    for (const piece of row.querySelectorAll(".piece")) {
+      const { backgroundColor, borderBottomColor, color, fontStyle } = getComputedStyle(piece);
+      const text = piece.textContent.replaceAll("\n", "");
+      const wide = Array.from(text).length * LETTER + 12;
+      const y = 8 + line * 36;
+      shapes.push(
+        `<rect x="${x}" y="${y}" width="${wide}" height="24" rx="4" fill="${backgroundColor}"/>`,
+        `<rect x="${x}" y="${y + 24}" width="${wide}" height="3" fill="${borderBottomColor}"/>`,
+        `<text x="${x + 6}" y="${y + 17}" fill="${color}" font-style="${fontStyle}" textLength="${wide - 12}" xml:space="preserve">${escaped(text)}</text>`,
+      );
+      x += wide + 4;
+      width = Math.max(width, x);
+    }
+  }
+  const size = `width="${width + 4}" height="${8 + rows.length * 36}"`;
+  const ground = `<rect ${size} fill="${getComputedStyle(document.body).backgroundColor}"/>`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="monospace" font-size="13">${ground}${shapes.join("")}</svg>\n`;
+}
+
+/** Mark what belongs together with an element: the same parts, and the same stretch of the output where both have one. */
+export function join(element, source, parts) {
+  for (const other of document.querySelectorAll(".joined")) other.classList.remove("joined");
+  const own = element?.dataset.parts?.split(" ") ?? [];
+  if (!own[0] || !parts) {
+    fill($("lines"));
+    return;
+  }
+  const { from, to } = element.dataset;
+  for (const other of document.querySelectorAll("[data-parts]")) {
+    const apart = from && other.dataset.from && (Number(other.dataset.to) <= Number(from) || Number(other.dataset.from) >= Number(to));
+    if (!apart && other.dataset.parts.split(" ").some((part) => own.includes(part))) other.classList.add("joined");
+  }
+  const lines = own.flatMap((index) => parts.lines(source, Number(index)));
+  fill($("lines"), ...lines.slice(0, LINES).map(([number, line]) => make("li", { textContent: `${number}: ${line.trim()}` })));
+}
+
+/** Mark the parts that the line of the template at the caret writes. */
+export function joinLine(source, caret, parts) {
+  const found = parts.inLine(source.slice(source.lastIndexOf("\n", caret - 1) + 1).split("\n")[0]).map(String);
+  for (const other of document.querySelectorAll("[data-parts]")) {
+    other.classList.toggle("joined", other.dataset.parts.split(" ").some((part) => found.includes(part)));
+  }
+}
