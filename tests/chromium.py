@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,13 @@ NEEDED = pytest.mark.skipif(
     reason="PAGES NOT CHECKED: no browser: run `python3 scripts/run.py browser`",
 )
 _CHECK = re.compile(r'^  async "(.+)"\(|^checks\["(.+)"\] = ', re.MULTILINE)
+
+
+class Silent(SimpleHTTPRequestHandler):
+    """Serves a folder, and says nothing of requests."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
 
 def checks_of(script: Path) -> list[str]:

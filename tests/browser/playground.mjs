@@ -1,13 +1,14 @@
 // Uses the playground as a person does, with mouse and keyboard, in a real Chromium; one line of JSON for each check.
 //
-//   node playground.mjs URL CHROMIUM FOLDER     FOLDER holds node_modules, and takes the pictures
+//   node playground.mjs URL CHROMIUM FOLDER ALONE     FOLDER holds node_modules, and takes the pictures; ALONE is a page that frames
+//                                                     one that has no server, and whose Python cannot be loaded
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { deflateRawSync } from "node:zlib";
 
-const [url, executablePath, folder] = process.argv.slice(2);
+const [url, executablePath, folder, alone] = process.argv.slice(2);
 const need = createRequire(join(folder, "package.json"));
 const { chromium } = need("playwright-core");
 const axe = readFileSync(need.resolve("axe-core/axe.min.js"), "utf8");
@@ -196,7 +197,7 @@ const checks = {
   },
   async "a link that cannot be used is named, and the page lives"() {
     const said = [];
-    for (const hash of [linkOf({ source: "x", messages: [null] }), "#v1=AAAA", linkOf({ source: "x" }).slice(0, -4), linkOf([3])]) {
+    for (const hash of [linkOf({ source: "x", messages: [null] }), "#v1=AAAA", linkOf({ source: "x" }).slice(0, -4), linkOf([3]), linkOf({ source: "x".repeat(9e6) })]) {
       const page = await open(url + hash);
       await settles(page, () => document.querySelector("#explanation").textContent.includes("Everything was read."));
       said.push(await text(page, "#status"));
@@ -258,6 +259,35 @@ const checks = {
     const coarse = (await text(page, "#time-shown")).includes("in chunks of 43");
     return (coarse && move < bare / 2 + 20) || `${move} ms a move; the bare text takes ${bare} ms`;
   },
+  async "without a server the first example is there before Python is"() {
+    const page = await browser.newPage();
+    await page.goto(alone);
+    const frame = page.frameLocator("iframe.playground");
+    await frame.locator("#explanation .good").waitFor();
+    const loading = await frame.locator("#loading").isVisible();
+    const said = await frame.locator("#loading").textContent();
+    await frame.locator("#status.bad", { hasText: "Python cannot be loaded: Error: gone" }).waitFor();
+    await page.close();
+    return (loading && said.includes("Loading Python: 17 MB")) || { loading, said };
+  },
+  async "in a frame it has the site's colours, address and height"() {
+    const page = await browser.newPage();
+    await page.goto(alone + linkOf({ source: "<a>{{ messages[0].content }}" }));
+    const frame = page.frameLocator("iframe.playground");
+    const ground = () => frame.locator("body").evaluate((body) => getComputedStyle(body).backgroundColor);
+    await frame.locator("html[data-scheme=dark]").waitFor();
+    const dark = await ground();
+    const entered = await frame.locator("#source").inputValue();
+    await page.evaluate(() => (document.body.dataset.mdColorScheme = "default"));
+    await frame.locator("html[data-scheme=light]").waitFor();
+    const light = await ground();
+    await frame.locator("#example").selectOption({ label: "Calls like Python" });
+    const old = page.url();
+    await page.waitForURL((address) => address.href !== old && address.hash.startsWith("#v1="));
+    await page.waitForFunction(() => document.querySelector("iframe").offsetHeight >= document.querySelector("iframe").contentDocument.body.offsetHeight);
+    await page.close();
+    return (entered.startsWith("<a>") && dark === "rgb(20, 23, 27)" && light === "rgb(255, 255, 255)") || { entered, dark, light };
+  },
   async "text from outside is text"(page) {
     const evil = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 2</script>';
     await page.fill("#source", `{{ messages[0].content }}${evil}{{ raise_exception('${evil.replaceAll("'", "")}') }}`);
@@ -273,6 +303,9 @@ const checks = {
   },
   async "a phone shows it without scrolling sideways"() {
     const page = await open(url, { viewport: { width: 390, height: 844 } });
+    await page.click("#keep");
+    await page.selectOption("#example", { label: "Calls like Python" });
+    await settles(page, () => document.querySelector("#differences td"));
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     await page.screenshot({ path: join(folder, "phone.png"), fullPage: true });
     await page.close();

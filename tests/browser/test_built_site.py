@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,10 @@ pytestmark = [
 ]
 
 
-class _Silent(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing of requests."""
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Serve the site as any web server does, at a port that is free."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=str(SITE))) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(chromium.Silent, directory=str(SITE))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()

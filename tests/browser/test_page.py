@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import chromium
 import pytest
+from environment import ROOT
+
+from unrender.playground import static
 
 SCRIPT = Path(__file__).parent / "playground.mjs"
 CHECKS = [*chromium.checks_of(SCRIPT), *(f"axe finds nothing serious: {scheme}" for scheme in ("light", "dark"))]
@@ -33,9 +40,31 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def held(address: str) -> Mapping[str, Any]:
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the page as the site does, in a frame, with a Python that takes three seconds to say that it cannot be loaded."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "python").mkdir()
+    (folder / "python" / "pyodide.mjs").write_text(
+        "export const loadPyodide = () => new Promise((_, fail) => setTimeout(() => fail(new Error('gone')), 3000));"
+    )
+    static.write(folder / "playground", pyodide=str(folder / "python"))
+    (folder / "site").mkdir()
+    shutil.copy(ROOT / "docs" / "site" / "playground.js", folder / "site")
+    written = (ROOT / "docs" / "playground.md").read_text(encoding="utf-8")
+    frame = written[written.index("<iframe") :]
+    (folder / "playground.html").write_text(
+        f'<!doctype html><link rel="icon" href="data:,"><body data-md-color-scheme="slate">{frame}'
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(chromium.Silent, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/playground.html"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def held(address: str, alone: str) -> Mapping[str, Any]:
     """Run all checks in one browser, and return what each found; True is good."""
-    return chromium.held(SCRIPT, address)
+    return chromium.held(SCRIPT, address, alone)
 
 
 @pytest.mark.parametrize("check", CHECKS)

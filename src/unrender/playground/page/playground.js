@@ -434,7 +434,8 @@ function drawDifferences(found) {
   const rows = found.differences.map((item) => make("tr", {}, header(item.path), make("td", { textContent: text(item.before) }), make("td", { textContent: text(item.after) })));
   const head = make("tr", {}, ...["field", "kept", "this"].map((name) => make("th", { scope: "col", textContent: name })));
   const side = (name, said) => make("div", {}, make("h3", { textContent: said }), ...found.pictures[name].map((row) => picture(row, null)));
-  const table = rows.length ? make("table", {}, head, ...rows) : make("p", { className: "good", textContent: "Both are the same format." });
+  const scrolled = () => make("div", { className: "scroll", tabIndex: 0 }, make("table", {}, head, ...rows));
+  const table = rows.length ? scrolled() : make("p", { className: "good", textContent: "Both are the same format." });
   fill($("differences"), make("div", { className: "sides" }, side("before", "kept"), side("after", "this")), table);
 }
 
@@ -531,7 +532,7 @@ async function fromLink() {
     const state = await unpacked(location.hash);
     problem("link");
     if (!state) return false;
-    made = false;
+    made = !("output" in state);
     enter(state);
     return true;
   } catch (error) {
@@ -627,6 +628,7 @@ function start() {
   }
   addEventListener("hashchange", fromLink);
   addEventListener("message", hear);
+  tell({ hello: true });
   new ResizeObserver(() => tell({ height: document.body.offsetHeight })).observe(document.body);
   return begin();
 }
@@ -657,9 +659,8 @@ async function begin() {
   }
 }
 
-/** Say how long Python takes to load, and that it did. */
+/** Say that Python is loading, until it answers. */
 async function load() {
-  say("Loading Python: 17 MB, about 20 seconds, once. Until then the first example is shown as it was stored.");
   $("loading").hidden = false;
   problem("python", await ready);
   $("loading").hidden = true;

@@ -1,0 +1,21 @@
+// Joins the playground's frame with the page around it: the colours, the address and the height are those of one page.
+
+const frame = document.querySelector("iframe.playground");
+
+function tell(said) {
+  frame.contentWindow.postMessage({ playground: said }, location.origin);
+}
+
+function scheme() {
+  return document.body.dataset.mdColorScheme === "slate" ? "dark" : "light";
+}
+
+addEventListener("message", ({ source, origin, data }) => {
+  if (source !== frame.contentWindow || origin !== location.origin || !data?.playground) return;
+  const { hello, hash, height } = data.playground;
+  if (hello) tell({ scheme: scheme(), hash: location.hash });
+  if (height) frame.style.height = `${height + 2}px`; // And its border.
+  if (hash !== undefined) history.replaceState(null, "", hash || location.pathname);
+});
+addEventListener("hashchange", () => tell({ hash: location.hash }));
+new MutationObserver(() => tell({ scheme: scheme() })).observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
