@@ -31,8 +31,8 @@ from unrender.machine.ids import numbered_id
 from unrender.printable import printable_line
 
 FOLDER = ROOT / "docs" / "images"
-README = ROOT / "README.md"
-ANSWER = '<think>I\'ll look it up.</think>\nOne moment.\n<call name="get_weather">{"city": "Paris"}</call><|end|>'
+EXAMPLE = ROOT / "src" / "unrender" / "cli" / "example"
+ANSWER = (EXAMPLE / "answer.txt").read_text(encoding="utf-8").rstrip("\n")
 CHUNK, PACE = 4, 0.15
 """Characters of a chunk of the film, and the seconds until the next one."""
 STEP = 34
@@ -66,12 +66,8 @@ def main() -> None:
 
 
 def example() -> ChatTemplate:
-    """Return the template that the README shows."""
-    found = re.search(
-        r"^<!-- file: chat_template.jinja\n(.*?)^-->$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    assert found, "README.md has no template"
-    return ChatTemplate.from_string(found[1], cache=False)
+    """Return the template that `unrender format example` writes."""
+    return ChatTemplate.from_string((EXAMPLE / "chat_template.jinja").read_text(encoding="utf-8"), cache=False)
 
 
 def answer() -> str:

@@ -40,6 +40,7 @@ NEEDED = (
     "formats/markers/reasoning.json",
     "gateway/sampler.jinja",
     "playground/page/index.html",
+    "cli/example/chat_template.jinja",
 )
 """Files in the wheel that are not Python; each is read when its part is used."""
 ROOTS = ("unrender/", "unrender-")

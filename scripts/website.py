@@ -73,7 +73,6 @@ MOVED: Mapping[str, str] = {
 SHOWN = "source"
 """The folder of the pages that show a file."""
 _LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
-_HIDDEN = re.compile(r"^<!-- file: \S+\n.*?^-->\n", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yaml", ".toml": "toml", ".sh": "bash"}
@@ -171,7 +170,7 @@ def linked() -> set[str]:
 
 def targets_of(source: str) -> Iterator[str]:
     """Yield the files that a page links to, by their path in the repository."""
-    for match in _LINK.finditer(_HIDDEN.sub("", (ROOT / source).read_text(encoding="utf-8"))):
+    for match in _LINK.finditer((ROOT / source).read_text(encoding="utf-8")):
         yield _from_root(source, match["target"])
 
 
@@ -200,9 +199,8 @@ def shown(file: str) -> str:
 
 
 def for_site(text: str, page: str) -> str:
-    """Return a page's Markdown as the site wants it: links between its pages, names over files, nothing that is hidden."""
-    visible = _HIDDEN.sub("", text)
-    named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', visible)
+    """Return a page's Markdown as the site wants it: links between its pages, names over files."""
+    named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', text)
     source = source_of(page)
 
     def moved(match: re.Match[str]) -> str:

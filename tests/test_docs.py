@@ -5,8 +5,8 @@ Rules, for who writes a page:
 - A `console` block is a session: `$ unrender …` or `$ pytest …` is run and its output compared, `...` stands for
   anything.
   `< FILE`, `> FILE` and `$ echo $?` work as in a shell.
-- A block after `<!-- file: NAME -->` is written to that file first; what nobody needs to see is in the comment itself,
-  below the name. Every page has a folder of its own.
+- A block after `<!-- file: NAME -->` is written to that file first; what few need to see is in `<details markdown="1">`.
+  Nothing that an example needs is hidden from readers. Every page has a folder of its own.
 - `sh`, `text` and other blocks are only shown.
 """
 
@@ -37,8 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(unrender.__path__, "unrender."))
 FENCED = r"(?:^<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$"
-HIDDEN = r"^<!-- file: (?P<hidden>\S+)\n(?P<content>.*?)^-->$"
-BLOCK = re.compile(f"{FENCED}|{HIDDEN}", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(FENCED, re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)(?P<target>[^)#]*)(?:#(?P<anchor>[^)]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 OPTIONS = doctest.ELLIPSIS | doctest.REPORT_NDIFF
@@ -57,9 +56,8 @@ class Block:
 def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     for match in BLOCK.finditer(text):
-        code, file = ("content", "hidden") if match["hidden"] else ("code", "file")
-        line = text.count("\n", 0, match.start(code)) + 1
-        yield Block(language=match["language"] or "", code=match[code], file=match[file] or "", line=line)
+        line = text.count("\n", 0, match.start("code")) + 1
+        yield Block(language=match["language"], code=match["code"], file=match["file"] or "", line=line)
 
 
 def relative(path: Path) -> str:

@@ -64,9 +64,17 @@ def test_links_between_files_become_links_between_pages() -> None:
     assert website.for_site(from_root, "index.md") == "[a](tutorial.md) ![b](images/answer.svg)"
 
 
-def test_hidden_files_are_not_shown() -> None:
-    """What a page hides from readers stays hidden; a file's name becomes the title of its block."""
-    text = "<!-- file: a.json\n{}\n-->\n<!-- file: b.json -->\n\n```json\n{}\n```\n"
+@pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))
+def test_no_file_is_hidden(page: str) -> None:
+    """What an example reads, its reader can see: no file lies in a comment."""
+    assert not re.search(
+        r"^<!-- file: \S+\n", (ROOT / website.source_of(page)).read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+
+def test_a_files_name_is_the_title_of_its_block() -> None:
+    """A file that a page shows bears its name."""
+    text = "<!-- file: b.json -->\n\n```json\n{}\n```\n"
 
     assert website.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
 

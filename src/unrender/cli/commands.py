@@ -15,7 +15,7 @@ import click
 from unrender import SchemaWarning, __version__
 from unrender.cli.answers import chat_command, explain_command, grammar_command, parse_command
 from unrender.cli.batch import audit_command, read_command, replay_command
-from unrender.cli.format import declared_command, diff_command, export_command, show_command
+from unrender.cli.format import declared_command, diff_command, example_command, export_command, show_command
 from unrender.cli.serving import engine_args_command, playground_command, serve_command
 from unrender.cli.templates import inspect_command, lint_command, verify_command
 from unrender.cli.terminal import UNUSABLE, ReaderGone, ending, let_go, logged, plainly, remark, remark_warning, streams
@@ -149,7 +149,7 @@ format_group = CommandGroup(
     "format",
     short_help="Show, compare, declare or export a format.",
     help="Show, compare, declare or export a format: how a model writes its answers, as data.",
-    sections={"Commands": (show_command, diff_command, declared_command, export_command)},
+    sections={"Commands": (show_command, diff_command, declared_command, export_command, example_command)},
 )
 batch_group = CommandGroup(
     "batch",

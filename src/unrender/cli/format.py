@@ -1,4 +1,7 @@
-"""Commands of the group `format`: `show` prints one, `diff` compares two, `declared` lists and checks, `export` writes for others."""
+"""Commands of the group `format`: `show` prints one, `diff` compares two, `declared` lists and checks, `export` writes for others.
+
+`example` writes the files that the documentation uses.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,29 @@ from unrender import ChatTemplate, Exported, FormatError, Target, read_response_
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
+    OutputPath,
     json_of,
     json_option,
     load,
     read_json,
     read_source,
+    read_text,
     template_argument,
     template_name_option,
     write_text,
 )
 from unrender.cli.templates import finding_row
-from unrender.cli.terminal import NO_STYLE, UNUSABLE, Row, print_block, print_heading, print_json, print_rows, remark
+from unrender.cli.terminal import (
+    NO_STYLE,
+    UNUSABLE,
+    Row,
+    print_block,
+    print_heading,
+    print_json,
+    print_line,
+    print_rows,
+    remark,
+)
 from unrender.explain import differences
 from unrender.format import Format
 from unrender.formats import Declared, declared_formats, read_declared
@@ -33,6 +48,29 @@ from unrender.limits import LONGEST_PRINTED_VALUE
 from unrender.verify import verify_export, verify_format
 
 _KEY = "response_template"
+_EXAMPLE = Path(__file__).parent / "example"
+_EXAMPLES = ("chat_template.jinja", "tools.json", "answer.txt")
+
+
+@click.command("example", short_help="Write files to try the commands on.")
+@click.argument("folder", default=".", type=OutputPath(file_okay=False))
+def example_command(folder: str) -> None:
+    """Write a template, tools and a model's answer into FOLDER, by default the current one: files to try the commands on.
+
+    They are chat_template.jinja, tools.json and answer.txt. Where one of them is already there with another content,
+    nothing is written, and the exit code is 2.
+    """
+    files = {name: (_EXAMPLE / name).read_text(encoding="utf-8") for name in _EXAMPLES}
+    for path in (Path(folder) / name for name in files):
+        if path.exists() and read_text(str(path)) != files[path.name]:
+            raise BadInput(f"{path}: exists already, and is another file; name another folder")
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder}: {error.strerror}") from error
+    for name, text in files.items():
+        write_text(str(Path(folder) / name), text)
+    print_line("  ".join(files))
 
 
 @click.command("show", short_help="Print the format as JSON.")
