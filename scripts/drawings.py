@@ -39,6 +39,15 @@ STEP = 34
 """Pixels from one layer to the next."""
 _TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 _ASKED: list[dict[str, Any]] = [{"role": "user", "content": "Will it rain in Paris?"}]
+GALLERY = ROOT / "docs" / "reference" / "gallery.json"
+_SHOWN: Mapping[str, str] = {
+    "openai-gpt-oss-120b": "gpt-oss-120b",
+    "Kimi-K2-Thinking": "Kimi-K2-Thinking",
+    "Qwen3-Coder": "Qwen3-Coder",
+}
+"""Models whose formats the README shows, and what each is called there."""
+_NARROW = 620
+"""Pixels of a picture whose letters can still be read on a phone."""
 _LEGEND = ("reasoning", "content", "marker", "name", "argument")
 _FILM = (
     ".a{opacity:0;animation:a 1ms linear forwards}@keyframes a{to{opacity:1}}"
@@ -82,6 +91,27 @@ def answer() -> str:
     for place, line in enumerate(lines(list(read(_turn(template), ANSWER)))):
         drawing.row(20, 116 + place * (LINE + 2), line)
     drawing.row(20, 202, [(role, role) for role in _LEGEND], gap=COLUMN)
+    return drawing.text()
+
+
+def models() -> str:
+    """Return the picture of three vendors' formats, as they are kept for the gallery: rows of parts, broken where they are full."""
+    kept = json.loads(GALLERY.read_text(encoding="utf-8"))
+    drawing = Drawing(
+        title="How three models write an answer with a tool call, derived from their templates", width=_NARROW, height=0
+    )
+    y = 26.0
+    for name, shown in _SHOWN.items():
+        drawing.run(20, y, (shown, "quiet"))
+        x, y = 20.0, y + LINE + 4
+        for text, role, _ in kept[name]["rows"][-1]:
+            piece = text.replace("\n", "↵")
+            if x + len(piece) * COLUMN > _NARROW - 20:
+                x, y = 20.0, y + LINE + 2
+            x = drawing.run(x, y, (piece, role)) + 2
+        y += LINE + 12
+    drawing.row(20, y, [(role, role) for role in _LEGEND], gap=COLUMN)
+    drawing.height = int(y) + 24
     return drawing.text()
 
 
@@ -433,6 +463,7 @@ def role_sheet() -> str:
 
 
 PICTURES: Mapping[str, Callable[[], str]] = {
+    "models.svg": models,
     "answer.svg": answer,
     "terminal.svg": terminal,
     "layers.svg": layers,

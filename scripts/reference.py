@@ -20,6 +20,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +38,7 @@ from lint_examples import BROKEN, SOUND
 import unrender.limits
 from unrender import ChatTemplate
 from unrender.cli.commands import app
+from unrender.explain import pictures
 from unrender.format import Format, Slot
 from unrender.lint import RULES, Rule, Severity
 from unrender.verify import Verdict, verify
@@ -317,13 +319,44 @@ def formats(page: str) -> str:
 
     The rows of templates that are not at hand stay as they are: some are in no package.
     """
-    more = os.environ.get("UNRENDER_MORE_TEMPLATES", ROOT.parent / "shared" / "more-templates")
-    paths = [path for folder in (fetch.available_templates(), Path(more)) for path in folder.glob("*.jinja")]
     table = page.partition("<!-- formats:begin -->")[2].partition("<!-- formats:end -->")[0]
     rows = {row.split(" | ")[0].removeprefix("| "): row for row in table.strip().splitlines()[2:]}
-    rows |= {path.stem: f"| {derived(path)} | {proof(path)} |" for path in paths}
+    rows |= {path.stem: f"| {derived(path)} | {proof(path)} |" for path in vendors()}
     head = "| template | reasoning | content | calls | proved | refuted |\n|---|---|---|---|--:|---|"
     return between(page, "formats", "\n".join([head, *(rows[name] for name in sorted(rows, key=str.lower))]))
+
+
+def gallery(page: str) -> str:
+    """Return the pictures of the formats of all vendors' templates at hand, a line each, with the day when each was derived.
+
+    A picture has markers and slots, so no word of a vendor's prose is in it. A line stays, with its day, while its picture does.
+    """
+    kept: dict[str, Any] = json.loads(page or "{}")
+    for path in vendors():
+        found, before = picture(path), kept.get(path.stem, {})
+        day = before.get("derived") if found.items() <= before.items() else ""
+        kept[path.stem] = {"derived": day or date.today().isoformat(), **found}  # noqa: DTZ011 - a day for readers
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(kept[name], ensure_ascii=False)}" for name in sorted(kept, key=str.lower)
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def picture(path: Path) -> dict[str, Any]:
+    """Return how a template writes calls, and the picture of its format: text, role and field of each part."""
+    template = ChatTemplate.from_file(path)
+    rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
+    return {
+        "calls": template.format.tools.mode.value,
+        "rows": [[[piece.text, piece.role, piece.field] for piece in row] for row in rows],
+    }
+
+
+def vendors() -> list[Path]:
+    """Return the vendors' templates that are at hand, by name: those that a package has, and others."""
+    more = os.environ.get("UNRENDER_MORE_TEMPLATES", ROOT.parent / "shared" / "more-templates")
+    folders = (fetch.available_templates(), Path(more))
+    return sorted((path for folder in folders for path in folder.glob("*.jinja")), key=lambda path: path.stem.lower())
 
 
 def derived(path: Path) -> str:
@@ -426,6 +459,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/glossary.md": glossary,
     "docs/dev/contributing.md": tasks,
     "docs/reference/formats.md": formats,
+    "docs/reference/gallery.json": gallery,
 }
 """What each page becomes, given what it is now."""
 

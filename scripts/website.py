@@ -6,23 +6,25 @@ python scripts/website.py --serve        shows it while pages are written
 
 Rules: a link in a page is one that GitHub follows, from file to file; here it becomes one of the site. Files outside docs/ become pages
 as well, so that no link leaves the site. The gallery and the words of the Format are products of the build, never committed; of vendors'
-templates the gallery shows what was derived, and no word of their own text. MkDocs loads this module as its hooks, mkdocstrings as its
+templates the gallery shows what was derived and is kept as data (docs/reference/gallery.json), and no word of their own text. MkDocs loads this module as its hooks, mkdocstrings as its
 extension; only those functions know either.
 """
 
 from __future__ import annotations
 
-import contextlib
+import base64
 import dataclasses
 import importlib
 import inspect
+import json
 import os
 import pkgutil
 import posixpath
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from html import escape
 from itertools import groupby
@@ -32,14 +34,13 @@ from typing import Any
 sys.path.append(str(Path(__file__).parent))
 
 import drawings
-import fetch
 import reference
 from environment import ROOT, npm
 from griffe import Extension, Object
 
 import unrender.machine
-from unrender import ChatTemplate, Format
-from unrender.analysis import Analysis, Capabilities
+from unrender import ChatTemplate
+from unrender.analysis import Capabilities
 from unrender.cli.serving import PYODIDE
 from unrender.dialects.remainder import Dialect
 from unrender.explain import PicturePiece, call_picture, pictures
@@ -79,15 +80,48 @@ _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yam
 
 
 OWN = ROOT / "tests" / "templates"
+DERIVED = ROOT / DOCS / "reference" / "gallery.json"
+"""What was derived of vendors' templates, written by scripts/reference.py: markers and slots, no vendor's prose."""
+EXAMPLES = ROOT / "src" / "unrender" / "playground" / "page" / "examples.json"
 _GALLERY = """# Gallery
 
-How answers are written: each row is derived from a template, or declared, and drawn from the Format.
+How the answers of models are written: each row is derived from a template, or declared, and drawn from the Format.
 Point at a part to see the field of the Format that it comes from. `↵` is a line break.
+A model that is not here works as well if its template does: `unrender inspect TEMPLATE` draws the same picture of any, and
+[the playground](playground.md) does in your browser. The search of this site finds a model by its name.
 
 """
+_KINDS: Mapping[str, str] = {
+    "none": "No calls",
+    "json_native": "Calls that are JSON",
+    "tag_with_json": "Calls with the name in a marker, arguments in JSON",
+    "tag_with_tagged": "Calls with each argument between markers",
+}
+"""What each mode of calls is called in the gallery."""
+BY_USE: Mapping[str, Sequence[str]] = {
+    "Load a template": ("ChatTemplate", "LoadedTemplates", "Format", "declared_format"),
+    "Ask for an answer": ("Turn", "Request", "Tool", "ToolChoice", "Media", "Injection", "prefill", "Trigger", "TriggerKind"),
+    "Read an answer": ("Parser", "Message", "ToolCall", "CallStatus", "Span"),
+    "Events": (
+        "Event", "ReasoningText", "ContentText", "ToolCallStarted", "ArgumentsText", "ToolCallFinished", "Malformed",
+        "MessageFinished",
+    ),
+    "Change how it is read": ("Policy", "CallRelease", "CallsInReasoning", "UndeclaredReasoning", "UnknownTools", "Bounds"),
+    "OpenAI's bodies": (
+        "Completion", "ChoiceStream", "Usage", "deltas", "finish_reason", "message_of", "Delta", "ChunkBody",
+        "CompletionBody", "MessageBody", "ToolBody", "ToolCallBody",
+    ),
+    "Train and export": ("assistant_mask", "AssistantMask", "Exported", "Target", "read_response_template"),
+    "Errors and warnings": (
+        "UnrenderError", "TemplateError", "MessageError", "FormatError", "FormatVersionError", "StateError",
+        "GrammarError", "ExportError", "MalformedOutput", "FormatWarning", "TemplateWarning", "SchemaWarning",
+    ),
+}  # fmt: skip
+"""The names of `unrender` in the order in which a reader meets them, under headings."""
 _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
+_BOOSTED: Mapping[str, int] = {"installation": 4, "howto/": 3, "tutorial": 3, "reference/errors": 2, "gallery": 2}
 FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
 OUTPUT = (Role, Dialect, policy.UnknownTools, policy.CallsInReasoning, policy.UndeclaredReasoning, policy.CallRelease)
 
@@ -124,9 +158,17 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turn a page's links between the repository's files into links of the site; give pages that are wide all the width."""
-    if page.file.src_uri in WIDE:
+    path = page.file.src_uri
+    if path in WIDE:
         page.meta["hide"] = ["navigation", "toc"]
+    # Who searches wants to do something: sources are not found, and what tells how is found first.
+    page.meta["search"] = {"exclude": True} if path.startswith(f"{SHOWN}/") else {"boost": _boost(path)}
     return for_site(markdown, page.file.src_uri)
+
+
+def _boost(page: str) -> int:
+    """Return how many times as much a page counts in the search."""
+    return next((more for start, more in _BOOSTED.items() if page.startswith(start)), 1)
 
 
 def on_post_page(output: str, **_: Any) -> str:
@@ -201,6 +243,7 @@ def shown(file: str) -> str:
 def for_site(text: str, page: str) -> str:
     """Return a page's Markdown as the site wants it: links between its pages, names over files."""
     named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', text)
+    named = re.sub(r"^```python(?=\n>>>)", "```pycon", named, flags=re.MULTILINE)
     source = source_of(page)
 
     def moved(match: re.Match[str]) -> str:
@@ -226,8 +269,20 @@ def api_page_of(module: str) -> str:
 
 def _api_page(name: str) -> str:
     """Return a page that mkdocstrings fills from the docstrings."""
+    if name == "unrender":
+        return _page_by_use()
     shown = "\n".join(f"        - {public}" for public in reference.names(importlib.import_module(name)))
     return f"# {name}\n\n::: {name}\n    options:\n      members:\n{shown}\n"
+
+
+def _page_by_use() -> str:
+    """Return the page of `unrender` itself: what everyone needs first, the rest where it is used."""
+    options = "    options:\n      heading_level: 3\n      show_root_heading: true\n      show_root_toc_entry: true\n"
+    parts = (
+        f"## {title}\n\n" + "".join(f"::: unrender.{public}\n{options}\n" for public in found)
+        for title, found in BY_USE.items()
+    )
+    return "# unrender\n\n::: unrender\n    options:\n      members: false\n\n" + "".join(parts)
 
 
 # The gallery.
@@ -236,13 +291,13 @@ def _api_page(name: str) -> str:
 def gallery() -> str:
     """Return the page of the gallery."""
     sections = (
+        ("Models", "What was derived from the templates that models come with, and when.", models()),
+        ("Declared formats", "What no template shows, as data with a reason.", declared()),
         (
-            "Templates of our own",
-            "Short templates, one for each family of formats; the tests read them.",
+            "Short templates of our own",
+            "One for each family of formats; the tests read them. Each opens in the playground.",
             derived(own()),
         ),
-        ("Declared formats", "What no template shows, as data with a reason.", declared()),
-        ("Vendors' templates", "What is derived from templates that models come with.", derived(vendors())),
     )
     legend = row([PicturePiece(text=role, role=role, field="") for role in _LEGEND])
     return _GALLERY + legend + "".join(f"## {title}\n\n{said}\n\n{''.join(shown)}" for title, said, shown in sections)
@@ -253,36 +308,52 @@ def own() -> list[Path]:
     return sorted(OWN.glob("*.jinja"))
 
 
-def vendors() -> list[Path]:
-    """Return the vendors' templates that are at hand, by name; none when they were not fetched."""
-    folders = [ROOT.parent / "shared" / "more-templates"]
-    with contextlib.suppress(fetch.FetchError):
-        folders.append(fetch.available_templates())
-    return sorted((path for folder in folders for path in folder.glob("*.jinja")), key=lambda path: path.stem.lower())
+def models() -> Iterator[str]:
+    """Yield the pictures of what was derived of vendors' templates, under a heading for each kind of call."""
+    kept: dict[str, Any] = json.loads(DERIVED.read_text(encoding="utf-8"))
+    for mode, found in groupby(
+        sorted(kept, key=lambda name: kept[name]["calls"]), key=lambda name: kept[name]["calls"]
+    ):
+        yield f"### {_KINDS[mode]}\n\n"
+        for name in found:
+            rows = [
+                [PicturePiece(text=text, role=role, field=field) for text, role, field in row]
+                for row in kept[name]["rows"]
+            ]
+            yield titled(name, f"derived on {kept[name]['derived']}", rows)
 
 
 def derived(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the pictures of templates, under a heading for each kind of call."""
+    """Yield the pictures of templates of our own, under a heading for each kind of call."""
     read = [(path, ChatTemplate.from_file(path)) for path in paths]
     read.sort(key=lambda item: (item[1].format.tools.mode, item[0].stem.lower()))
     for mode, found in groupby(read, key=lambda item: item[1].format.tools.mode):
-        yield f"### {'No calls' if mode == 'none' else mode.replace('_', ' ')}\n\n"
+        yield f"### {_KINDS[mode]}\n\n"
         for path, template in found:
-            yield item(path.stem, template.format, template.analysis, _first_words(path))
+            said = f'{escape(_first_words(path))} <a href="{playground_link(template.template.source)}">Open it in the playground</a>'
+            seen = template.analysis
+            yield titled(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
 
 
 def declared() -> Iterator[str]:
     """Yield the pictures of the library's declared formats: all that they read, in rows."""
     for found in declared_formats():
-        yield item(found.name, found.format, None, found.why)
+        yield titled(found.name, escape(found.why), pictures(found.format, Capabilities()))
         yield "".join(row(call_picture(syntax)) for syntax in found.format.tolerated)
 
 
-def item(name: str, format_: Format, found: Analysis | None, said: str) -> str:
-    """Return a format's picture under its name, as its analysis, if there was one, saw it written."""
-    shown = pictures(format_, found.capabilities, found.evidence) if found else pictures(format_, Capabilities())
-    rows = "".join(map(row, shown))
-    return f"<p><strong>{escape(name)}</strong> {escape(said)}</p>\n\n{rows}"
+def titled(name: str, said: str, rows: Iterable[Iterable[PicturePiece]]) -> str:
+    """Return a format's picture under its name, which is a heading so that the search leads to it."""
+    return f"#### {name}\n\n<p>{said}</p>\n\n{''.join(map(row, rows))}"
+
+
+def playground_link(source: str) -> str:
+    """Return the address of the playground with a template in it, packed as the page packs its own links."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    # The page's first example says the rest: who asks what, with which tools.
+    first = json.loads(EXAMPLES.read_text(encoding="utf-8"))[0]
+    packed = packer.compress(json.dumps({**first, "output": "", "source": source}).encode()) + packer.flush()
+    return f"playground/index.html#v1={base64.urlsafe_b64encode(packed).decode().rstrip('=')}"
 
 
 def row(pieces: Iterable[PicturePiece]) -> str:

@@ -99,6 +99,18 @@ def test_links_lead_to_headings(page: Path) -> None:
     assert [link for link in links if link[1] not in anchors((page.parent / link[0]) if link[0] else page)] == []
 
 
+def test_errors_are_worded_as_the_page_says() -> None:
+    """Each text of the page of errors is in the source, but for what differs from case to case."""
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    source = re.sub(r'"\s*\n\s*f?"', "", source)
+    texts = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)
+    parts = [part for text in texts for part in re.split(r" ?… ?", text) if len(part) > 5]
+
+    assert len(texts) > 25
+    assert [part for part in parts if part not in source] == []
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings."""
     found = HEADING.findall(page.read_text(encoding="utf-8"))

@@ -92,6 +92,17 @@ def test_page_says_what_is_derived_now(path: Path) -> None:
     assert f"| {reference.derived(path)} |" in page, "run `python scripts/reference.py docs/reference/formats.md`"
 
 
+@pytest.mark.few(24)
+@pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
+def test_gallery_shows_what_is_derived_now(path: Path) -> None:
+    """A model's picture in the gallery is that of the format that analysis finds now; its day is when it was derived."""
+    kept = json.loads((environment.ROOT / "docs" / "reference" / "gallery.json").read_text(encoding="utf-8"))[path.stem]
+
+    assert kept == {"derived": kept["derived"], **reference.picture(path)}, (
+        "run `python scripts/reference.py docs/reference/gallery.json`"
+    )
+
+
 def test_table_replaces_the_one_before() -> None:
     """A table goes between the marks of the page, and what was there goes."""
     page = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"

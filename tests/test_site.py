@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import posixpath
 import re
+import zlib
 
 import drawings
 import pytest
@@ -12,6 +15,7 @@ import website
 from drawings import Drawing, roles
 from environment import ROOT
 
+import unrender
 from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
 from unrender.formats import declared_formats
@@ -111,14 +115,41 @@ def test_a_format_is_a_row_of_parts() -> None:
         '<div class="answer"><span class="p-content slot" title="content">content</span>'
         '<span class="p-marker" title="turn.end">&lt;e&gt;↵</span></div>\n\n'
     )
-    assert "<strong>plain</strong>" in "".join(website.derived([template]))
+    assert "#### plain\n" in "".join(website.derived([template]))
 
 
 def test_declared_formats_are_in_the_gallery() -> None:
     """Each is there with its reason, and with every syntax that it reads besides."""
     shown = "".join(website.declared())
 
-    assert [found.name for found in declared_formats() if f"<strong>{found.name}</strong>" not in shown] == []
+    assert [found.name for found in declared_formats() if f"#### {found.name}\n" not in shown] == []
+
+
+def test_the_gallery_has_what_was_derived_of_models() -> None:
+    """Each line of the data is a heading, for the search, with the day and its picture."""
+    shown = "".join(website.models())
+
+    assert (
+        shown.count("\n<p>derived on 20") == shown.count("#### ") == len(json.loads(website.DERIVED.read_text("utf-8")))
+    )
+    assert "#### Qwen3-Coder\n" in shown
+
+
+def test_the_page_of_unrender_has_every_name_once() -> None:
+    """The names are listed by use, and none is left out."""
+    listed = [name for names in website.BY_USE.values() for name in names]
+
+    assert sorted(listed) == sorted(unrender.__all__)
+    assert listed[0] == "ChatTemplate"
+
+
+def test_a_link_opens_the_playground_with_a_template() -> None:
+    """What is packed into the address is what the page unpacks: JSON, deflated, in letters that an address may have."""
+    packed = website.playground_link("{{ a }}").partition("#v1=")[2]
+
+    state = json.loads(zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), -15))
+    assert state["source"] == "{{ a }}"
+    assert {"messages", "tools"} <= state.keys()
 
 
 def test_text_is_drawn_as_wide_as_it_is() -> None:
