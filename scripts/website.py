@@ -121,7 +121,14 @@ BY_USE: Mapping[str, Sequence[str]] = {
 _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
-_BOOSTED: Mapping[str, int] = {"installation": 4, "howto/": 3, "tutorial": 3, "reference/errors": 2, "gallery": 2}
+_BOOSTED: Mapping[str, int] = {
+    "installation": 4,
+    "howto/": 3,
+    "tutorial": 3,
+    "reference/errors": 5,
+    "gallery": 2,
+    "reference/api/unrender.md": 4,
+}
 FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
 OUTPUT = (Role, Dialect, policy.UnknownTools, policy.CallsInReasoning, policy.UndeclaredReasoning, policy.CallRelease)
 
@@ -220,6 +227,8 @@ def page_of(file: str) -> str:
     """Return the path on the site of a file of the repository."""
     if file in MOVED:
         return MOVED[file]
+    if ROOT / file == DERIVED:
+        return "gallery.md"
     if file.startswith(f"{DOCS}/"):
         return file.removeprefix(f"{DOCS}/")
     return f"{SHOWN}/{file}.md"

@@ -272,6 +272,59 @@ def test_what_must_not_be_published_is_named(tmp_path: Path, wrong: dict[str, st
         release.contents(str(tmp_path))
 
 
+SETTINGS = {
+    "UNRENDER_REPOSITORY": "https://example.org/o/unrender/",
+    "UNRENDER_SITE": "https://docs.example.org",
+    "UNRENDER_MAINTAINER": "Ada Lovelace <ada@example.org>",
+    "UNRENDER_SECURITY": "security@example.org",
+}
+
+
+def test_a_release_says_where_the_project_is(tmp_path: Path) -> None:
+    """The settings go into the metadata, into SECURITY.md, and before each link of the README; nothing relative is left."""
+    for file in ("pyproject.toml", "README.md", "SECURITY.md"):
+        (tmp_path / file).write_text((environment.ROOT / file).read_text(encoding="utf-8"), encoding="utf-8")
+
+    release.settle(tmp_path, SETTINGS)
+
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert project["maintainers"] == [{"name": "Ada Lovelace", "email": "ada@example.org"}]
+    assert project["urls"]["Homepage"] == "https://example.org/o/unrender"
+    assert "pip install 'unrender[cli]'" in readme
+    assert f"](https://example.org/o/unrender/raw/v{release.version()}/docs/images/models.svg)" in readme
+    assert release._RELATIVE.search(readme) is None
+    assert "security@example.org" in (tmp_path / "SECURITY.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_that_is_none_stops_a_release(tmp_path: Path, name: str) -> None:
+    """What is no address is refused, with what is expected."""
+    with pytest.raises(SystemExit, match=f"release: expected .*{name}: "):
+        release.settle(tmp_path, {**SETTINGS, name: "me"})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ("\nName: unrender\n", "without Maintainer-email, Project-URL"),
+        ("\nMaintainer-email: a@b.c\nProject-URL: Homepage, https://b.c\n\n[a](docs/a.md)", r"\[a\]\(docs/a.md\)"),
+        ("\nMaintainer-email: a@b.c\nProject-URL: Homepage, https://b.c\n\n[a](https://b.c)", ""),
+    ],
+)
+def test_a_tag_insists_on_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metadata: str, said: str) -> None:
+    """What was built without them is not published."""
+    monkeypatch.setattr(release, "DIST", tmp_path)
+    with zipfile.ZipFile(tmp_path / "unrender-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("unrender-1.dist-info/METADATA", metadata)
+
+    if said:
+        with pytest.raises(SystemExit, match=said):
+            release.tag(f"v{release.version()}")
+    else:
+        release.tag(f"v{release.version()}")
+
+
 def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
     """A table is written; a licence that is not permissive, or none, stops a release."""
     part = {"name": "a", "version": "1", "licenses": [{"license": {"id": "MIT"}}]}
