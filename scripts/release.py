@@ -422,8 +422,9 @@ def tag(name: str) -> None:
             (inner,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
             metadata = archive.read(inner).decode()
         missing = [field for field in ("Maintainer-email", "Project-URL") if f"\n{field}: " not in metadata]
-        if missing or (found := _RELATIVE.search(metadata)):
-            wrong = f"without {', '.join(missing)}" if missing else f"with a link that leads nowhere there: {found[0]}"
+        found = _RELATIVE.search(metadata)
+        if missing or found:
+            wrong = f"with a link that leads nowhere there: {found[0]}" if found else f"without {', '.join(missing)}"
             sys.exit(f"tag: {wheel.name} was built {wrong}; set {', '.join(SETTINGS)}, and build it again")
 
 
