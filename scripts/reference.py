@@ -99,7 +99,7 @@ _COMMANDS = f"""# Command line
 {_WRITTEN}
 Results go to standard output, remarks and progress to standard error.
 The exit code is 0 when all is well, 1 when something was refuted or malformed, 2 when the command or its input cannot
-be used, and 3 when unrender itself has a defect.
+be used, and 3 when unrender itself has a defect. Where a reader such as `head` goes before the end, a command ends with 0.
 
 Text from outside (names, ids, markers, paths, a template's errors) is never obeyed by a terminal: control and format
 characters are shown as their numbers.

@@ -16,7 +16,7 @@ from typing import cast
 import click
 
 from unrender import ChatTemplate, Event, Malformed, Parser, Span, Turn
-from unrender.cli.description import MARKER_STYLE, answers
+from unrender.cli.description import answers
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
@@ -30,18 +30,18 @@ from unrender.cli.inputs import (
 )
 from unrender.cli.terminal import (
     BOLD,
-    BOLD_CYAN,
-    CYAN,
     DIM,
     INDENT,
     NARROWEST,
     NO_STYLE,
     RED,
+    ROLES,
     Row,
     event_data,
     event_line,
     print_block,
     print_document,
+    print_event,
     print_heading,
     print_json,
     print_line,
@@ -65,7 +65,6 @@ _FIELDS = {
     "chat_template_kwargs": "settings",
 }
 """The fields of a request to a server that are read → what they are here."""
-_STYLES = {"marker": MARKER_STYLE, "malformed": RED, "name": BOLD_CYAN, "argument": CYAN}
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
 """White space between markers is shown with them."""
 _STOPPED = "^ stopped"
@@ -164,7 +163,7 @@ def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> No
     if stream and as_json:
         complaints = _complaints(parser, output, lambda event: print_json(event_data(event), indent=None))
     elif stream:
-        complaints = _complaints(parser, output, lambda event: print_line(event_line(event)))
+        complaints = _complaints(parser, output, print_event)
     else:
         complaints = _complaints(parser, output)
         print_json(parser.message.to_openai())
@@ -277,7 +276,11 @@ def _print_stretch(label: str, text: str) -> None:
     columns = max(width() - len(INDENT) - 12, NARROWEST)
     for at in range(0, len(quoted), columns):
         name = "" if at else label
-        print_line(INDENT, (name.ljust(12), DIM), (quoted[at : at + columns], _STYLES.get(label, NO_STYLE)))
+        print_line(
+            INDENT,
+            (name.ljust(12), DIM),
+            (quoted[at : at + columns], ROLES.get(label, RED if label == _STOPPED else NO_STYLE)),
+        )
 
 
 @click.command(short_help="Print a grammar for engines.")

@@ -173,7 +173,7 @@ def _show_reasons(title: str, reasons: Counter[str]) -> None:
         print_rows([(f"{count:,}", reason) for reason, count in reasons.most_common(MOST_SUMMED)])
 
 
-@click.command(short_help="Show what a server lost of its answers.")
+@click.command(short_help="Find what a server's parser dropped.")
 @click.option(
     "--message",
     metavar="NAME",

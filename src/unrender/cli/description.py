@@ -12,13 +12,10 @@ from dataclasses import fields
 from typing import Any
 
 from unrender.analysis import Capabilities, Evidence
-from unrender.cli.terminal import BOLD_CYAN, GREEN, Row, Styled
+from unrender.cli.terminal import NO_STYLE, ROLES, Row, Styled
 from unrender.explain import PicturePiece, call_picture, pictures
 from unrender.format import CallSyntax, Format, Part, Slot
 from unrender.injection import Plan, call_form
-
-SLOT_STYLE = BOLD_CYAN
-MARKER_STYLE = GREEN
 
 Section = tuple[str, str, list[Row]]
 """A heading, the word that sums it up, and its rows."""
@@ -105,7 +102,7 @@ def _part(part: Part) -> str:
 
 
 def _styled(piece: PicturePiece) -> tuple[str, str]:
-    return (piece.text, MARKER_STYLE) if piece.role == "marker" else (f"«{piece.text}»", SLOT_STYLE)
+    return piece.text if piece.role == "marker" else f"«{piece.text}»", ROLES.get(piece.role, NO_STYLE)
 
 
 def _rows(part: Any) -> list[Row]:

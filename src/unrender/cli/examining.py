@@ -83,6 +83,7 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
     for name in dict.fromkeys(names):
         waiting.put(name)
     with progress(waiting.qsize()) as shown:
+        shown.say(names[0])
 
         def done(outcome: Outcome[T]) -> None:
             found[outcome.name] = outcome

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
@@ -17,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from unrender import ChatTemplate, Turn, UnrenderError
+from unrender import ChatTemplate, MessageError, Turn, UnrenderError
 from unrender.batch.outputs import STANDARD, is_same_file, standard_input, write_whole
 from unrender.cli.terminal import print_document
 
@@ -295,7 +297,13 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
     def wrapped(template: str, **values: Any) -> None:
         named = {item.name for item in fields(RequestOptions)} & values.keys()
         request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
-        command(request=request, **values)
+        try:
+            command(request=request, **values)
+        except MessageError as error:  # `tools[0]: expected an object`, which somebody typed as `--tools FILE`.
+            field, *_ = re.split(r"\W", str(error), maxsplit=1)
+            if click.get_current_context().get_parameter_source(field) is not ParameterSource.COMMANDLINE:
+                raise
+            raise BadInput(f"--{field.replace('_', '-')}: {error}") from error
 
     return decorated(wrapped, template_argument, *more, *_REQUEST)
 

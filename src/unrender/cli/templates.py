@@ -42,6 +42,7 @@ from unrender.cli.terminal import (
     print_line,
     print_rows,
     print_table,
+    progress,
 )
 from unrender.injection import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
@@ -57,32 +58,39 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 @click.option(
     "--compare", metavar="NAME", help="Show one comparison: what it rendered, side by side, and what differs, e.g. R1."
 )
+@click.option("--all", "everything", is_flag=True, help="Also list what is proved, and the evidence.")
 @json_option
-def inspect_command(template: str, *, template_name: str | None, compare: str | None, as_json: bool) -> None:
-    """Show what was derived: answers, markers, capabilities, proof and evidence.
+def inspect_command(
+    template: str, *, template_name: str | None, compare: str | None, everything: bool, as_json: bool
+) -> None:
+    """Show what was derived: markers, capabilities, proof, and at the end how an answer is written.
 
     With --compare, show one of the comparisons of the analysis instead: both renderings side by side, and what differs.
     """
-    loaded = load(template, name=template_name)
-    if compare:
-        _show_comparison(compare, loaded.analysis.evidence)
+    with progress(1) as shown:
+        shown.say(template)
+        loaded = load(template, name=template_name)
+        evidence = loaded.analysis.evidence
+        report = None if compare else verify(loaded)
+    if report is None:
+        _show_comparison(compare or "", evidence)
     elif as_json:
-        print_json(_as_data(loaded))
+        print_json(_as_data(loaded, report))
     else:
-        _show_template(template, loaded)
+        _show_template(template, loaded, report, everything=everything)
 
 
 def _plan(template: ChatTemplate) -> Plan:
     return plan_tools(template.format, template.capabilities, "auto", template.template.source)
 
 
-def _as_data(template: ChatTemplate) -> dict[str, Any]:
+def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
     analysis, plan = template.analysis, _plan(template)
     return {
         "format": template.format.to_dict(),
         "capabilities": asdict(analysis.capabilities),
         "help": {name: getattr(plan, name) for name in ("offers", "format_name", "writes_calls", "writes_results")},
-        "proof": verify(template).to_dict(),
+        "proof": report.to_dict(),
         "evidence": [asdict(evidence) | {"split": asdict(evidence.split)} for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
     }
@@ -113,12 +121,10 @@ def _show_evidence(evidence: Evidence) -> None:
     print_rows([*rows, ("decided by", evidence.rule)] if evidence.rule else rows)
 
 
-def _show_template(name: str, template: ChatTemplate) -> None:
+def _show_template(name: str, template: ChatTemplate, report: Report, *, everything: bool) -> None:
+    """Print all but the picture first: what is printed last is what a screen still shows."""
     analysis = template.analysis
     print_heading(name)
-    for text in answers(template.format, analysis.capabilities, analysis.evidence):
-        print_heading("An answer", "«slots» are the model's own words")
-        print_block(text, indent=INDENT)
     for title, summary, rows in sections(template.format):
         print_heading(title, summary)
         print_rows(rows)
@@ -128,17 +134,30 @@ def _show_template(name: str, template: ChatTemplate) -> None:
         print_heading("Help", "what prepare() does for tools, as the template does not")
         print_rows(helped)
     print_heading("Proof", "answers that the template wrote, parsed back")
-    print_rows([finding_row(finding) for finding in verify(template).findings])
-    print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
-    print_rows(
-        [
-            (f"{found.comparison:<3}{found.part}", found.finding + (f" ({found.rule})" if found.rule else ""))
-            for found in analysis.evidence
-        ]
-    )
+    print_rows(_proof_rows(report, everything=everything))
+    if everything:
+        print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
+        print_rows(
+            [
+                (f"{found.comparison:<3}{found.part}", found.finding + (f" ({found.rule})" if found.rule else ""))
+                for found in analysis.evidence
+            ]
+        )
     if analysis.diagnostics:
         print_heading("Not determined")
         print_rows([("-", diagnostic) for diagnostic in analysis.diagnostics])
+    for text in answers(template.format, analysis.capabilities, analysis.evidence):
+        print_heading("An answer", "«slots» are the model's own words")
+        print_block(text, indent=INDENT)
+
+
+def _proof_rows(report: Report, *, everything: bool) -> list[Row]:
+    """Return what is refuted, and of the rest how much there is; or each finding."""
+    if everything:
+        return [finding_row(finding) for finding in report.findings]
+    counts = Counter(finding.verdict for finding in report.findings if finding.verdict is not Verdict.REFUTED)
+    rows = [(f"{counts[verdict]} capabilities", str(verdict.value)) for verdict in _VERDICTS if counts[verdict]]
+    return rows + [finding_row(finding) for finding in report.refuted] + [("", "--all lists each, and the evidence")]
 
 
 @click.command(short_help="Prove a format on its template.")
@@ -164,9 +183,10 @@ def verify_command(
 ) -> None:
     """Render random answers with a template, parse them back, and compare.
 
-    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in a process, and a
-    table sums them up. Grammars are checked with the engines that are installed. The exit code is 1 when a capability
-    is refuted, and 2 when a template could not be examined; findings about the template's history do not change it.
+    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in its own process,
+    and a table sums them up. Grammars are checked with the engines that are installed. The exit code is 1 when a
+    capability is refuted, and 2 when a template could not be examined; findings about the template's history do not
+    change it.
     """
     check_printed(report, "--report", as_json=as_json)
     outcomes = examine(templates, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
@@ -266,8 +286,8 @@ def lint_command(
 ) -> None:
     """Render ordinary conversations, and report what goes wrong.
 
-    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in a process, and a
-    table sums them up. Every finding comes with the conversation that shows it, and what to do about it. Errors make
+    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in its own process,
+    and a table sums them up. Every finding comes with the conversation that shows it, and what to do about it. Errors make
     the exit code 1; warnings and notes do not, unless --fail-on says so. The exit code is 2 when a template could not
     be examined.
     """

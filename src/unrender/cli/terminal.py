@@ -12,7 +12,8 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import asdict
@@ -41,8 +42,35 @@ Piece = tuple[str, str]
 """A text and its style."""
 Styled = Sequence[Piece]
 
-NO_STYLE, BOLD, DIM, RED, GREEN, CYAN, BOLD_CYAN = "", "1", "2", "31", "32", "36", "1;36"
+NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW, MAGENTA, CYAN, BOLD_CYAN = "", "1", "2", "31", "32", "33", "35", "36", "1;36"
 """Styles, as the numbers that terminals know them by."""
+ROLES: Mapping[str, str] = {
+    "reasoning": MAGENTA,
+    "content": GREEN,
+    "marker": DIM,
+    "name": BOLD_CYAN,
+    "argument": CYAN,
+    "id": YELLOW,
+    "malformed": RED,
+}
+"""How the parts of an answer look, wherever one is printed: the colours of the documentation's film."""
+_SIGNS: Mapping[str, str] = {
+    "proved": GREEN,
+    "not observable": DIM,
+    "refuted": RED,
+    "error": RED,
+    "warning": YELLOW,
+    "note": CYAN,
+}
+"""Verdicts and severities: each is a word, so that what has no colours says the same."""
+_EVENTS: Mapping[type[Event], str] = {
+    ReasoningText: ROLES["reasoning"],
+    ContentText: ROLES["content"],
+    ToolCallStarted: ROLES["name"],
+    ArgumentsText: ROLES["argument"],
+    Malformed: ROLES["malformed"],
+    MessageFinished: ROLES["marker"],
+}
 
 Row = tuple[str, str]
 """A label and its value."""
@@ -118,7 +146,7 @@ def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "
 def print_heading(title: str, summary: str = "") -> None:
     """Print an empty line, then a title with a short summary beside it."""
     print_line()
-    print_line((title, BOLD), "  " if summary else "", summary)
+    print_line((title, BOLD), "  " if summary else "", _signed(summary))
 
 
 def print_rows(rows: Sequence[Row]) -> None:
@@ -133,9 +161,15 @@ def print_rows(rows: Sequence[Row]) -> None:
     margin = max((len(label) for label, _ in shown), default=0) + 2 + len(INDENT)
     for label, value in shown:
         first, *more = textwrap.wrap(value, max(width() - margin, NARROWEST), break_on_hyphens=False) or [""]
-        print_line(INDENT, (label.ljust(margin - len(INDENT)), DIM), first)
+        _, style = _signed(value)
+        print_line(INDENT, (label.ljust(margin - len(INDENT)), DIM), (first, style))
         for line in more:
-            print_line(" " * margin, line)
+            print_line(" " * margin, (line, style))
+
+
+def _signed(text: str) -> Piece:
+    """Return a text in the style of the verdict or the severity that it is, or that it gives the reason for."""
+    return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], NO_STYLE)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -234,6 +268,7 @@ class Progress:
 
     def __init__(self, total: int, stream: TextIO | None) -> None:
         self._total, self._done, self._stream, self._shown = total, 0, stream, 0
+        self._started = time.monotonic()
 
     def advance(self, name: str) -> None:
         """Count one more item as done, and show its name."""
@@ -241,8 +276,9 @@ class Progress:
         self.say(name)
 
     def say(self, name: str) -> None:
-        """Show the name of the item in work."""
-        self.show(f"{self._done}/{self._total}  {name}")
+        """Show the name of the item in work, and how long the rest will take at the pace so far."""
+        left = (time.monotonic() - self._started) / self._done * (self._total - self._done) if self._done else 0
+        self.show(f"{self._done}/{self._total}  " + (f"{left:.0f} s left  " if left >= 1 else "") + name)
 
     def show(self, line: str) -> None:
         """Show a line given by the caller instead; an empty one removes what is shown."""
@@ -339,6 +375,11 @@ def shortened(text: str, longest: int) -> str:
         return text
     half = longest // 2
     return f"{text[:half]} … {len(text) - 2 * half} characters … {text[-half:]}"
+
+
+def print_event(event: Event) -> None:
+    """Print an event as a line, in the colour of its part."""
+    print_line((event_line(event), _EVENTS.get(type(event), NO_STYLE)))
 
 
 def event_line(event: Event) -> str:

@@ -20,7 +20,7 @@ from unrender import ChatTemplate
 from unrender.cli.commands import app
 
 SOURCES = str(Path(unrender.__file__).parents[1])
-HOSTILE = "\x1b]0;pwned\x07\x9b35m\u202eevil\u2066\u200b\u2028[bold red]x[/red]\rFAKE\x1b[35m\ud800"
+HOSTILE = "\x1b]0;pwned\x07\x9b35m\u202eevil\u2066\u200b\u2028[bold red]x[/red]\rFAKE\x1b[95m\ud800"
 """A window's title, colours in 7 and 8 bits, text that runs backwards, a line separator, markup, and half a character."""
 ARRIVED = re.compile(r"\\(x1b|u001b)\\*\]0;pwned", re.IGNORECASE)
 """What is left of `HOSTILE` when it is shown instead of obeyed."""
@@ -28,7 +28,7 @@ NOWHERE = HOSTILE[:-1]
 """The same without half a character, which no command line can be given."""
 FILE_NAME = os.fsdecode(b"\xff" + NOWHERE.replace("/", "").encode())
 """The same with a byte that is not text."""
-OWN_STYLES = re.compile(r"\x1b\[(0|1|2|3[1236]|1;36)m")
+OWN_STYLES = re.compile(r"\x1b\[(0|1|2|3[12356]|1;36)m")
 """The codes that the command line itself writes; `HOSTILE` asks for another."""
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
