@@ -18,7 +18,6 @@ from unrender import ChatTemplate, Exported, FormatError, Target, read_response_
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
-    OutputPath,
     json_of,
     json_option,
     load,
@@ -53,7 +52,7 @@ _EXAMPLES = ("chat_template.jinja", "tools.json", "answer.txt")
 
 
 @click.command("example", short_help="Write files to try the commands on.")
-@click.argument("folder", default=".", type=OutputPath(file_okay=False))
+@click.argument("folder", default=".", type=click.Path(file_okay=False))
 def example_command(folder: str) -> None:
     """Write a template, tools and a model's answer into FOLDER, by default the current one: files to try the commands on.
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unrender import ReasoningText
 from unrender.cli import answers, terminal
 from unrender.nodes import Role
 from unrender.parser.streaming import Span
@@ -158,8 +159,9 @@ def test_texts_stand_below_each_other_where_it_is_narrow(monkeypatch):
     assert said.splitlines() == ["  left", "", "  right"]
 
 
-def test_what_differs_is_coloured_for_a_terminal(monkeypatch):
-    """A terminal gets the styles, and columns that are as wide as without them."""
+@pytest.fixture
+def stream(monkeypatch):
+    """Standard output that says it is a terminal of 80 columns."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -168,8 +170,25 @@ def test_what_differs_is_coloured_for_a_terminal(monkeypatch):
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
-    stream = Terminal()
-    monkeypatch.setattr("sys.stdout", stream)
+    found = Terminal()
+    monkeypatch.setattr("sys.stdout", found)
+    return found
+
+
+def test_verdicts_and_events_are_coloured_for_a_terminal(stream):
+    """A verdict has its colour with the reason, an event that of its part; the words are there all the same."""
+    terminal.print_rows([("calls", "refuted: no end"), ("text", "proved (8)"), ("name", "prove it")])
+    terminal.print_event(ReasoningText("hm"))
+
+    shown = stream.getvalue()
+    assert "\x1b[31mrefuted: no end\x1b[0m" in shown
+    assert "\x1b[32mproved (8)\x1b[0m" in shown
+    assert "  prove it\n" in shown.replace("\x1b[0m", "")
+    assert shown.endswith("\x1b[35mreasoning   'hm'\x1b[0m\n")
+
+
+def test_what_differs_is_coloured_for_a_terminal(stream):
+    """A terminal gets the styles, and columns that are as wide as without them."""
     terminal.print_columns([("a", ""), ("b", terminal.RED)], [("a", ""), ("c", terminal.GREEN)])
 
     assert stream.getvalue() == "a\x1b[31mb\x1b[0m" + " " * 39 + "a\x1b[32mc\x1b[0m\n"
