@@ -159,9 +159,8 @@ def test_texts_stand_below_each_other_where_it_is_narrow(monkeypatch):
     assert said.splitlines() == ["  left", "", "  right"]
 
 
-@pytest.fixture
-def stream(monkeypatch):
-    """Standard output that says it is a terminal of 80 columns."""
+def terminal_of_80_columns(monkeypatch) -> io.StringIO:
+    """Make standard output one that says it is a terminal, and return it."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -175,8 +174,9 @@ def stream(monkeypatch):
     return found
 
 
-def test_verdicts_and_events_are_coloured_for_a_terminal(stream):
+def test_verdicts_and_events_are_coloured_for_a_terminal(monkeypatch):
     """A verdict has its colour with the reason, an event that of its part; the words are there all the same."""
+    stream = terminal_of_80_columns(monkeypatch)
     terminal.print_rows([("calls", "refuted: no end"), ("text", "proved (8)"), ("name", "prove it")])
     terminal.print_event(ReasoningText("hm"))
 
@@ -187,8 +187,9 @@ def test_verdicts_and_events_are_coloured_for_a_terminal(stream):
     assert shown.endswith("\x1b[35mreasoning   'hm'\x1b[0m\n")
 
 
-def test_what_differs_is_coloured_for_a_terminal(stream):
+def test_what_differs_is_coloured_for_a_terminal(monkeypatch):
     """A terminal gets the styles, and columns that are as wide as without them."""
+    stream = terminal_of_80_columns(monkeypatch)
     terminal.print_columns([("a", ""), ("b", terminal.RED)], [("a", ""), ("c", terminal.GREEN)])
 
     assert stream.getvalue() == "a\x1b[31mb\x1b[0m" + " " * 39 + "a\x1b[32mc\x1b[0m\n"
