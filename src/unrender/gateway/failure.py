@@ -60,6 +60,6 @@ class Failure(Exception):
         return STATUSES[self.kind]
 
 
-def invalid(message: str, *, param: str | None = None) -> Failure:
+def invalid(message: str, *, param: str | None = None, code: str | None = None) -> Failure:
     """Return the failure for a request that is malformed or asks for something that is not available."""
-    return Failure(Kind.INVALID, message, param=param)
+    return Failure(Kind.INVALID, message, param=param, code=code)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -24,7 +26,7 @@ from unrender.gateway.failure import STATUSES, Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, Model, Models
 from unrender.gateway.http import openapi
 from unrender.gateway.http.body import Gone, read_json
-from unrender.gateway.http.exchange import Endpoint
+from unrender.gateway.http.exchange import ID_HEADERS, Endpoint, request_id
 from unrender.gateway.http.openapi import Path
 from unrender.gateway.surfaces import chat, messages
 from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS, ChatRequest, ParseRequest
@@ -52,11 +54,12 @@ def app(
     limits: GatewayLimits | None = None,
     keys: Keys | None = None,
     telemetry: Telemetry | None = None,
+    origins: Sequence[str] = (),
 ) -> Starlette:
     """Return the gateway as an ASGI application, to be served or mounted into another one.
 
     The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which
-    needs the extra `otel`.
+    needs the extra `otel`. Pages from `origins` may read answers in a browser ("*" for all).
     """
     gateway = Gateway(models=Models(models), limits=limits or GatewayLimits(), keys=keys or Keys(), telemetry=telemetry)
     paths = Paths(gateway)
@@ -71,7 +74,9 @@ def app(
 
     routes = [Route(path.path, path.endpoint, methods=[path.method]) for path in paths.all]
     handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused, Gone: _left, Exception: _defect}
-    application = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    told = (*ID_HEADERS, "x-unrender-warnings", "retry-after")
+    cors = [Middleware(CORSMiddleware, origins, ["*"], ["*"], expose_headers=told)] if origins else []
+    application = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers, middleware=cors)
     application.state.gateway = gateway
     return application
 
@@ -83,7 +88,13 @@ async def _left(_: Request, __: Exception) -> Response:
 
 async def _refused(request: Request, failure: Failure) -> Response:
     api = messages.MESSAGES if "/v1/messages" in request.url.path else chat.CHAT
-    return answered(api.refusal(failure), api.statuses.get(failure.kind, failure.status))
+    return _named(request, answered(api.refusal(failure), api.statuses.get(failure.kind, failure.status)))
+
+
+def _named(request: Request, response: Response) -> Response:
+    """Return a response with the request's id."""
+    response.headers.update(dict.fromkeys(ID_HEADERS, request_id(dict(request.scope["headers"]))))
+    return response
 
 
 async def _defect(request: Request, _: Exception) -> Response:
@@ -92,8 +103,9 @@ async def _defect(request: Request, _: Exception) -> Response:
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:
     kind = Kind.WRONG_METHOD if error.status_code == STATUSES[Kind.WRONG_METHOD] else Kind.NOT_FOUND
-    failure = Failure(kind, f"{request.method} {request.url.path}: {error.detail}")
-    return answered(chat.refusal(failure), error.status_code, error.headers)
+    response = await _refused(request, Failure(kind, f"{request.method} {request.url.path}: {error.detail}"))
+    response.headers.update(error.headers or {})
+    return response
 
 
 class Paths:
@@ -135,7 +147,7 @@ class Paths:
 
         async def checked(request: Request) -> Response:
             self._opened(request)
-            return await handler(request)
+            return _named(request, await handler(request))
 
         return Path(path, handler if more.get("open") else checked, handler.__doc__ or "", **more)
 

@@ -33,10 +33,10 @@ class Object(BaseModel):
     """Names that no field reads → the values that ask for nothing."""
 
     @classmethod
-    def read(cls, value: Any, where: str = "") -> Self:
+    def read(cls, value: Any, where: str = "", **context: Any) -> Self:
         """Return the model of the object at a place. Raises `Failure` that names the wrong field."""
         try:
-            return cls.model_validate(value)
+            return cls.model_validate(value, context=context)
         except ValidationError as error:
             found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)]
             # For `content: [{"text": 5}]` pydantic says that it is no string, and that `content[0].text` is none; the second helps.
@@ -58,9 +58,9 @@ class Settings(Object):
     model_config = ConfigDict(extra="forbid")
 
 
-def wrong(where: str, expected: str, found: Any) -> Failure:
-    """Return the failure of a field with the wrong value."""
-    return invalid(f"{where}: expected {expected}, found {found!r:.80}", param=where)
+def wrong(where: str, expected: str, found: Any, *, param: str | None = None) -> Failure:
+    """Return the failure of a field with the wrong value; `param` is another field that asks for it."""
+    return invalid(f"{where}: expected {expected}, found {found!r:.80}", param=param or where)
 
 
 def texts(value: str | list[str] | None) -> tuple[str, ...]:
@@ -89,8 +89,11 @@ def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> 
         near = get_close_matches(str(steps[-1]), cls.model_fields, 1)
         hint = f"; did you mean {f'{where}.{near[0]}' if where else near[0]!r}?" if near else ""
         return invalid(f"{place}: not a setting{hint}", param=place)
-    if kind == "none_required":
-        return invalid(f"{place}: {cls.model_fields[str(steps[0])].description}", param=place)
+    field = cls.model_fields.get(str(steps[0])) if steps else None
+    if kind in ("none_required", "literal_error") and field and field.description:
+        return invalid(f"{place}: {field.description}", param=place)
+    if kind == "value_error":
+        return invalid(f"{place}: {error['ctx']['error']}", param=place)
     said = error["msg"].replace("Input should be ", "a number " if "_than" in kind else "")
     said = said.replace("List should have ", "").replace(" after validation", "")
     return wrong(place or "body", _WORDS.get(kind, said), value)

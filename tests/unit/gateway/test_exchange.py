@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
-from serving import CALL, HELLO, TOOL, WEATHER, Told, posted, served, template
+from serving import CALL, HELLO, TOOL, WEATHER, Told, browser, corpus, posted, served, template
 
 from unrender.gateway import EngineError, GatewayLimits, Keys, Model, Piece, Turns, app
 
@@ -193,24 +194,89 @@ def test_header_that_no_header_may_hold_is_not_handed_on(value):
     assert (answer.status_code, engine.jobs[0].headers) == (200, {"tracestate": "a=b"})
 
 
+@pytest.mark.parametrize("row", corpus("too_long"), ids=lambda row: row["words"][:40])
+def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
+    """What an engine says of its context is the code, and the sentence, by which agents know to shorten a conversation."""
+    error = EngineError(row["words"], status=row["status"])
+    application, begun = served(Told([error])), served(Told(["Hi", error]))
+
+    chat, raw = asked(application), asked(application, "/v1/completions", prompt="x")
+    messages = asked(application, "/v1/messages", max_tokens=5)
+    responses, stream = (
+        asked(application, "/v1/responses", input="x"),
+        asked(begun, "/v1/responses", input="x", stream=True),
+    )
+
+    found = [answer.json()["error"] for answer in (chat, responses, raw)]
+    last = json.loads(stream.text.strip().rpartition("data: ")[2])["response"]["error"]["code"]
+    assert messages.json()["error"]["message"].startswith("prompt is too long") == row["long"]
+    assert (last == "context_length_exceeded") == row["long"]
+    if row["long"]:
+        assert {answer.status_code for answer in (chat, raw, messages, responses)} == {400}
+        assert {one["code"] for one in found} == {"context_length_exceeded"}
+        assert [one["param"] for one in found] == ["messages", "input", "prompt"]
+    else:
+        assert {one["code"] for one in found} == {None}
+
+
+def test_alias_is_the_models_name_in_the_answer():
+    """A client finds the name that it has asked for; one that only "*" takes is answered by another, as a warning says."""
+    application = served_by(Told("Hi"), aliases=("n", "*"))
+
+    for path, body in (
+        ("/v1/chat/completions", {}),
+        ("/v1/messages", {"max_tokens": 5}),
+        ("/v1/responses", {"input": "x"}),
+    ):
+        assert [asked(application, path, model=name, **body).json()["model"] for name in ("m", "n", "o")] == [
+            "m",
+            "n",
+            "m",
+        ]
+
+
 @pytest.mark.parametrize(
-    "words",
+    ("method", "path"),
     [
-        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
-        "the request exceeds the available context size. try increasing it",
-        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
-        "expected a prompt of at most 4095 tokens, found 5000",
+        *(
+            ("POST", path)
+            for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens")
+        ),
+        *(("GET", path) for path in ("/v1/models", "/v1/models/x", "/v1/nothing", "/v1/messages/x", "/v1/responses")),
     ],
 )
-def test_prompt_that_is_too_long_is_told_in_the_vendors_words(words):
-    """What an engine says of its context is the code, and the sentence, by which agents know to shorten a conversation."""
-    application = served(Told([EngineError(words, status=400)]))
+def test_every_answer_names_its_request(method, path):
+    """Answers and errors of every path carry the id, by the names that each vendor's clients look for."""
 
-    chat = asked(application)
-    messages = asked(application, "/v1/messages", max_tokens=5)
-    other = asked(served(Told([EngineError("no such grammar", status=400)])))
+    async def run(**headers):
+        async with browser(served(Told("Hi"))) as client:
+            return await client.request(method, path, json={}, headers=headers)
 
-    assert (chat.status_code, chat.json()["error"]["code"]) == (400, "context_length_exceeded")
-    assert messages.json()["error"]["message"].startswith("prompt is too long")
-    assert messages.headers["request-id"] == messages.headers["x-request-id"]
-    assert other.json()["error"]["code"] is None
+    given, own = asyncio.run(run(**{"x-request-id": "mine"})), asyncio.run(run())
+
+    assert given.headers["request-id"] == given.headers["x-request-id"] == "mine"
+    assert own.headers["request-id"].startswith("req-")
+    assert ("type" in own.json()) == ("/messages" in path)
+
+
+@pytest.mark.parametrize(
+    ("origins", "allowed"), [(["http://a"], "http://a"), (["*"], "*"), (["http://b"], None), ([], None)]
+)
+def test_pages_of_other_origins_are_let_in_by_a_setting(origins, allowed):
+    """A browser may read the answers, and the headers that clients decide by, on pages of the origins that are named."""
+    application = app([Model(name="m", turns=Turns(template=template()), backend=Told("Hi"))], origins=origins)
+
+    async def run():
+        asks = {"origin": "http://a", "access-control-request-method": "POST"}
+        asks |= {"access-control-request-headers": "authorization, x-stainless-os"}
+        async with browser(application) as client:
+            path = "/v1/chat/completions"
+            answer = await client.post(path, json={"messages": HELLO, "stream": True}, headers={"origin": "http://a"})
+            return await client.options(path, headers=asks), answer
+
+    preflight, answer = asyncio.run(run())
+
+    assert preflight.headers.get("access-control-allow-origin") == allowed
+    assert answer.headers.get("access-control-allow-origin") == allowed
+    assert preflight.status_code == (200 if allowed else 400 if origins else 405)
+    assert ("request-id" in answer.headers.get("access-control-expose-headers", "")) == bool(origins)

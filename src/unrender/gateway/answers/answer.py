@@ -22,8 +22,14 @@ from unrender.gateway.surfaces.surface import Ask, Surface
 _PAUSE = 0.2
 """Seconds before a job is sent again."""
 _TOO_LONG = re.compile(
-    r"context[ _](length|size|window)|(maximum|max) (\w+ )?length|longer than the model|expected a prompt of at most",
-    re.IGNORECASE,
+    r"""max(imum)?\ (context|model|input|prompt|allowed)\ (length|size)  # "This model's maximum context length is 4096 tokens"
+    | exceeds?(\ the)?(\ available|\ model's)?\ context\ (size|window|length|limit)
+    | context\ (size|window|length)\ has\ been\ exceeded
+    | (prompt|input|conversation)\b.{0,80}\ too\ long  # "The prompt (total length 9000) is too long to fit into the model"
+    | (prompt|input|request)\b.{0,80}\ (longer|greater|larger)\ than\ the\ (model|max|context)
+    | (prompt|input)\ length\b.{0,80}\ exceeds?  # "Input length (9000 tokens) exceeds the maximum"
+    | expected\ a\ prompt\ of\ at\ most""",
+    re.IGNORECASE | re.VERBOSE,
 )
 """How engines say that prompt and answer do not fit; agents shorten the conversation then, if they are told in vendors' words."""
 _WAITING = 16
@@ -189,9 +195,10 @@ class Answer:
 
 def _failure(error: EngineError) -> Failure:
     """Return what the client is told: its own fault where the engine says so, else the engine's."""
-    if error.status in (400, 413, 422):
+    # The words decide, whatever the status: one says so with 500, another in a stream that began with 200.
+    long = _TOO_LONG.search(error.message)
+    if long or error.status in (400, 413, 422):
         said = f"the engine refuses the request: {error.message}"
-        long = _TOO_LONG.search(error.message)
-        return Failure(Kind.INVALID, said, param="messages", code=CONTEXT) if long else invalid(said)
+        return invalid(said, param="messages", code=CONTEXT) if long else invalid(said)
     kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
     return Failure(kind, f"the engine failed: {error.message}")

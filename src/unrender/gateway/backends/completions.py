@@ -153,7 +153,10 @@ class Completions(HttpEngine):
         if job.limit is not None and (not context or job.limit + most <= context):
             return job.limit
         counted = await self.count(job.turn.prompt) if context else None
-        room = _UNLIMITED if counted is None else max(context - counted, 1)
+        if counted is not None and counted >= context:
+            said = f"the maximum context length is {context} tokens, and the prompt has {counted}"
+            raise EngineError(said, where=self._where, status=400)
+        room = _UNLIMITED if counted is None else context - counted
         return room if job.limit is None else min(job.limit, room)
 
     async def count(self, text: str) -> int | None:

@@ -19,7 +19,7 @@ from unrender.limits import LONGEST_ENGINE_LINE
 
 _log = logging.getLogger("unrender.gateway")
 
-_SHOWN = 300
+SHOWN = 300
 """Characters of an engine's error that are told."""
 _MOST = 10**12
 """No engine counts so many tokens."""
@@ -242,7 +242,7 @@ def parsed(data: bytes, where: str) -> Any:
         value, end = _decode(text)  # half of what `json.loads` costs for a short line
         return value if end == len(text) else json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise EngineError(f"expected JSON, found {data[:_SHOWN]!r}", where=where) from error
+        raise EngineError(f"expected JSON, found {data[:SHOWN]!r}", where=where) from error
 
 
 def event(line: bytes, where: str) -> Said | None:
@@ -265,7 +265,7 @@ def _reason(data: bytes) -> str:
     try:
         return _words(json.loads(data))
     except (ValueError, RecursionError):
-        return " ".join(data[: 4 * _SHOWN].decode(errors="replace").split())[:_SHOWN]
+        return " ".join(data[: 4 * SHOWN].decode(errors="replace").split())[:SHOWN]
 
 
 def _words(value: Any) -> str:
@@ -273,7 +273,7 @@ def _words(value: Any) -> str:
     for name in ("error", "message", "detail"):
         while isinstance(value, dict) and name in value:
             value = value[name]
-    return value[:_SHOWN] if isinstance(value, str) else f"{type(value).__name__} where its words should be"
+    return value[:SHOWN] if isinstance(value, str) else f"{type(value).__name__} where its words should be"
 
 
 def score(text: Any, value: Any) -> list[dict[str, Any]]:

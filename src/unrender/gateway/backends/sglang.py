@@ -7,7 +7,7 @@ from typing import Any
 
 from unrender import Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
+from unrender.gateway.backends.connection import SHOWN, Connection, HttpEngine, Reader, Said, event, score
 
 _SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
@@ -48,7 +48,9 @@ class SGLang(HttpEngine):
                 text, length = _new(text, length, last=finish is not None)
             before, tokens = tokens, meta.number("completion_tokens")
             if finish in ("abort", "error"):
-                raise EngineError("the engine gave the request up", where=self._where)
+                why = Said(reason if isinstance(reason, dict) else {}, self._where)
+                said = why.text("message")[:SHOWN] or "the engine gave the request up"
+                raise EngineError(said, where=self._where, status=why.number("status_code") or None)
             ended = None if finish is None else "length" if finish == "length" else "stop"
             usage = Usage(
                 prompt_tokens=meta.number("prompt_tokens"),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("unrender.gateway")
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+ID_HEADERS = ("x-request-id", "request-id")
+"""What OpenAI's clients, and Anthropic's, look for to name a request."""
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _FORWARDED = ("traceparent", "tracestate")
 """Headers that go on to the engine, unless they hold what no header may."""
@@ -71,10 +73,8 @@ class Exchange:
         self._record = Record(surface=api.name)
         self._span: Span | None = None
         self._forwarded = self._traced()
-        given = self._headers.get(b"x-request-id", b"").decode("latin-1")
-        self._id = given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
-        # OpenAI's name for it, and Anthropic's.
-        self._own: Headers = [(name, self._id.encode()) for name in (b"x-request-id", b"request-id")]
+        self._id = request_id(self._headers)
+        self._own: Headers = [(name.encode(), self._id.encode()) for name in ID_HEADERS]
 
     def _traced(self) -> dict[str, str]:
         """Begin the request's span, where there is telemetry; returns the headers that put the engine into the same trace."""
@@ -175,7 +175,7 @@ class Exchange:
         def begin() -> Answer:
             head = Head(
                 id=f"{self._api.prefix}{secrets.token_hex(12)}",
-                model=model.name,
+                model=ask.model if ask.model in model.aliases else model.name,
                 created=int(time.time()),
                 prompt_tokens=counted if exact else 0,
                 warnings=warnings,
@@ -226,6 +226,9 @@ class Exchange:
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
+        # `messages[2].content` is a place in Chat Completions: of an API with other fields, what holds it is named.
+        if (failure.param or "").startswith("messages") and self._api.conversation != "messages":
+            failure.param = self._api.conversation
         if self._answer is None:
             self._record.rejected = failure.code or failure.kind.value
         if self._gone:
@@ -256,6 +259,12 @@ def _warnings(ask: Ask, model: Model, prepared: Prepared) -> Iterator[str]:
         yield f"model: answered by {model.name}"
     yield from (f"{name}: only asked for, since no grammar binds the engine" for name in prepared.unbound(engine))
     yield from prepared.warnings
+
+
+def request_id(headers: Mapping[bytes, bytes]) -> str:
+    """Return the client's name for its request, or a new one."""
+    given = headers.get(b"x-request-id", b"").decode("latin-1")
+    return given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
 
 
 def _header(text: str) -> bytes:

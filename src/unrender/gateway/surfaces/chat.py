@@ -37,7 +37,7 @@ from unrender.gateway.surfaces.surface import (
     TopLogprobs,
     quoted,
 )
-from unrender.gateway.surfaces.tools import InputText, Tools, custom_arguments, plain_choice, read_tools
+from unrender.gateway.surfaces.tools import InputText, Tools, check_strict, custom_arguments, plain_choice, read_tools
 from unrender.limits import MOST_COMPLETION_LOGPROBS
 
 _COMPLETE = unrender.CallStatus.COMPLETE
@@ -132,6 +132,10 @@ class CompletionsRequest(_Request):
 def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` that names the wrong field."""
     request = ChatRequest.read(body)
+    if request.top_logprobs is not None and not request.logprobs:
+        raise wrong("logprobs", "true beside `top_logprobs`", request.logprobs, param="top_logprobs")
+    form = request.response_format.get("json_schema") if isinstance(request.response_format, Mapping) else None
+    check_strict(form, "response_format.json_schema", param="response_format")
     return request.ask(
         read_tools(request.tools),
         messages=tuple(map(_message, request.messages)),
@@ -392,4 +396,6 @@ def frame(chunk: Mapping[str, Any]) -> bytes:
 
 
 CHAT = Api("chat", ChatRequest, read, ChatSurface, refusal, "chatcmpl-")
-COMPLETIONS = Api("completions", CompletionsRequest, read_prompt, CompletionsSurface, refusal, "cmpl-")
+COMPLETIONS = Api(
+    "completions", CompletionsRequest, read_prompt, CompletionsSurface, refusal, "cmpl-", conversation="prompt"
+)

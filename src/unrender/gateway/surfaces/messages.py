@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import WithJsonSchema
+from pydantic import Field, WithJsonSchema
 from pydantic_core import from_json
 
 import unrender
@@ -78,6 +78,7 @@ class CountRequest(Sampling):
 
     neutral: ClassVar = {"service_tier": "auto"}
 
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
     messages: Annotated[list[_Message], Many]
     system: str | list[Block] | None = None
     tools: Annotated[list[Annotated[Any, WithJsonSchema(BLOCK_TOOL)]], Many] | None = None
@@ -100,6 +101,9 @@ class MessagesRequest(CountRequest):
 def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` that names the wrong field."""
     request = MessagesRequest.read(body)
+    budget = (request.thinking and request.thinking.budget_tokens) or 0
+    if budget >= request.max_tokens:
+        raise wrong("max_tokens", f"more than `thinking.budget_tokens`, {budget}", request.max_tokens)
     return _ask(request, limit=request.max_tokens)
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 import unrender
-from unrender.gateway.failure import Failure, invalid
+from unrender.gateway.failure import CONTEXT, Failure, invalid
 from unrender.gateway.schema import Object, texts, wrong
 from unrender.gateway.surfaces.chat import refusal
 from unrender.gateway.surfaces.surface import (
@@ -36,7 +36,7 @@ from unrender.gateway.surfaces.surface import (
     event,
     quoted,
 )
-from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
+from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_tools
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
@@ -90,12 +90,14 @@ class _Reasoning(Object):
     """How much is thought."""
 
     effort: Effort | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    """Reasoning comes as a summary, which more clients show than reasoning itself."""
 
 
 class ResponsesRequest(Sampling):
     """A request."""
 
-    neutral: ClassVar = {"background": False, "truncation": "disabled", "service_tier": "auto"}
+    neutral: ClassVar = {"truncation": "disabled", "service_tier": "auto"}
 
     input: str | Annotated[list[Item], Many]
     instructions: str | None = None
@@ -113,6 +115,7 @@ class ResponsesRequest(Sampling):
     previous_response_id: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+    background: Literal[False] | None = Field(None, description="no answer is made in the background; leave it out")
     conversation: None = Field(None, description="conversations are not stored; send the conversation itself")
     prompt: None = Field(None, description="prompts are not stored; send the conversation itself")
 
@@ -124,6 +127,7 @@ def read(body: Any) -> Ask:
     items, include, top = _Items(), texts(request.include), request.top_logprobs
     items.read(request.instructions, request.input)
     text, reasoning = request.text or _Text(), request.reasoning or _Reasoning()
+    check_strict(text.format, "text.format", param="text.format.schema", code="invalid_json_schema")
     unknown = [f"include ({name:.60})" for name in include if name not in (_ENCRYPTED, _LOGPROBS)]
     return request.ask(
         read_tools(request.tools),
@@ -137,7 +141,7 @@ def read(body: Any) -> Ask:
         store=request.store,
         limit=request.max_output_tokens,
         logprobs=(top or 0) if _LOGPROBS in include or top else None,
-        echo={**_echo(request, text.format, reasoning.effort), "sealed": _ENCRYPTED in include},
+        echo={**_echo(request, text.format, reasoning), "sealed": _ENCRYPTED in include},
     )
 
 
@@ -150,7 +154,7 @@ _WHOLE_TOOL: Mapping[str, dict[str, Any]] = {
 """The tools that a response repeats, with all fields that clients expect."""
 
 
-def _echo(request: ResponsesRequest, form: Any, effort: str | None) -> dict[str, Any]:
+def _echo(request: ResponsesRequest, form: Any, reasoning: _Reasoning) -> dict[str, Any]:
     """Return the fields of the request that its response repeats."""
     tools = [tool for tool in request.tools or () if tool.get("type") in _WHOLE_TOOL]
     return {
@@ -159,7 +163,7 @@ def _echo(request: ResponsesRequest, form: Any, effort: str | None) -> dict[str,
         "max_tool_calls": None,
         "metadata": request.metadata or {},
         "parallel_tool_calls": request.parallel_tool_calls is not False,
-        "reasoning": {"effort": effort, "summary": None},
+        "reasoning": {"effort": reasoning.effort, "summary": reasoning.summary},
         "text": {"format": form or {"type": "text"}},
         "top_logprobs": request.top_logprobs or 0,
         "tool_choice": request.tool_choice or "auto",
@@ -256,13 +260,17 @@ def _text(part: Item, where: str) -> str:
     return text
 
 
+_THOUGHT: Mapping[str, Any] = {"type": "reasoning", "summary": [], "content": []}
 _KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "message": ("msg", "output_text", "content", {"role": "assistant", "content": []}),
-    "reasoning": ("rs", "reasoning_text", "content", {"summary": [], "content": []}),
+    "reasoning": ("rs", "reasoning_text", "content", _THOUGHT),
+    "summary": ("rs", "reasoning_summary_text", "summary", _THOUGHT),
     "function_call": ("fc", "function_call_arguments", "arguments", {"arguments": ""}),
     "custom_tool_call": ("ctc", "custom_tool_call_input", "input", {"input": ""}),
 }
 """The kinds of output items: what ids begin with, what deltas are called, the field of the text, and what is there at first."""
+_PARTS = {"content": "response.content_part", "summary": "response.reasoning_summary_part"}
+"""The fields that hold parts, with what their events are called; texts of other fields lie in the item itself."""
 
 
 class _Item:
@@ -276,8 +284,8 @@ class _Item:
         self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **empty, **more}
         self.where: dict[str, Any] = {"item_id": self.body["id"], "output_index": index}
         # Texts lie in a part of their item, calls in the item itself: only texts have a `content_index`.
-        if self.field == "content":
-            self.where["content_index"] = 0
+        if self.field in _PARTS:
+            self.where[f"{self.field}_index"] = 0
         self.name = f"response.{delta}"
         """The type of its deltas, without `.delta`."""
         # Of a delta only its number and its text differ from the one before: the rest is encoded once for each item.
@@ -296,6 +304,8 @@ class ResponsesSurface(BlockSurface):
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
+        if ask.echo["reasoning"]["summary"]:
+            self.reasoning = "summary"
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
         self._items = 0
@@ -322,7 +332,7 @@ class ResponsesSurface(BlockSurface):
         item = self._item
         if item is None or item.kind != kind:
             item = yield from self._start(kind)
-            yield self._frame("response.content_part.added", **item.where, part=_part(kind, ""))
+            yield self._frame(f"{_PARTS[item.field]}.added", **item.where, part=_part(kind, ""))
         logprobs = b""
         # Tokens whose text came before the message had begun go with its first delta.
         if kind == "message":  # whose deltas always carry the field
@@ -362,7 +372,7 @@ class ResponsesSurface(BlockSurface):
         text, body = "".join(item.texts), item.body
         body["status"] = "completed" if complete else "incomplete"
         # Texts have parts, and their end is told twice: of the part, and of the item.
-        if item.field == "content":
+        if item.field in _PARTS:
             yield from self._close_text(item, text)
         else:
             body[item.field] = text
@@ -379,17 +389,18 @@ class ResponsesSurface(BlockSurface):
             part |= logprobs
             self._logprobs = []
         yield self._frame(f"{item.name}.done", **item.where, text=text, **logprobs)
-        yield self._frame("response.content_part.done", **item.where, part=part)
-        item.body["content"] = [part]
+        yield self._frame(f"{_PARTS[item.field]}.done", **item.where, part=part)
+        item.body[item.field] = [part]
         # Clients that store nothing send this text back, and so the model sees what it thought before.
-        if item.kind == "reasoning" and self._ask.echo["sealed"]:
+        if item.body["type"] == "reasoning" and self._ask.echo["sealed"]:
             item.body["encrypted_content"] = sealed(text)
 
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the end of the item that is open."""
         # `finish` waits for the engine's count; the answer itself is complete here.
         self._completed = int(time.time())
-        return super().end(index, outcome)
+        self._outcomes[index] = outcome
+        return b"".join(self._stop(complete=outcome.finish_reason not in _INCOMPLETE))
 
     def finish(self, usage: unrender.Usage) -> bytes:
         """Return the whole response, completed or cut off."""
@@ -404,9 +415,11 @@ class ResponsesSurface(BlockSurface):
         return response | {"incomplete_details": {"reason": reason} if reason else None}
 
     def failed(self, failure: Failure) -> bytes:
-        """Return the response as failed."""
-        error = {"code": "server_error", "message": failure.message}
-        return self._frame("response.failed", response=self._response("failed") | {"error": error})
+        """Return the response as failed, with what there is of it."""
+        # By this code agents shorten the conversation.
+        error = {"code": CONTEXT if failure.code == CONTEXT else "server_error", "message": failure.message}
+        stopped = b"".join(self._stop(complete=False))
+        return stopped + self._frame("response.failed", response=self._response("failed") | {"error": error})
 
     def _response(self, status: str) -> dict[str, Any]:
         return {
@@ -439,9 +452,12 @@ class ResponsesSurface(BlockSurface):
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
+_THOUGHTS = {"reasoning": "reasoning_text", "summary": "summary_text"}
+
+
 def _part(kind: str, text: str) -> dict[str, Any]:
-    if kind == "reasoning":
-        return {"type": "reasoning_text", "text": text}
+    if kind in _THOUGHTS:
+        return {"type": _THOUGHTS[kind], "text": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
@@ -455,4 +471,6 @@ def _cost(usage: unrender.Usage) -> dict[str, Any]:
     }
 
 
-RESPONSES = Api("responses", ResponsesRequest, read, ResponsesSurface, refusal, "resp_", stores=True)
+RESPONSES = Api(
+    "responses", ResponsesRequest, read, ResponsesSurface, refusal, "resp_", stores=True, conversation="input"
+)

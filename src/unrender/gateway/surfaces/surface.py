@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, WithJsonSchema
 
 import unrender
-from unrender.gateway.failure import STATUSES, Failure, Kind
+from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
 from unrender.gateway.schema import Object, Whole
 from unrender.gateway.surfaces.tools import Tools
 from unrender.limits import MOST_CHOICES, MOST_MESSAGES, MOST_STOPS, MOST_TOKENS, MOST_TOP_LOGPROBS
@@ -108,7 +108,7 @@ class Sampling(Object):
 
     model: str | None = None
     stream: bool | None = None
-    temperature: Annotated[float, Field(ge=0, le=100)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=-1, le=10**9), Whole] | None = None
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -125,6 +125,7 @@ class Sampling(Object):
     def ask(self, tools: Tools | None = None, unheeded: Sequence[str] = (), **more: Any) -> Ask:
         """Return the Ask of the request; `more` are the fields that each API reads in its own way."""
         found = tools or Tools()
+        _check_results(more.get("messages", ()))
         return Ask(
             model=self.model or "",
             stream=bool(self.stream),
@@ -137,6 +138,20 @@ class Sampling(Object):
 
 
 STEERS = tuple(name for name in Sampling.model_fields if name not in ("model", "stream"))
+
+
+def _check_results(messages: Sequence[Any]) -> None:
+    """Raise `Failure` for a tool's result that answers no call before it."""
+    called: set[str] = set()
+    for i, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            continue
+        calls, id = message.get("tool_calls"), message.get("tool_call_id")
+        if isinstance(calls, list):
+            called |= {str(call.get("id")) for call in calls if isinstance(call, Mapping)}
+        # A result without an id belongs to the calls before it, whichever they are.
+        if message.get("role") == "tool" and not (str(id) in called if id else called):
+            raise invalid(f"tool result {id!r:.80}: no call before it has this id", param=f"messages[{i}].role")
 
 
 class Conversation:
@@ -317,6 +332,8 @@ class Api(NamedTuple):
     """The HTTP statuses, where they differ from the other APIs'."""
     stores: bool = False
     """Its answers may be stored."""
+    conversation: str = "messages"
+    """The field of a request that is the conversation."""
     counts: bool = False
     """Its answers begin with what the prompt has cost."""
 

@@ -10,10 +10,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Self
 
-from unrender.gateway.failure import invalid
-from unrender.gateway.schema import Name, Object
+from pydantic import Field, ValidationInfo, model_validator
+
+from unrender.gateway.failure import Failure, invalid
+from unrender.gateway.schema import Name, Object, wrong
 from unrender.gateway.surfaces.lark_pattern import pattern_of
 
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
@@ -66,8 +68,12 @@ def read_tools(tools: Sequence[Any] | None) -> Tools:
             found.unheeded += unheeded
         # Anthropic's own form, which the template's reader knows; its `type` would make it a tool of another kind there.
         elif "input_schema" in tool:
+            check_strict(tool, where, "input_schema")
             found.functions.append({name: tool[name] for name in tool if name not in ("type", "cache_control")})
         elif kind in (None, "function"):
+            nested = isinstance(tool.get("function"), Mapping)  # as in Chat; Responses has it flat
+            own, place = (tool["function"], f"{where}.function") if nested else (tool, where)
+            check_strict(own, place, "parameters", code="invalid_function_parameters")
             found.functions.append(tool)
         else:
             found.unheeded.append(f"{where} ({kind!s:.60})")
@@ -89,6 +95,48 @@ def _of_custom(tool: _Custom, where: str) -> tuple[dict[str, Any], list[str]]:
     # A grammar for free text alone would have to know where the call ends; JSON says that by itself.
     parameters = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
     return {"name": tool.name, "description": description, "parameters": parameters}, unheeded
+
+
+_Type = Literal["object", "array", "string", "number", "integer", "boolean", "null"]
+
+
+class _Strict(Object):
+    """A strict schema, as far as vendors refuse what is none: every object is closed."""
+
+    type: _Type | list[_Type] | None = None
+    properties: dict[str, _Strict] | None = None
+    required: list[str] | None = None
+    additional: Any = Field(None, alias="additionalProperties")
+    items: _Strict | None = None
+    defs: dict[str, _Strict] | None = Field(None, alias="$defs")
+    any_of: list[_Strict] | None = Field(None, alias="anyOf")
+    all_of: list[_Strict] | None = Field(None, alias="allOf")
+
+    @model_validator(mode="after")
+    def closed(self, info: ValidationInfo) -> Self:
+        """Return it. Raises `ValueError` for an object that leaves open what else is in it, or what may be missing."""
+        if ("object" in (self.type or ()) or self.properties) and self.additional is not False:
+            raise ValueError(f"expected additionalProperties: false in a strict schema, found {self.additional!r:.80}")
+        missing = set(self.properties or ()) - set(self.required or ())
+        if missing and (info.context or {})["whole"]:
+            raise ValueError(f"expected all properties to be required in a strict schema, not so {min(missing)!r:.80}")
+        return self
+
+
+def check_strict(form: Any, where: str, name: str = "schema", *, param: str = "", code: str | None = None) -> None:
+    """Raise `Failure` for a strict form whose schema is none, or not strict.
+
+    `name` is where the form has its schema; by `input_schema`, properties may be left out.
+    """
+    if not isinstance(form, Mapping) or form.get("strict") is not True or form.get(name) is None:
+        return
+    place = f"{where}.{name}"
+    try:
+        schema = _Strict.read(form[name], place, whole=name != "input_schema")
+        if schema.type != "object":
+            raise wrong(f"{place}.type", "'object'", schema.type)
+    except Failure as failure:
+        raise invalid(failure.message, param=param or place, code=code) from None
 
 
 def plain_choice(choice: Any) -> Any:

@@ -79,7 +79,7 @@ def test_thinking_is_switched():
 
     def begun(**thinking):
         engine = Told("Hi")
-        answer = asyncio.run(posted(served(engine), thinking=thinking))
+        answer = asyncio.run(posted(served(engine), thinking=thinking, max_tokens=2000))
         return engine.jobs[0].turn.begun, answer.json().get("warnings", [])
 
     off, _ = begun(type="disabled")

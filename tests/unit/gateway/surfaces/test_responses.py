@@ -97,6 +97,43 @@ def test_cut_off_answer_is_incomplete():
         assert response.usage.input_tokens_details.cached_tokens == 5
 
 
+def test_summary_of_reasoning_is_what_was_thought():
+    """Clients that ask for a summary get the reasoning as one, which they send back as it is."""
+    thought = "<think>\nRain?\n</think>\nYes."
+    found = checked(
+        served(Told(chunked(thought, 3))), reasoning={"summary": "auto"}, include=["reasoning.encrypted_content"]
+    )
+    whole, streamed = asyncio.run(both(openai_client(served(Told(thought))), reasoning={"summary": "auto"}))
+
+    text = "".join(event["delta"] for event in found if event["type"] == "response.reasoning_summary_text.delta")
+    (item, _) = found[-1]["response"]["output"]
+    assert text == "Rain?"
+    assert (item["summary"], item["content"]) == ([{"type": "summary_text", "text": "Rain?"}], [])
+    assert item["encrypted_content"].startswith("unrender:")
+    assert found[-1]["response"]["reasoning"] == {"effort": None, "summary": "auto"}
+    assert "warnings" not in found[-1]["response"]
+    assert whole.output[0].summary == streamed.output[0].summary
+    assert not any(event["type"].startswith("response.reasoning_text") for event in found)
+    assert read({"input": [whole.output[0].model_dump()]}).messages[0]["reasoning_content"] == "Rain?"
+
+
+@pytest.mark.parametrize("text", ["Hi", "<think>\nRain?", "I'll look.\n" + CALL[:-20]])
+@pytest.mark.parametrize("summary", [None, "auto"])
+@pytest.mark.parametrize("last", [EngineError("cut off"), Piece("", 0, "length")])
+def test_items_that_were_begun_are_in_the_response(text, summary, last):
+    """However an answer ends, its response holds every item that was added to it, with what was said of it last."""
+    application = served(Told([*chunked(text, 4), last]), calls=Calls.WRITTEN)
+
+    found = checked(application, tools=[FLAT], reasoning={"summary": summary})
+
+    added = [event["item"]["id"] for event in found if event["type"] == "response.output_item.added"]
+    done = [event["item"] for event in found if event["type"] == "response.output_item.done"]
+    assert added
+    assert added == [item["id"] for item in done]
+    assert found[-1]["response"]["output"] == done
+    assert done[-1]["status"] == "incomplete"
+
+
 def test_broken_engine_fails_the_response():
     """An engine that breaks off in the middle ends the stream with `response.failed`."""
     found = asyncio.run(events(served(Told(["Hi", EngineError("cut off")]))))
