@@ -77,12 +77,14 @@ _RATE = 50.0
 @click.option(
     "--config", metavar="FILE", type=click.Path(), help="Settings in TOML, for several models, keys and limits."
 )
+@click.option("--check", metavar="FILE", type=click.Path(), help="Read settings, say what they would serve, and end.")
 @click.option("--host", help="The address to listen at.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
 @click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
 @click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
 def serve_command(
     config: str | None,
+    check: str | None,
     host: str | None,
     port: int | None,
     drain: float | None,
@@ -100,12 +102,16 @@ def serve_command(
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
         from unrender.gateway.failure import Failure  # noqa: PLC0415
     given: dict[str, Any] = {name: value for name, value in model.items() if value not in (None, False)}
-    if config is not None and given:
-        raise click.UsageError(f"--config describes the models; expected no {next(iter(given))!r} beside it")
+    path = config or check
+    if path is not None and (given or (config and check)):
+        raise click.UsageError(f"{path} describes the models; expected no {next(iter(given), 'check')!r} beside it")
     try:
-        settings = read_file(config) if config is not None else read({"models": [_model(given)]})
+        settings = read_file(path, check=bool(check)) if path is not None else read({"models": [_model(given)]})
     except Failure as failure:
         raise BadInput(failure.message) from failure
+    if check:
+        _describe(settings)
+        return
     if log:
         from unrender.gateway.record import write_log  # noqa: PLC0415 - an extra
 
@@ -176,6 +182,18 @@ def _in_this_process(model: str | None) -> str:
     return "transformers" if weights else "sampler"
 
 
+def _describe(config: Config) -> None:
+    """Print what settings would serve."""
+    rows = []
+    for model, said in zip(config.models, config.described, strict=True):
+        engine = " ".join(str(said[name]) for name in ("backend", "url", "path", "engine_model") if name in said)
+        template = f"template {said['template']}" if "template" in said else "its own template"
+        called = [f"also called {', '.join(model.aliases)}"] if model.aliases else []
+        rows.append((model.name, "; ".join([engine or "sampler", template, *called])))
+    print_rows(rows)
+    print_line(f"at http://{config.host}:{config.port}/v1, for {len(config.keys.models) or 'everybody: no'} keys")
+
+
 def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.config import read_file  # noqa: PLC0415
@@ -197,7 +215,9 @@ def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
         remark("no keys: everyone who reaches this address may use it")
     host = f"[{where['host']}]" if ":" in where["host"] else where["host"]
     remark(f"listening at http://{host}:{sockets[0].getsockname()[1]}/v1")
-    application = app(config.models, limits=config.limits, keys=config.keys, telemetry=_telemetry())
+    application = app(
+        config.models, limits=config.limits, keys=config.keys, telemetry=_telemetry(), origins=config.cors
+    )
 
     def read_again() -> Config:
         nonlocal config

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from unrender import ChatTemplate, LoadedTemplates
+from unrender import ChatTemplate, LoadedTemplates, TemplateError
 from unrender.gateway.answers.turns import Calls, Constrain, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
@@ -25,7 +26,7 @@ from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.backends.transformers import load
-from unrender.gateway.failure import invalid
+from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import ALL, GatewayLimits, Keys, Model
 from unrender.gateway.schema import Name, Settings, texts, wrong
 from unrender.gateway.surfaces.surface import ReasoningField
@@ -46,6 +47,8 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8000
     drain: float = 30.0
+    cors: tuple[str, ...] = ()
+    """The origins whose pages may read answers in a browser."""
     described: tuple[Mapping[str, Any], ...] = ()
     """The settings of each model."""
 
@@ -61,7 +64,9 @@ class _Secret(Settings):
         if self.key_env is None:
             return self.key
         if not os.environ.get(self.key_env):
-            raise invalid(f"{where}.key_env: the environment variable {self.key_env!r} is not set", param="key_env")
+            raise invalid(
+                f"{where}.key_env: the environment variable {self.key_env!r} is not set", param=f"{where}.key_env"
+            )
         return os.environ[self.key_env]
 
 
@@ -85,6 +90,7 @@ class _File(Settings):
     host: str | None = None
     port: Annotated[int, Field(ge=0, le=65535)] | None = None
     drain: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    cors: str | Annotated[list[str], Many] = ""
 
 
 class _Model(Settings):
@@ -216,27 +222,50 @@ _MEANT: Mapping[str, str] = {
 """Settings under the names that others give them; what a model lacks for want of them would be said first."""
 
 
-def read_file(path: str, before: Config | None = None) -> Config:
+_TWINS: Mapping[str, str] = {
+    **{name: f"--{name.replace('_', '-')}" for name in ("backend", "engine_model", "name", "constrain", "threads")},
+    **{name: f"--{name}" for name in ("host", "port", "drain")},
+    "url": "URL",
+    "template": "--model",
+    "path": "--gguf or --model",
+    "key_env": "UNRENDER_ENGINE_KEY",
+}
+"""Settings → what says the same on the command line."""
+
+
+def read_file(path: str, before: Config | None = None, *, check: bool = False) -> Config:
     """Read a TOML file.
 
-    Models with the same settings as in `before` are taken over, with their engines and grammars. Raises `Failure`,
-    naming the wrong setting, and whatever loading a template raises.
+    Models with the same settings as in `before` are taken over, with their engines and grammars. A `check` starts and asks
+    no engine. Raises `Failure` that names the wrong setting.
     """
     try:
-        return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), before)
+        return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), before, check=check)
     except OSError as error:
         raise invalid(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise invalid(f"{path}: expected TOML: {error}") from error
 
 
-def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
+def read(settings: Mapping[str, Any], before: Config | None = None, *, check: bool = False) -> Config:
     """Read settings that are already parsed, as `read_file` does. Raises `Failure` that names the wrong setting."""
+    try:
+        return _read(settings, before, check=check)
+    except Failure as failure:
+        # `models[1].url: expected …` also says which entry that is, and how those say it who have no file.
+        at, key = re.match(r"models\[(\d+)\]\.(\w+)", failure.param or ""), failure.param or ""
+        name = settings["models"][int(at[1])].get("name") if at else None
+        twin = _TWINS.get(at[2] if at else key)
+        more = [*([f"in {name!r:.80}"] if name else []), *([f"as an option: {twin}"] if twin else [])]
+        raise invalid(failure.message + (f" ({'; '.join(more)})" if more else ""), param=failure.param) from failure
+
+
+def _read(settings: Mapping[str, Any], before: Config | None, *, check: bool) -> Config:
     file = _File.read(settings)
     # A model whose settings are the same stays the same object, with its engine's connections and its grammars.
     known = list(zip(before.described, before.models, strict=True)) if before else []
     models = tuple(
-        next((model for entry, model in known if entry == one), None) or _model(one, f"models[{i}]")
+        next((model for entry, model in known if entry == one), None) or _model(one, f"models[{i}]", check=check)
         for i, one in enumerate(file.models)
     )
     if not models:
@@ -250,23 +279,32 @@ def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
         models=models,
         described=tuple(file.models),
         limits=GatewayLimits(**limits),
+        cors=texts(file.cors),
         keys=_keys(file.keys, names),
         **where,
     )
 
 
-def _model(entry: Mapping[str, Any], where: str) -> Model:
+def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
     """Return the model that the settings at a place describe, and load its template."""
     # Said before anything else is missed: with `base_url` for `url`, the first complaint would be that `url` is missing.
     for other, meant in _MEANT.items():
         if other in entry:
-            raise invalid(f"{where}.{other}: not a setting; expected {meant}", param=other)
+            raise invalid(f"{where}.{other}: not a setting; expected {meant}", param=f"{where}.{other}")
     kind = entry.get("backend", "sampler")
     if kind not in BACKENDS:
         raise wrong(f"{where}.backend", f"one of {list(BACKENDS)}", kind)
     said = BACKENDS[kind].read(entry, where)
-    backend = said.engine(where)
-    template = ChatTemplate.from_pretrained(said.template) if said.template else said.own_template()
+    try:
+        # A check starts no engine and asks none, not even for its template: any other stands for it.
+        backend: Backend = Sampler() if check and hasattr(said, "path") else said.engine(where)
+        own = sampler_template if check and isinstance(said, _LlamaServer) else said.own_template
+        template = ChatTemplate.from_pretrained(said.template) if said.template else own()
+    except (Failure, TemplateError) as error:
+        # What an engine calls "path: m.gguf: no such file" is `models[0].path: …` here.
+        key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")
+        place = key if key.startswith(where) else f"{where}.{key}"
+        raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
     own_turns = ("constrain", "variables", "tool_format")
     own_model = ("reasoning_field", "calls", "check", "attempts")
     return Model(

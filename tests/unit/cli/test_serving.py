@@ -177,6 +177,9 @@ def test_page_is_served_until_a_signal(tmp_path):
         (["serve", "--threads", "2"], "--threads needs a model in this process"),
         (["serve", "--config", "nowhere.toml"], "nowhere.toml: No such file"),
         (["serve", "--config", "x.toml", "--name", "m"], "expected no 'name' beside it"),
+        (["serve", "--config", "x.toml", "--check", "x.toml"], "expected no 'check' beside it"),
+        (["serve", "--check", "nowhere.toml"], "nowhere.toml: No such file"),
+        (["serve", "x", "--backend", "ollama"], "found 'x' (as an option: URL)"),
     ],
 )
 def test_mistake_is_a_sentence(arguments, said):
@@ -185,6 +188,21 @@ def test_mistake_is_a_sentence(arguments, said):
 
     assert result.exit_code == 2
     assert said in result.output
+
+
+def test_settings_are_checked(tmp_path):
+    """`--check` says what settings would serve, without an engine, and ends; a mistake is code 2."""
+    path = tmp_path / "gateway.toml"
+    path.write_text('[[models]]\nname = "m"\nbackend = "llama-server"\nurl = "http://127.0.0.1:9"\naliases = ["n"]\n')
+
+    good = CliRunner().invoke(app, ["serve", "--check", str(path)])
+    path.write_text("[[models]]\nnmae = 1\n")
+    bad = CliRunner().invoke(app, ["serve", "--check", str(path)])
+
+    assert (good.exit_code, bad.exit_code) == (0, 2)
+    assert "m  llama-server http://127.0.0.1:9; its own template; also called n" in good.output
+    assert "at http://127.0.0.1:8000/v1, for everybody: no keys" in good.output
+    assert "models[0].nmae: not a setting; did you mean" in bad.output
 
 
 def test_port_in_use_is_said_first():

@@ -15,6 +15,7 @@ from unrender.gateway.failure import Failure
 
 FILE = f"""
 port = 9000
+cors = ["http://a"]
 drain = 5.0
 
 [limits]
@@ -51,6 +52,7 @@ def test_file_is_read(tmp_path, monkeypatch):
 
     assert (config.port, config.host, config.drain) == (9000, "127.0.0.1", 5.0)
     assert (config.limits.streams, config.limits.ping, config.limits.body) == (7, 3.0, 32_000_000)
+    assert config.cors == ("http://a",)
     assert config.keys.models == {"secret": frozenset({"a"})}
     first, second = config.models
     assert (first.name, first.aliases, first.reasoning_field) == ("a", ("b", "c"), "reasoning")
@@ -88,3 +90,16 @@ def test_file_that_is_none_is_named(tmp_path):
     for name in ("missing.toml", "bad.toml"):
         with pytest.raises(Failure, match=name):
             read_file(str(tmp_path / name))
+
+
+def test_check_of_settings_needs_no_engine(monkeypatch):
+    """A check reads all that starts no engine: one that is not there, or whose weights take a while, is no mistake."""
+    monkeypatch.setenv("TEST_GATEWAY_KEY", "secret")
+    remote = {"name": "a", "backend": "llama-server", "url": "http://127.0.0.1:9", "key_env": "TEST_GATEWAY_KEY"}
+    here = {"name": "b", "backend": "transformers", "path": "nowhere", "template": f"{TEMPLATES}/json-tags.jinja"}
+
+    assert [model.name for model in read({"models": [remote, here]}, check=True).models] == ["a", "b"]
+
+    for wrong in (remote | {"key_env": "NOT_SET_ANYWHERE"}, here | {"template": "nowhere.jinja"}):
+        with pytest.raises(Failure, match=r"models\[0\]"):
+            read({"models": [wrong]}, check=True)

@@ -151,7 +151,7 @@ def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) 
     """
     xllamacpp = llama_cpp()
     if not Path(path).is_file():
-        raise invalid(f"gguf: {path}: no such file", param="gguf")
+        raise invalid(f"path: {path}: no such file", param="path")
     parameters = xllamacpp.CommonParams()
     parameters.model.path = path
     parameters.n_ctx = context
@@ -163,7 +163,7 @@ def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) 
     try:
         server = xllamacpp.Server(parameters)
     except Exception as error:
-        raise invalid(f"gguf: {path}: {error}", param="gguf") from error
+        raise invalid(f"path: {path}: {error}", param="path") from error
     return server.listening_address, server
 
 
@@ -173,7 +173,7 @@ def llama_cpp() -> Any:
         return importlib.import_module("xllamacpp")
     except ImportError as error:
         message = f"gguf: needs llama.cpp in this process ({error}): pip install 'unrender[gguf]'"
-        raise invalid(message, param="gguf") from None
+        raise invalid(message, param="backend") from None
 
 
 def free_cores(system: Path = Path("/sys")) -> int:
