@@ -191,7 +191,7 @@ def _describe(config: Config) -> None:
         called = [f"also called {', '.join(model.aliases)}"] if model.aliases else []
         rows.append((model.name, "; ".join([engine or "sampler", template, *called])))
     print_rows(rows)
-    print_line(f"at http://{config.host}:{config.port}/v1, for {len(config.keys.models) or 'everybody: no'} keys")
+    print_line(f"at http://{config.host}:{config.port}/v1; keys: {len(config.keys.models) or 'none'}")
 
 
 def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:

@@ -201,7 +201,7 @@ def test_settings_are_checked(tmp_path):
 
     assert (good.exit_code, bad.exit_code) == (0, 2)
     assert "m  llama-server http://127.0.0.1:9; its own template; also called n" in good.output
-    assert "at http://127.0.0.1:8000/v1, for everybody: no keys" in good.output
+    assert "at http://127.0.0.1:8000/v1; keys: none" in good.output
     assert "models[0].nmae: not a setting; did you mean" in bad.output
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+
 import pytest
 from serving import TEMPLATES, corpus
 
+from unrender import ChatTemplate
 from unrender.gateway import Constrain
 from unrender.gateway.backends.backend import Sampler
 from unrender.gateway.backends.completions import Completions
 from unrender.gateway.backends.llama_server import Ollama
 from unrender.gateway.backends.sglang import SGLang
-from unrender.gateway.config import read, read_file
+from unrender.gateway.config import BACKENDS, read, read_file, sampler_template
 from unrender.gateway.failure import Failure
 
 FILE = f"""
@@ -90,6 +94,21 @@ def test_file_that_is_none_is_named(tmp_path):
     for name in ("missing.toml", "bad.toml"):
         with pytest.raises(Failure, match=name):
             read_file(str(tmp_path / name))
+
+
+def test_every_engine_of_the_page_is_read(monkeypatch):
+    """What the page of settings shows is read as it stands there, and there is a file for each engine."""
+    text = (TEMPLATES.parent.parent / "docs" / "howto" / "serve-settings.md").read_text(encoding="utf-8")
+    files = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+    monkeypatch.setenv("ENGINE_KEY", "secret")
+    for name in ("from_pretrained", "from_file"):
+        monkeypatch.setattr(ChatTemplate, name, lambda _: sampler_template())
+
+    right = [file for file in files if file["models"][0].get("url") != "localhost:8001"]
+    assert len(files) == len(right) + 1
+    for file in right:
+        read(file, check=True)
+    assert {file["models"][0]["backend"] for file in right} == set(BACKENDS)
 
 
 def test_check_of_settings_needs_no_engine(monkeypatch):
