@@ -166,6 +166,13 @@ def test_stop_text_of_ours_leaves_the_usage_right(more):
     assert usage["completion_tokens"] == 3 * more.get("n", 1)
 
 
+def test_usage_that_an_engine_does_not_say_is_counted():
+    """An engine that ends without its usage leaves the prompt to be counted, however the answer ends."""
+    usage = asked(served(Told(["one ", "two "]))).json()["usage"]
+
+    assert (usage["prompt_tokens"] > 0, usage["completion_tokens"]) == (True, 2)
+
+
 class Uncounting(Told):
     """An engine that cannot count."""
 

@@ -112,10 +112,10 @@ class Answer:
             if held:
                 yield b"".join(held)
             raise _failure(error) from error
-        # The engine is left in the middle of its answer, so it never says what the prompt has cost. The choices share the
-        # prompt, so the first one's count is enough.
-        if choice.stopped_by and choice.usage is None and not index:
-            prompt, _ = await self.model.count(self.prepared.turn.prompt)  # the engine's count would come with its end
+        # An engine that is left at a stop text, in the middle of its answer, never says what the prompt has cost, and some
+        # never do. The choices share the prompt, so the first one's count is enough.
+        if choice.usage is None and not index:
+            prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
         last = surface.frames(index, choice.finish(), choice.content_logprobs())
         outcome = choice.outcome

@@ -201,6 +201,31 @@ def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
     assert asyncio.run(run())["max_tokens"] == sent
 
 
+def test_prompt_that_does_not_fit_is_not_sent():
+    """Where the context is known, and the prompt counted, what does not fit is refused as the engine would refuse it."""
+    kind = replace(
+        KINDS["vllm"],
+        others={"/v1/models": {"data": [{"id": "m", "max_model_len": 300}]}, "/tokenize": {"count": 300}},
+    )
+
+    engine, pieces = asyncio.run(generated(kind))
+
+    (error,) = pieces
+    assert (error.status, error.message) == (400, "the maximum context length is 300 tokens, and the prompt has 300")
+    assert kind.path not in [path for path, *_ in engine.asked]
+
+
+@pytest.mark.parametrize("reason", [{"message": "its words", "status_code": 400}, {}])
+def test_request_that_is_given_up_is_an_error_with_the_engines_words(reason):
+    """SGLang says in the last frame of a stream why it does not answer."""
+    frame = sglang("", 0, {"type": "abort"} | reason)
+
+    _, (error,) = asyncio.run(generated(KINDS["sglang"], [events(frame)]))
+
+    assert error.status == reason.get("status_code")
+    assert error.message == reason.get("message", "the engine gave the request up")
+
+
 def sglang_scored(*texts: str) -> dict[str, Any]:
     """Return what SGLang says of tokens: theirs, and two alternatives to each."""
     rows = [[-0.5, 7, text] for text in texts]
