@@ -292,7 +292,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         if other in entry:
             raise invalid(f"{where}.{other}: not a setting; expected {meant}", param=f"{where}.{other}")
     kind = entry.get("backend", "sampler")
-    if kind not in BACKENDS:
+    if kind not in list(BACKENDS):  # which may be a list itself, and then no key
         raise wrong(f"{where}.backend", f"one of {list(BACKENDS)}", kind)
     said = BACKENDS[kind].read(entry, where)
     try:
