@@ -294,6 +294,9 @@ MAX_HELD = 8  # tokens
 
 # The gateway.
 
+MOST_CALLS = 128  # calls
+"""Calls of one answer, after which it is ended. Real tasks need a dozen at once; a small model may repeat one without end. A grammar
+does not hold the bound: some would be a thousand times as large."""
 MOST_CHOICES = 16  # choices
 """Answers to one request."""
 MOST_STOPS = 16  # texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +13,8 @@ from jiter import from_json
 from openai.lib.streaming.chat._completions import ChatCompletionStreamState
 from serving import CALL, HELLO, TOOL, WEATHER, Told, anthropic_client, chunked, openai_client, served, template
 
-from unrender.gateway import Calls, EngineCapabilities, Piece
+from unrender.gateway import Calls, EngineCapabilities, Job, Piece
+from unrender.values.notations import encode_answer
 
 FLAT: Any = {"type": "function", **WEATHER}
 BLOCK: Any = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
@@ -175,6 +176,54 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
             assert comparable(streamed) == comparable(whole)
             expected = [so_far(call.arguments) for call in parser.message.tool_calls]
             assert [values for _, values, _ in calls_in(api, whole)] == expected
+
+
+class Endless(Told):
+    """An engine that makes one call after the other until it is left."""
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield half a call at a time."""
+        self.jobs.append(job)
+        try:
+            while True:
+                for text in (CUT, CALL.removeprefix(CUT) + "\n"):
+                    yield Piece(text)
+        finally:
+            self.closed += 1
+
+
+@pytest.fixture
+def few_calls(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let an answer have few calls, so that a test of the bound is quick."""
+    monkeypatch.setattr("unrender.gateway.answers.choice.MOST_CALLS", 3)
+    return 3
+
+
+@each_api
+def test_an_answer_ends_after_so_many_calls(api: str, few_calls: int) -> None:
+    """A model that repeats a call without end is left when it has made the most that one answer may have, all whole."""
+    ended = {"chat": ("finish_reason", "tool_calls"), "responses": ("status", "completed")}
+    name, word = ended.get(api, ("stop_reason", "tool_use"))
+    engine = Endless("")
+
+    for answer in both(api, served(engine)):
+        assert [whole for _, _, whole in calls_in(api, answer)] == [True] * few_calls
+        assert answer[name] == word
+    assert (len(engine.jobs), engine.closed) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, 5) for name in FORMATS if name != "forced-open"), ("json-tags", 999), ("", 999)]
+)
+def test_every_format_ends_after_so_many_calls(name: str, size: int, few_calls: int) -> None:
+    """In every format the calls beyond the last one are not given, in whatever pieces the engine sends them."""
+    format = template(name).prepare(HELLO, tools=[TOOL]).format
+    text = encode_answer(format, calls=[("get_weather", {"city": "Paris"}, "a" * 9)] * 2 * few_calls)
+    streamed, whole = both("chat", served(Told(chunked(text, size)), name, calls=Calls.WRITTEN))
+
+    assert comparable(streamed) == comparable(whole)
+    assert [values for _, values, _ in calls_in("chat", whole)] == [{"city": "Paris"}] * few_calls
+    assert whole["finish_reason"] == "tool_calls"
 
 
 @pytest.mark.parametrize("stop", [{}, {"stop": "zebra"}], ids=str)

@@ -18,6 +18,7 @@ from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.gateway import Model
 from unrender.gateway.surfaces.surface import Ask, Surface
+from unrender.limits import MOST_CALLS
 
 _PAUSE = 0.2
 """Seconds before a job is sent again."""
@@ -97,8 +98,8 @@ class Answer:
             async with aclosing(pieces):
                 held.append(self._read(index, piece))
                 # An engine's packet often holds several tokens. They leave as one packet as well: a write costs more than a token.
-                # After a stop text nothing more is asked for: leaving closes the generator, and the engine stops.
-                while not choice.stopped_by:
+                # After a stop text, or the last call, nothing more is asked for: leaving closes the generator, and the engine stops.
+                while not choice.done:
                     if not piece.more:
                         yield b"".join(held)
                         held.clear()
@@ -112,7 +113,7 @@ class Answer:
             if held:
                 yield b"".join(held)
             raise _failure(error) from error
-        # An engine that is left at a stop text, in the middle of its answer, never says what the prompt has cost, and some
+        # An engine that is left at a stop text or at the last call, in the middle of its answer, never says what the prompt has cost, and some
         # never do. The choices share the prompt, so the first one's count is enough.
         if choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
@@ -120,6 +121,7 @@ class Answer:
         last = surface.frames(index, choice.finish(), choice.content_logprobs())
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
+        lacking += (f"the answer was ended: it has {MOST_CALLS} calls",) if choice.full else ()
         ended = surface.end(index, replace(outcome, warnings=lacking))
         yield b"".join([*held, last, ended])
 

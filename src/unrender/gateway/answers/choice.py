@@ -17,6 +17,7 @@ import unrender
 from unrender.gateway.backends.backend import Piece
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
+from unrender.limits import MOST_CALLS
 
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
 
@@ -37,7 +38,9 @@ class Choice:
         """How often something was met that the format does not allow."""
         self.finish_reason: str | None = None
         self.stopped_by: str = ""
-        """The stop text that has ended the content; nothing more is wanted then."""
+        """The stop text that has ended the content."""
+        self.full: bool = False
+        """The answer has as many calls as one may have."""
         self.usage: unrender.Usage | None = None
         """What the engine has counted."""
         self._stops = _Stops(stop) if stop else None
@@ -63,6 +66,11 @@ class Choice:
         self._logprobs: deque[tuple[int, Mapping[str, Any]]] | None = deque() if logprobs else None
         """Tokens that may be content, with the place in the output where each ends."""
 
+    @property
+    def done(self) -> bool:
+        """Whether nothing more is wanted of the engine."""
+        return self.full or bool(self.stopped_by)
+
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Take a piece; return the events that are final now."""
         self.finish_reason = piece.finish or self.finish_reason
@@ -83,6 +91,7 @@ class Choice:
     def outcome(self) -> Outcome:
         """How the choice ended. Call it after `finish`."""
         message: unrender.Message = self.parser.message if self._own is None else unrender.message_of(self._own)
+        message = replace(message, tool_calls=message.tool_calls[:MOST_CALLS])
         reason = "stop" if self.stopped_by else self.finish_reason
         return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
 
@@ -130,6 +139,11 @@ class Choice:
             less = self._skipped
             # "call 2" of the parser is call 0 of an answer that goes on after two calls.
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
+        if any(type(one) is unrender.ToolCallFinished and one.index + 1 >= MOST_CALLS for one in events):
+            self.full = True
+        if self.full:
+            # An engine may send many tokens at once: what begins after the last call is not of this answer.
+            events = [one for one in events if not isinstance(one, _OF_CALLS) or one.index < MOST_CALLS]
         if self._stops is not None:
             events = [] if self.stopped_by else list(self._up_to_stop(events, self._stops))
         if self._own is not None:
