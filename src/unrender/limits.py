@@ -20,8 +20,6 @@ MOST_VALUES = 1_000_000  # lists and objects
 """Lists and objects in a conversation, or in one tool."""
 MAX_TOOLS = 4096  # tools
 """More tools than any prompt holds."""
-DEEPEST_EXAMPLE = 4  # levels
-"""Levels of an example's nested values; deeper ones are left out."""
 
 # Templates and their files.
 

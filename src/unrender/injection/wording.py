@@ -1,24 +1,25 @@
 """Writes the instructions that tell a model how to call tools, from the tools and a call syntax.
 
 Strategy: the form is the format's own skeleton with words in capitals for its slots, the words are explained from the
-codec, and the example is a call of an offered tool, encoded as the grammars write it. Nothing is written by hand for any
-one syntax.
+codec, and the example is a call encoded as the grammars write it. Nothing is written by hand for any one syntax.
+
+Rule: no example has the name of an offered tool, or a value of one's arguments: a small model copies `"city": "text"` as it stands.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unrender.format import Arguments, CallSyntax, Slot, Typing
 from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
-from unrender.limits import DEEPEST_EXAMPLE
 from unrender.messages.wire import ToolChoice
 from unrender.values.notations import encode_calls, notation_of
 
-_BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
+_ASKED, _TOOL, _VALUES = "Say good evening three times.", "repeat", {"words": "good evening", "times": 3}
+"""A question, and the call that answers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,22 +50,17 @@ class Instructions:
             "A call is written in exactly this form:",
             call_form(self.syntax, 1),
             _listed(_explained(self.syntax)),
-            "For example:",
-            self._example(tools),
+            *self._example([tool["function"]["name"] for tool in tools]),
             *self._several(),
             _listed(self._rules()),
         ]
         return "\n\n".join(paragraphs)
 
-    def _example(self, tools: Sequence[Mapping[str, Any]]) -> str:
-        functions = [tool["function"] for tool in tools]
-        chosen = [function for function in functions if function["name"] == self.named]
-        # `now()` shows nothing of how arguments are written: a tool that has some is the better example.
-        speaking = [function for function in functions if _example_object(function.get("parameters"), 0)]
-        function = (chosen or speaking or functions)[0]
-        values = _example_object(function.get("parameters"), 0)
+    def _example(self, taken: Collection[str]) -> Iterator[str]:
+        name = f"{max(taken, key=len)}_{_TOOL}" if _TOOL in taken else _TOOL
+        yield f'For example, if there were a function `{name}`, "{_ASKED}" would be answered with:'
         id = "1".zfill(self.syntax.id_length) if self.syntax.id_length else "call_1"
-        return encode_calls([(function["name"], values, id)], self.syntax).strip()
+        yield encode_calls([(name, _VALUES, id)], self.syntax).strip()
 
     def _several(self) -> Iterator[str]:
         if self.parallel and self.syntax.parallel and self.choice is not ToolChoice.NAMED:
@@ -148,38 +144,3 @@ def _named(text: str) -> str:
     """Return a text in words where it is only white space."""
     names = {"": "nothing", " ": "a space", "\n": "a line break", "\n\n": "an empty line"}
     return names.get(text, f"`{text}`")
-
-
-def _example_object(schema: Any, depth: int) -> dict[str, Any]:
-    """Return values for what is required, or for one property when nothing is."""
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(properties, Mapping) or depth > DEEPEST_EXAMPLE:
-        return {}
-    required = [name for name in properties if name in _values(schema, "required")]
-    return {name: _example_value(properties[name], depth + 1) for name in required or list(properties)[:1]}
-
-
-def _example_value(schema: Any, depth: int) -> Any:
-    if not isinstance(schema, Mapping):
-        return _BY_TYPE["string"]
-    # `{"enum": ["C", "F"]}`: `text`, the usual example of a string, would be a wrong one.
-    for key in ("examples", "enum"):
-        if known := _values(schema, key):
-            return known[0]
-    for key in ("const", "default"):
-        if key in schema:
-            return schema[key]
-    if options := _values(schema, "anyOf") or _values(schema, "oneOf"):
-        return _example_value(options[0], depth)
-    kinds = schema.get("type", "string")
-    kind = kinds[0] if isinstance(kinds, list) and kinds else kinds
-    if kind == "object":
-        return _example_object(schema, depth)
-    if kind == "array":
-        return [_example_value(schema.get("items"), depth + 1)] if depth < DEEPEST_EXAMPLE else []
-    return _BY_TYPE.get(str(kind), _BY_TYPE["string"])
-
-
-def _values(schema: Mapping[str, Any], key: str) -> list[Any]:
-    values = schema.get(key)
-    return values if isinstance(values, list) else []
