@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK runs whole tool loops through the gateway."""
+"""OpenAI's Agents SDK and Anthropic's tool runner run whole tool loops through the gateway."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
-from serving import CALL, Told, chunked, openai_client, served
+from anthropic.lib.tools import BetaAsyncFunctionTool
+from serving import CALL, HELLO, WEATHER, Told, anthropic_client, chunked, openai_client, served
 
 from unrender.gateway import Piece
 
@@ -53,3 +54,26 @@ def test_agent_calls_a_tool_and_answers(model: Any, stream):
     first, second = engine.jobs
     assert '"name": "get_weather"' in second.turn.prompt.removeprefix(first.turn.prompt)
     assert "Look." in second.turn.prompt or model is OpenAIChatCompletionsModel
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_tool_runner_sends_the_whole_conversation(stream):
+    """The runner would have a server keep the conversation; told that none is kept, it sends all of it, tools and result as well."""
+
+    async def tell(city: str) -> str:
+        return f"wet in {city}"
+
+    async def run():
+        engine = Weatherman("")
+        client: Any = anthropic_client(served(engine))
+        tool = BetaAsyncFunctionTool(tell, name="get_weather", description="", input_schema=WEATHER["parameters"])
+        runner = client.beta.messages.tool_runner(
+            model="m", max_tokens=100, max_iterations=3, messages=HELLO, tools=[tool], stream=stream
+        )
+        return engine, (await runner.until_done()).content[-1].text
+
+    engine, answer = asyncio.run(run())
+
+    assert answer == "It rains."
+    first, second = engine.jobs
+    assert second.turn.prompt.startswith(first.turn.prompt.removesuffix("<think>\n"))

@@ -35,6 +35,8 @@ from unrender.gateway.surfaces.tools import read_tools
 
 _SIGNATURE = "unrender"
 """What signs a thinking block: clients keep signed ones only, and no one checks ours."""
+_UNTHREADED = "thread_unsupported_request"
+"""The code by which Anthropic's SDK learns that the whole conversation has to be sent, as its tool runner then does."""
 _CHOICES: Mapping[str, Any] = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -86,6 +88,8 @@ class CountRequest(Sampling):
     thinking: _Thinking | None = None
     output_config: _Output | None = None
     output_format: Any = None
+    thread: Any = None
+    """Has the server keep the conversation, of which later requests send the news alone: refused, since none is kept."""
     chat_template_kwargs: dict[str, Any] | None = None
     stop_sequences: Stop | None = None
     metadata: Any = None
@@ -113,6 +117,9 @@ def read_conversation(body: Any) -> Ask:
 
 
 def _ask(request: CountRequest, limit: int | None = None) -> Ask:
+    if request.thread is not None:
+        said = "thread: expected none, since no conversation is kept here; send all of it"
+        raise Failure(Kind.INVALID, said, param="thread", code=_UNTHREADED)
     conversation = _Blocks()
     conversation.read(request)
     choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
@@ -339,7 +346,8 @@ def refusal(failure: Failure) -> dict[str, Any]:
     kind = _TYPES.get(failure.kind, "invalid_request_error")
     # By these words agents know that they have to shorten the conversation; the API has no code for it.
     said = f"prompt is too long: {failure.message}" if failure.code == CONTEXT else failure.message
-    return {"type": "error", "error": {"type": kind, "message": said}}
+    details = {"details": {"error_code": _UNTHREADED}} if failure.code == _UNTHREADED else {}
+    return {"type": "error", "error": {"type": kind, "message": said, **details}}
 
 
 MESSAGES = Api("messages", MessagesRequest, read, MessagesSurface, refusal, "msg_", {Kind.BUSY: 529}, counts=True)
