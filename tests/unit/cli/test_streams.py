@@ -79,7 +79,13 @@ def test_a_directory_of_templates(run, files, found):
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 T = "chat_template.jinja"
 ROW = '{"text": "Yes.<|end|>", "message": {"content": "Yes."}}\n'
-ELSEWHERE = {("serve", "path"), ("serve", "config"), ("serve", "check"), ("playground", "static"), ("format example", "folder")}
+ELSEWHERE = {
+    ("serve", "path"),
+    ("serve", "config"),
+    ("serve", "check"),
+    ("playground", "static"),
+    ("format example", "folder"),
+}
 """Parameters that name no file that is read or written whole: a model, settings that are read again, a folder."""
 
 
