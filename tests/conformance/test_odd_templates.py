@@ -11,6 +11,7 @@ from composed.parts import FRAMES, ID, JSON, NAME, THOUGHTS, Calls, Thoughts
 from cut_outs import TOOLS, lost
 
 from unrender import ChatTemplate, FormatWarning
+from unrender.dialects.remainder import Remainder
 from unrender.format import ToolMode
 from unrender.verify import verify
 
@@ -36,6 +37,13 @@ ODD = {
     "a prompt that ends inside its header": CALLED.replace("<|{{ m.role }}|>", "{{ m.role | upper }}: ")
     .replace("<|assistant|>", "ASSISTANT")
     .replace("<|end|>", "{{ '\\n###\\n' }}"),
+    "parts of one kind of tag": SHOWN.replace(
+        "{{ m.content or '' }}CALLS",
+        "{%- if m.reasoning_content -%}<part is='thought'>{{ m.reasoning_content }}</part>{%- endif -%}"
+        "{%- if m.content -%}<part is='text'>{{ m.content }}</part>{%- endif -%}"
+        "{%- for call in m.tool_calls or [] -%}<part is='call' name='{{ call.function.name }}'>{{ call.function.arguments | tojson }}</part>{%- endfor -%}",
+    ),
+    "layout alone ends a turn": CALLED.replace("<|end|>", "{{ '\\n\\n' }}"),
     "a turn that one sign ends": CALLED.replace("<|end|>", "{{ ' ∎\\n' }}"),
     "calls that are refused without their results": CALLED.replace(
         "<|{{ m.role }}|>",
@@ -105,6 +113,26 @@ def test_calls_that_are_refused_without_their_results():
     assert template.format.tools.mode is ToolMode.JSON_NATIVE
     assert template.capabilities.supports_parallel_tool_calls
     assert verify(template, samples=2).refuted == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ('{"city": "Rome"}', {"response_format": {"type": "json_object"}}),
+        ('<call>{"name": "find_place", "arguments": {"text": "Rome"}}</call>', {"tool_choice": "required"}),
+    ],
+)
+@pytest.mark.parametrize("name", ["layout alone ends a turn", "a prompt that ends inside its header"])
+def test_layout_before_the_end_is_allowed(name, text, asked):
+    """A model writes the layout with which its turn ends; engines cut off the token after it at most."""
+    template = ChatTemplate.from_string(ODD[name])
+    turn = template.prepare(
+        [{"role": "user", "content": "Hello"}], tools=TOOLS if "tool_choice" in asked else None, **asked
+    )
+    layout = template.format.turn.end.partition("#")[0]
+    answer = Remainder(format=turn.format, request=turn.request, begun=turn.begun)
+
+    assert answer.refused([template.format.turn.unasked + text + layout, text]) == []
 
 
 def test_a_call_that_opens_reasoning_which_nothing_closes():

@@ -370,7 +370,9 @@ class _Generation:
         """Return content and calls, each after its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
-        ended = ending(self.format) if wrapper.end.strip() else Literal("")
+        # Free text may end in layout as it is; what is closed, or JSON, may not.
+        closed = wrapper.end.strip() or self.request.response_schema is not None
+        ended = ending(self.format) if closed else Literal("")
         if self.calls is None:
             answer = in_sequence(content, ended)
             # A wrapper that only tells content from calls may be missing where no call can be made.
@@ -387,6 +389,8 @@ class _Generation:
         shown = entry_literals(self.calls.syntax) or turn.content_to_tools.strip()
         # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
         if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
+            if turn.tools_first:  # No content follows either.
+                only_calls = in_sequence(only_calls, ending(self.format))
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = in_sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls

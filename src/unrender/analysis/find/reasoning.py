@@ -171,6 +171,9 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
     without = [text for text in (openings.content, openings.calls) if text and start and text.startswith(start)]
     after += [text[len(start) :] for text in without]
     text = common_prefix(after) or after[0]
+    # `</p><p kind="text">` and `</p><p kind="call">` share `</p>`: a tag that is open where they part is of what follows.
+    head, opened, rest = text.rpartition("<")
+    text = head if opened and head.strip() and ">" not in rest and any(char.isspace() for char in rest) else text
     if openings.reasoning_content is not None:
         return _first(_BEFORE_CONTENT, text, start, seen)
     return _first(_BEFORE_CALLS, text, start, seen) if len(set(after)) == 1 else (text, _SHARED)
