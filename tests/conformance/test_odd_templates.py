@@ -135,6 +135,21 @@ def test_layout_before_the_end_is_allowed(name, text, asked):
     assert answer.refused([template.format.turn.unasked + text + layout, text]) == []
 
 
+def test_a_closer_before_calls_stands_for_no_thought():
+    """After a result the template writes none, so none is demanded of a call there."""
+    source = (
+        "{%- for m in messages -%}{%- if m.role == 'assistant' -%}"
+        "{%- if messages[loop.index0 - 1].role != 'tool' -%}<bot>{{ '</think>' if m.tool_calls else '' }}{%- endif -%}"
+        "{{ m.content or '' }}"
+        "{%- for call in m.tool_calls or [] -%}<call>{{ call.function | tojson }}</call>{%- endfor -%}<end>"
+        "{%- else -%}<{{ m.role }}>{{ m.content }}</{{ m.role }}>{%- endif -%}{%- endfor -%}"
+        "{%- if add_generation_prompt and messages[-1].role == 'user' -%}<bot>{{ '<think>' if thinking else '</think>' }}{%- endif -%}"
+    )
+    format = ChatTemplate.from_string(source).format
+
+    assert (format.turn.start_to_tools, format.reasoning.empty) == ("", "</think>")
+
+
 def test_a_call_that_opens_reasoning_which_nothing_closes():
     """Calls without reasoning are after its opener, content is not."""
     source = composed(CHATML, Thoughts(start="<think>", end=""), TAGS).replace("thought -%}", "true -%}")

@@ -337,8 +337,9 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    # Where the closer is alone before content, it stands for no reasoning: `</think>\nHi`.
-    empty, joint = (closer, shown.partition(closer)[2]) if shown.strip() == closer else ("", "")
+    # Where the closer is alone before content, or before a call, it stands for no reasoning: `</think>\nHi`.
+    alone = [text.strip().startswith(closer) for text in (shown, openings.calls or "")]
+    empty, joint = closer if any(alone) else "", shown.partition(closer)[2] if shown.strip() == closer else ""
     start, end = opener + margin, margin + closer
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=start, end=end, empty=empty, unseen=True)
     return ReasoningFinding(reasoning=reasoning, to_content=joint or UNSEEN_JOINT)
