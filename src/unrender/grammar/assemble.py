@@ -370,9 +370,7 @@ class _Generation:
         """Return content and calls, each after its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
-        # Free text may end in layout as it is; what is closed, or JSON, may not.
-        closed = wrapper.end.strip() or self.request.response_schema is not None
-        ended = ending(self.format) if closed else Literal("")
+        ended = self.ending_of_content(wrapper)
         if self.calls is None:
             answer = in_sequence(content, ended)
             # A wrapper that only tells content from calls may be missing where no call can be made.
@@ -383,21 +381,20 @@ class _Generation:
         last = in_sequence(run, ending(self.format))
         beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
         followed = in_sequence(Literal(turn.content_to_tools), last)
-        only_calls = in_sequence(Literal(to_tools), run if turn.tools_first else last)
+        wanted = self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
+        only_calls = in_sequence(Literal(to_tools), run if turn.tools_first and not wanted else last)
         if beside is not wrapper and beside.wraps_empty:
             only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
         shown = entry_literals(self.calls.syntax) or turn.content_to_tools.strip()
         # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
-        if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
-            if turn.tools_first:  # No content follows either.
-                only_calls = in_sequence(only_calls, ending(self.format))
+        if wanted:
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = in_sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls
         if self.request.response_schema is not None:
             return Choice(
                 (in_sequence(content, ended), only_calls)
-            )  # JSON is the whole answer; a call is in its place.
+            )  # JSON is the whole answer, or a call in its place.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
             return Choice((content, only_calls))  # After content, nothing would show that a call begins.
         if not turn.tools_first and beside is wrapper:
@@ -411,6 +408,11 @@ class _Generation:
         if not turn.tools_to_content + wrapper.start + wrapper.end:
             return Choice((content, calls_first))  # Content may be empty.
         return Choice((content, only_calls, calls_first))
+
+    def ending_of_content(self, wrapper: Content) -> Node:
+        """Return the layout that may end an answer of content: free text has it in itself, what is closed and JSON have not."""
+        closed = wrapper.end.strip() or self.request.response_schema is not None
+        return ending(self.format) if closed else Literal("")
 
     def content(self, joint: str, wrapper: Content) -> Node:
         return in_sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
