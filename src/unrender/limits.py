@@ -319,6 +319,8 @@ LONGEST_ENGINE_LINE = 4_000_000  # bytes
 """Bytes of a line that an engine sends; the longest are log probabilities, or the whole text again."""
 LONGEST_WARNING_HEADER = 1000  # characters
 """Characters of warnings that a header repeats; the body has them whole."""
+MOST_MISTAKES = 100  # mistakes
+"""Mistakes in a request of which the deepest is told; what has more was meant as something else."""
 MOST_PROBE_TOKENS = 16  # tokens
 """Tokens of a probe's answer."""
 MOST_LISTED = 100  # items
