@@ -1,7 +1,7 @@
 """The repository's Markdown → the documentation site: what is written, what is generated, and where links lead.
 
 python scripts/website.py                builds it into .cache/site: every link and anchor is followed, warnings are errors
-python scripts/website.py --offline      as well; its playground has a Pyodide of its own (npm, 17 MB) instead of an address
+python scripts/website.py --offline      as well; its playground has a Pyodide of its own (npm, 14 MB) instead of an address
 python scripts/website.py --serve        shows it while pages are written
 
 Rules: a link in a page is one that GitHub follows, from file to file; here it becomes one of the site. Files outside docs/ become pages

@@ -268,7 +268,7 @@ const checks = {
     const said = await frame.locator("#loading").textContent();
     await frame.locator("#status.bad", { hasText: "Python cannot be loaded: Error: gone" }).waitFor();
     await page.close();
-    return (loading && said.includes("Loading Python: 17 MB")) || { loading, said };
+    return (loading && said.includes("Loading Python: 14 MB")) || { loading, said };
   },
   async "in a frame it has the site's colours, address and height"() {
     const page = await browser.newPage();

@@ -51,7 +51,7 @@ const checks = {
     const frame = page.frameLocator("iframe.playground");
     await frame.locator("#film mark").first().waitFor({ timeout: 120_000 });
     await frame.locator("#output").fill("<think>hm</think>Hello");
-    await frame.locator("#message", { hasText: '"reasoning_content": "hm"' }).waitFor({ timeout: 60_000 });
+    await frame.locator("#message", { hasText: '"reasoning_content": "hm"' }).waitFor({ timeout: 120_000 });
     const roles = await frame.locator("#film mark").evaluateAll((marks) => marks.map((mark) => `${mark.className}=${mark.textContent}`));
     await picture(page, "playground");
     await page.close();

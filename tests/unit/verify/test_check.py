@@ -56,6 +56,16 @@ def test_every_capability_is_told_when_it_is_done():
     assert report.proved
 
 
+def test_checks_can_be_made_one_by_one():
+    """A check that is named is made alone, and finds what it finds among all; history is left to a whole proof."""
+    (alone,) = (report := verify(known(), samples=2, only=["content"])).findings
+
+    assert alone.capability == "content"
+    assert alone.verdict is Verdict.PROVED
+    assert report.history == ()
+    assert set(AXES) < set(check.CHECKS)
+
+
 def found(report, capability):
     return next(finding for finding in report.findings if finding.capability == capability)
 
