@@ -13,7 +13,7 @@ function scheme() {
 addEventListener("message", ({ source, origin, data }) => {
   if (source !== frame.contentWindow || origin !== location.origin || !data?.playground) return;
   const { hello, hash, height } = data.playground;
-  if (hello) tell({ scheme: scheme(), hash: location.hash });
+  if (hello) tell({ scheme: scheme(), hash: location.hash, address: location.href.split("#")[0] });
   if (height) frame.style.height = `${height + 2}px`; // And its border.
   if (hash !== undefined) history.replaceState(null, "", hash || location.pathname);
 });

@@ -284,9 +284,13 @@ const checks = {
     await frame.locator("#example").selectOption({ label: "Calls like Python" });
     const old = page.url();
     await page.waitForURL((address) => address.href !== old && address.hash.startsWith("#v1="));
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await frame.locator("#share").click();
+    await frame.locator("#status", { hasText: "The link is copied." }).waitFor();
+    const copied = (await page.evaluate(() => navigator.clipboard.readText())) === page.url();
     await page.waitForFunction(() => document.querySelector("iframe").offsetHeight >= document.querySelector("iframe").contentDocument.body.offsetHeight);
     await page.close();
-    return (entered.startsWith("<a>") && dark === "rgb(20, 23, 27)" && light === "rgb(255, 255, 255)") || { entered, dark, light };
+    return (copied && entered.startsWith("<a>") && dark === "rgb(20, 23, 27)" && light === "rgb(255, 255, 255)") || { copied, entered, dark, light };
   },
   async "text from outside is text"(page) {
     const evil = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 2</script>';

@@ -25,8 +25,9 @@ export class Film {
 
   said(index) {
     const { fed, settled } = this.step(index);
-    const coarse = this.chunk > this.wanted ? `, in chunks of ${this.chunk}: a film has at most 5,000 steps` : "";
-    return `${fed} of ${this.total} characters, ${fed - settled} held back${coarse}`;
+    const chunks = this.chunk ? `chunks of ${this.chunk}` : "joined chunks";
+    const why = this.coarser ? `, in ${chunks}: a film has at most 5,000 steps` : "";
+    return `${fed} of ${this.total} characters, ${fed - settled} held back${why}`;
   }
 
   /** The output, coloured as far as its meaning is certain; of a long one, what is around that place. */

@@ -65,6 +65,8 @@ async function run(name) {
 
 /** Drop the answer to a question that is under way. */
 function forget(name) {
+  const { place } = PANELS[name] ?? {};
+  if (place) $(place).closest("section").removeAttribute("aria-busy");
   counts[name] = (counts[name] ?? 0) + 1;
   return counts[name];
 }
@@ -322,7 +324,8 @@ async function sample(plain = false) {
 
 function drawFilm(found) {
   const output = recording ? recording.join("") : $("output").value;
-  film = new Film({ ...found, whole: found.message, wanted: recording ? found.chunk : Number($("chunk").value) }, output, (role, text) => parts?.of(role, text) ?? "");
+  const coarser = recording ? recording.length >= found.steps.length : found.chunk > Number($("chunk").value);
+  film = new Film({ ...found, whole: found.message, coarser }, output, (role, text) => parts?.of(role, text) ?? "");
   $("time").max = String(found.steps.length);
   $("time").value = String(Math.min(time ?? found.steps.length, found.steps.length));
   time = null;
@@ -500,6 +503,7 @@ async function copy(text, said) {
 // ---- links, and the page around this one ----------------------------------------------------------------------------
 
 const around = window.parent === window ? null : window.parent;
+let outside = ""; // The address of that page, once it has told.
 
 /** Tell the page that holds this one, which is of the same site or learns nothing. */
 function tell(said) {
@@ -522,8 +526,7 @@ async function share() {
     return;
   }
   problem("link");
-  // Of a page that holds this one the address is wanted; the browser tells it from where it was asked.
-  await copy(around ? document.referrer.split("#")[0] + location.hash : location.href, "The link is copied. It holds everything on this page.");
+  await copy((outside || location.href.split("#")[0]) + location.hash, "The link is copied. It holds everything on this page.");
 }
 
 /** Show what the address holds. Return whether it holds anything that can be shown. */
@@ -543,7 +546,8 @@ async function fromLink() {
 
 function hear({ source, origin, data }) {
   if (source !== around || origin !== location.origin || !data?.playground) return;
-  const { scheme, hash } = data.playground;
+  const { scheme, hash, address } = data.playground;
+  outside = address ?? outside;
   if (scheme) document.documentElement.dataset.scheme = scheme;
   if (hash && hash !== location.hash) location.hash = hash;
 }
