@@ -1,7 +1,7 @@
 // The page: what is entered goes to `ask`, what comes back is drawn. An answer that fails clears its place, and is said once.
 
 import { alone, ask, offered, ready } from "./backend.js";
-import { $, download, fill, header, list, listen, make, quoted } from "./dom.js";
+import { $, download, fill, header, list, listen, make, quoted, scrolled } from "./dom.js";
 import { Film, messageText } from "./film.js";
 import { Parts, drawing, evidenceOf, join, joinLine, picture } from "./format.js";
 import { packed, unpacked } from "./link.js";
@@ -187,7 +187,7 @@ async function prove() {
   const words = make("span", { className: "hint" });
   progress.setAttribute("aria-label", "How much is proved");
   $("prove").textContent = "Stop";
-  fill($("proof"), make("div", { className: "row" }, progress, words), table);
+  fill($("proof"), make("div", { className: "row" }, progress, words), scrolled("The proof", table));
   const checks = shown?.checks ?? [""];
   for (const [index, check] of checks.entries()) {
     words.textContent = `${index + 1} of ${checks.length}: ${check}`;
@@ -437,8 +437,7 @@ function drawDifferences(found) {
   const rows = found.differences.map((item) => make("tr", {}, header(item.path), make("td", { textContent: text(item.before) }), make("td", { textContent: text(item.after) })));
   const head = make("tr", {}, ...["field", "kept", "this"].map((name) => make("th", { scope: "col", textContent: name })));
   const side = (name, said) => make("div", {}, make("h3", { textContent: said }), ...found.pictures[name].map((row) => picture(row, null)));
-  const scrolled = () => make("div", { className: "scroll", tabIndex: 0 }, make("table", {}, head, ...rows));
-  const table = rows.length ? scrolled() : make("p", { className: "good", textContent: "Both are the same format." });
+  const table = rows.length ? scrolled("Fields that differ", make("table", {}, head, ...rows)) : make("p", { className: "good", textContent: "Both are the same format." });
   fill($("differences"), make("div", { className: "sides" }, side("before", "kept"), side("after", "this")), table);
 }
 
