@@ -212,6 +212,19 @@ def test_the_release_has_one_version() -> None:
     assert release.section(newest).count("\n- ") > 10
 
 
+def test_workflows_use_actions_by_their_digests() -> None:
+    """A tag of another repository may move; what runs with our rights is one commit, and the comment says which release."""
+    lines = [
+        line
+        for path in (environment.ROOT / ".github" / "workflows").glob("*.yml")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "uses: " in line
+    ]
+
+    assert lines
+    assert [line for line in lines if not re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)] == []
+
+
 def test_a_section_ends_before_the_next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Notes are those of one release; one that is not in the changelog is named."""
     (tmp_path / "CHANGELOG.md").write_text("# C\n\n## 2.0.0 (now)\n\nNew.\n\n## 1.0.0 (then)\n\nOld.\n")

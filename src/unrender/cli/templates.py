@@ -156,9 +156,8 @@ def _proof_rows(report: Report, *, everything: bool) -> list[Row]:
     if everything:
         return [finding_row(finding) for finding in report.findings]
     counts = Counter(finding.verdict for finding in report.findings)
-    # What is refuted is listed instead.
     folded = [verdict for verdict in _VERDICTS if counts[verdict] and verdict is not Verdict.REFUTED]
-    rows = [(f"{counts[verdict]} capabilities", str(verdict.value)) for verdict in folded]
+    rows = [(f"{counts[verdict]} capabilities", str(verdict)) for verdict in folded]
     return rows + [finding_row(finding) for finding in report.refuted] + [("", "--all lists each, and the evidence")]
 
 
