@@ -63,6 +63,28 @@ const checks = {
   async "the search finds a page of a site that is read from the disk"() {
     return searched(disk);
   },
+  async "the search finds no sources"() {
+    const page = await open(`${url}index.html`);
+    await page.click('input[name="query"]');
+    await page.keyboard.type("Containerfile", { delay: 20 });
+    await page.locator('.md-search-result__link[href*="howto/deploy.html"]').first().waitFor({ timeout: 60_000 });
+    const found = await page.$$eval(".md-search-result__link", (links) => links.map((link) => link.getAttribute("href")));
+    await page.close();
+    return !found.some((address) => address.includes("source/")) || found;
+  },
+  async "what is copied of a session is what was typed"() {
+    const page = await open(`${url}tutorial.html`, { permissions: ["clipboard-read", "clipboard-write"] });
+    const copied = [];
+    for (const session of [".language-pycon", ".language-console"]) {
+      const block = page.locator(session).first();
+      await block.hover();
+      await block.locator("button").first().click();
+      await page.waitForTimeout(200);
+      copied.push(await page.evaluate(() => navigator.clipboard.readText()));
+    }
+    await page.close();
+    return copied.join("|") === "turn.prompt[-44:]\nturn.stop|unrender inspect chat_template.jinja" || copied;
+  },
   async "no page is wider than a phone"() {
     const start = await open(`${url}index.html`);
     const links = await start.$$eval(".md-nav a[href]", (found) => found.map((link) => link.href.split("#")[0]));

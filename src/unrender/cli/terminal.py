@@ -61,6 +61,7 @@ _SIGNS: Mapping[str, str] = {
     "error": RED,
     "warning": YELLOW,
     "note": CYAN,
+    "not examined": RED,
 }
 """Verdicts and severities: each is a word, so that what has no colours says the same."""
 _EVENTS: Mapping[type[Event], str] = {
@@ -184,7 +185,9 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         cells += [cell.rjust(column) for cell, column in zip(numbers, widths[1:], strict=True)]
         lines = textwrap.wrap(words, max(width() - indent, NARROWEST), break_on_hyphens=False)
         first = lines.pop(0) if lines and (beside or not number) else ""
-        print_line(("  ".join([*cells, first]).rstrip(), NO_STYLE if number else DIM))
+        *before, last = [*cells, first] if first else cells
+        texts = [*(f"{cell}  " for cell in before), last.rstrip()]
+        print_line(*((text, _signed(text.strip())[1] if number else DIM) for text in texts))
         for line in lines:
             print_line(" " * indent, line)
 
