@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from unrender.format import CallSyntax, Format, ReasoningMode, Slot
-from unrender.grammar.assemble import entry_literals
+from unrender.grammar.assemble import TOKEN, entry_literals, is_phrase
 from unrender.messages.wire import Request, ToolChoice
 
-_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
-_TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]")
-"""A special token as they are mostly spelled."""
 _ANY = r"[\s\S]*?"
 
 
@@ -73,10 +70,9 @@ def _marker(opener: str, format: Format) -> str:
     """
     wrappers = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
     others = [format.reasoning.start, format.reasoning.end, *wrappers]
-    # `<|calls|>[` is known by the token `<|calls|>`, `→ call` by all of it; `[` and `{"name": "` may be in any prose.
-    token = _TOKEN.match(opener)
-    ordinary = len(opener) <= 2 or opener[0] in "{[(" or not _DISTINCTIVE.search(opener)
-    signs = (token.group() if token else "", "" if ordinary else opener)
+    # `<|calls|>[` is known by the token `<|calls|>`, `→ call` by all of it; `[`, `call:` and `{"name": "` may be in any prose.
+    token = TOKEN.match(opener)
+    signs = (token.group() if token else "", opener if is_phrase(opener) else "")
     return next((sign for sign in signs if sign and not any(sign in text for text in others)), "")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from unrender.format import (
@@ -23,6 +23,7 @@ from unrender.format import (
     ToolMode,
     TurnTexts,
 )
+from unrender.limits import MAX_SIGN
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Optional, Role, Tag, Until, in_sequence
 
@@ -110,8 +111,16 @@ _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
 _BLANK_LINE = "\n\n"
 """The layout after reasoning whose format nobody knows: what most models write."""
+TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]")
+"""A special token as they are mostly spelled."""
+_NAME_KEY = re.compile(r'("[^"]*")\s*:\s*(")$')
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
-_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
+_EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
+"""Where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
+_JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
+_JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
+_JSON_TOKEN = re.compile(r'"[^"]*"|\S')
+_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 
 
 def answer_grammar(format: Format, request: Request, known: Collection[Reasoning] = ()) -> AnswerGrammar:
@@ -214,6 +223,8 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
             ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
             spellings=(*_spellings(format, syntax.section_start)[1:], *_joints(turn, syntax)),
             on_lines=_on_lines(turn, syntax),
+            own=syntax is format.tools,
+            cleans=format.cleans_content,
         )
         for syntax in syntaxes
     ]
@@ -430,30 +441,62 @@ class _Generation:
         texts = [*_dropped(self.format), *(text for part in parts for text in _spellings(self.format, part))]
         for calls in calls_of(self.format, self.request):
             texts += _signs(self.format, calls)
-        return Until(tuple(dict.fromkeys(text.strip() for text in texts if text.strip())))
+        stops = dict.fromkeys(text.strip() for text in texts if text.strip())
+        # Text ends at the first stop: one that begins before another's end hides it.
+        return Until(tuple(stop for stop in stops if not any(other in stop[:-1] for other in stops if other != stop)))
 
 
 def _signs(format: Format, calls: Calls) -> Iterator[str]:
-    """Yield the texts with which the parser begins a call.
-
-    The first word of a marker where that alone is not prose; else everything up to and with the name of a tool.
-    """
+    """Yield the texts with which the parser begins a call: markers that show one, and what is before a tool's name with it."""
     syntax = calls.syntax
-    parts = syntax.function
-    before = "" if isinstance(parts[0], Slot) else parts[0]
-    chain = [syntax.section_start, syntax.call_start, before]
-    # `<tool_call>` alone is a sign. `[` is not, since prose may hold it: `[weather` with the tool's name is.
-    names = [tool.name for tool in calls.tools or ()] if parts[1 if before else 0] is Slot.NAME else []
-    if not any(literal.strip() for literal in chain):
-        after_name = "" if isinstance(parts[1], Slot) else parts[1]
-        yield from (name + after_name + _begins_arguments(syntax) for name in names)
-    for at, literal in enumerate(chain):
-        for spelling in _spellings(format, literal) if literal.strip() else ():
-            word = spelling.split()[0].rstrip("[{")
-            if len(word) > 2 and _DISTINCTIVE.search(word):
-                yield word
-            else:
-                yield from (spelling + "".join(chain[at + 1 :]) + name for name in names or [""])
+    chain = entry_literals(syntax)
+    names = list(dict.fromkeys(tool.name for tool in calls.tools or ()))
+    if not chain:
+        after_name = "" if isinstance(syntax.function[1], Slot) else syntax.function[1]
+        yield from (name + after_name + _begins_arguments(syntax) for name in names if syntax.function[0] is Slot.NAME)
+        return
+    shown = [shows_call(calls, at, literal) for at, literal in enumerate(chain)]
+    for literal in (literal for literal, alone in zip(chain, shown, strict=True) if alone):
+        yield from (splitter(syntax)(spelling)[0].rstrip("[{") for spelling in _spellings(format, literal))
+    if all(alone or (at and not is_distinctive(_head(syntax, chain[at]))) for at, alone in enumerate(shown)):
+        return  # No other marker begins one.
+    # `Action:\n[` as a whole is the format's own; of `{"name": "` and `Action:`, prose writes all but the name of a tool.
+    if calls.own and not shown[0] and is_phrase(chain[0].strip()):
+        yield chain[0].strip()
+    if not syntax.envelope and Slot.NAME not in syntax.function[:2]:
+        yield "".join(chain)
+        return
+    # All the names together are cut to a bounded length: an automaton has a state for each character.
+    cut = max(1, MAX_SIGN // max(1, len(names)))
+    for before in _before_name(syntax):
+        yield from (before + (name + '"' if syntax.envelope else name)[:cut] for name in names or [""])
+
+
+def _before_name(syntax: CallSyntax) -> tuple[str, ...]:
+    """Return what is right before the name of a tool, in each layout that counts: `<function=`, `"name": "`."""
+    at = next((at for at, part in enumerate(syntax.function) if part is Slot.NAME), 0)
+    literal = syntax.function[at - 1] if at else ""
+    if isinstance(literal, Slot) or not literal.strip():
+        literal = entry_literals(syntax)[-1]
+    key = _NAME_KEY.search(literal)
+    return (f"{key[1]}: {key[2]}", f"{key[1]}:{key[2]}") if syntax.envelope and key else (literal.lstrip(),)
+
+
+def shows_call(calls: Calls, at: int, literal: str) -> bool:
+    """Return whether a marker, the `at`-th from outside, shows a call whatever comes after it.
+
+    Others do so only with the name of a tool: prose mentions them.
+    """
+    piece = _head(calls.syntax, literal)
+    if not is_distinctive(piece) or calls.cleans:
+        return is_distinctive(piece)
+    # Shown alone: `<tool_call>`, a token, and the `<function=` around all. Not `Action:`, nor what other formats write.
+    return calls.own and (TOKEN.match(piece) is not None or (at == 0 and not piece[0].isalnum()))
+
+
+def _head(syntax: CallSyntax, literal: str) -> str:
+    """Return the piece with which a marker begins."""
+    return "{" if syntax.envelope and literal == syntax.function[0] else splitter(syntax)(literal)[0]
 
 
 def _begins_arguments(syntax: CallSyntax) -> str:
@@ -490,3 +533,37 @@ def entry_literals(syntax: CallSyntax) -> list[str]:
     function = syntax.function[0] if syntax.function and not isinstance(syntax.function[0], Slot) else ""
     chain = [syntax.section_start, syntax.call_start, function]
     return [text for text in chain if text.strip()]
+
+
+# How markers are cut into pieces, between which any white space is read.
+
+
+def tokens(text: str) -> list[str]:
+    """Split a literal into pieces; any white space may be between them."""
+    return [piece for word in text.split() for piece in _EDGE.split(word) if piece]
+
+
+def json_tokens(text: str) -> list[str]:
+    """Split a literal around JSON: like `tokens`, but each bracket and key of the JSON is a piece of its own."""
+    head = _JSON_HEAD.match(text)
+    start = head.end() if head else 0
+    # `<call>{"name": ` is `<call>`, `{`, `"name"`, `:`, so that white space may be between any two.
+    tail = _JSON_TAIL.search(text, start)
+    end = tail.start() if tail else len(text)
+    return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
+
+
+def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
+    """Return the function that splits the literals of `syntax` into pieces."""
+    return json_tokens if syntax.envelope else tokens
+
+
+def is_phrase(marker: str) -> bool:
+    """Return whether a marker is more than a word of prose or the beginning of just any JSON."""
+    word = marker[:1].isalnum() and not any(map(str.isspace, marker))
+    return is_distinctive(marker) and marker[0] not in "{[(" and not word
+
+
+def is_distinctive(opener: str) -> bool:
+    """Return whether `opener` does not occur in prose."""
+    return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))

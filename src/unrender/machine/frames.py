@@ -49,6 +49,8 @@ class Frame(Resumable):
     sealed: int = -1
     """Where to go when all calls that this frame holds have been read: a program counter."""
     reported: bool = True
+    alone: bool = True
+    """What begins here shows a call by itself, or the name of a tool came after it."""
     whole: bool = False
     """Holds one whole call, and closes with it."""
     serial: int = 0

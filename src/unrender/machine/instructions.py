@@ -97,6 +97,8 @@ class Attempt:
     reported: bool
     sealed: int = -1
     """When not -1: hold back everything until all calls are read, then go there."""
+    alone: bool = True
+    """The marker shows a call by itself; others are reported only with the name of a tool after them."""
 
     def step(self, machine: Machine) -> bool:
         # "<think>I could <call>…</call>, but no</think>": only what follows the call shows whether it was meant.
@@ -106,7 +108,12 @@ class Attempt:
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
         machine.attempt(
-            self.targets, self.otherwise, holds=holds, sealed=self.sealed, reported=self.reported and not holds
+            self.targets,
+            self.otherwise,
+            holds=holds,
+            sealed=self.sealed,
+            reported=self.reported and not holds,
+            alone=self.alone,
         )
         return False
 

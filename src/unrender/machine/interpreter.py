@@ -140,10 +140,12 @@ class Machine(Buffer):
 
     # What instructions do to the machine.
 
-    def attempt(self, targets: tuple[int, ...], otherwise: int, *, holds: bool, sealed: int, reported: bool) -> None:
+    def attempt(
+        self, targets: tuple[int, ...], otherwise: int, *, holds: bool, sealed: int, reported: bool, alone: bool
+    ) -> None:
         """Try `targets` in turn from here; when all fail, come back and go on at `otherwise`."""
         frame = self._way_back(targets[1:], otherwise)
-        frame.holds, frame.sealed, frame.reported = holds, sealed, reported
+        frame.holds, frame.sealed, frame.reported, frame.alone = holds, sealed, reported, alone
         self.failed_at, self.wanted = self.at, ""
         self.loose = False
         self.pc = targets[0]
@@ -182,14 +184,15 @@ class Machine(Buffer):
         self.reread += self.base + (1 + self.at if self.rest else self.failed_at) - frame.at
         if self.exhausted():
             return False
+        frame.alone |= self.call is not None and self.call.name != ""
         self.go_back(frame)
         # Two syntaxes may begin with `<call>`: the other one is tried from the same place.
         if frame.targets:
             return self.go_to(frame.next_target())
         self.frames.pop()
         self.pc = frame.otherwise
-        # Prose does not write `<tool_call>`: where no call follows it, somebody should know.
-        if frame.reported:
+        # Prose does not write `<tool_call>`, nor `<function=now`: where no call follows it, somebody should know.
+        if frame.reported and frame.alone:
             self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
         return False
 

@@ -223,6 +223,10 @@ class Calls:
     """The last closing marker is the token that ends the turn: engines stop at it, and strip it."""
     on_lines: bool = False
     """No marker shows a call; after content, a line that begins with the name of a tool does."""
+    own: bool = True
+    """The format writes this syntax; another is only read."""
+    cleans: bool = False
+    """Text that begins a call and breaks off is not content."""
 
     @property
     def generated(self) -> Node:

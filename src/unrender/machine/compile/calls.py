@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from unrender.format import Arguments, CallSyntax, Containers, Envelope, Part, Slot
 from unrender.freezing import FrozenDict
+from unrender.grammar.assemble import is_distinctive, shows_call, splitter, tokens
 from unrender.machine.arguments import (
     BeginCall,
     CloseArguments,
@@ -39,13 +40,10 @@ from unrender.machine.compile.literals import (
     call_closers,
     closing_tokens,
     ends_apart,
-    is_distinctive,
     last_slot,
     literal_code,
     markers,
-    splitter,
     text_of,
-    tokens,
     unsplit,
     what_follows_arguments,
     with_commas,
@@ -86,6 +84,8 @@ class CallEntry:
     target: int
     strong: bool
     """The marker is not something that prose contains: when no call follows, that is worth a report."""
+    alone: bool = True
+    """It shows a call by itself, without the name of a tool after it."""
 
 
 def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0, lead: str = "") -> Iterator[CallEntry]:
@@ -101,7 +101,7 @@ def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0,
             opener = split(texts[0])[0]
             read = [instruction for text in texts for instruction in literal_code(syntax, text)]
             at = code.emit(*read, DropEmpty(closers), Jump(target))
-            yield CallEntry(opener, lead + _lead_of(texts[0]), at, is_distinctive(opener))
+            yield CallEntry(opener, lead + _lead_of(texts[0]), at, strong=False)
 
 
 def _empty_blocks(syntax: CallSyntax, *, whole: bool) -> list[tuple[str, ...]]:
@@ -124,6 +124,7 @@ class CallCode:
 
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
+        self.calls = calls
         self.ends = ends
         self.syntax: CallSyntax = with_commas(ends_apart(calls.syntax, ends))
         self.lead: str = calls.lead
@@ -153,7 +154,10 @@ class CallCode:
         outer = bare if syntax.section_start.strip() else call
         levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*literal_code(syntax, text), Jump(call))) for text in self.spellings]
-        empty = list(empty_entries(self.code, syntax, self.tail, len(closing_tokens(syntax)), self.lead))
+        # In another syntax an empty block is what prose mentions.
+        kept = self.calls.own or self.calls.cleans
+        closers = len(closing_tokens(syntax))
+        empty = list(empty_entries(self.code, syntax, self.tail, closers, self.lead)) if kept else []
         # Without any marker, a call begins with its name: at the start of an answer, or of a line.
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
@@ -164,10 +168,11 @@ class CallCode:
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[CallEntry]:
         for i, (text, at) in enumerate(levels):
             opener = self.split(text)[0]
-            distinctive = is_distinctive(opener)
             # An inner opener counts by itself only where prose does not write it: `{` alone begins no call.
+            distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
-                yield CallEntry(opener, self.lead + _lead_of(text), at, distinctive)
+                alone = shows_call(self.calls, 0 if text in self.spellings else i, text)
+                yield CallEntry(opener, self.lead + _lead_of(text), at, distinctive, alone)
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()

@@ -10,41 +10,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from unrender.format import CallSyntax, Part, Slot
+from unrender.grammar.assemble import splitter
 from unrender.machine.instructions import Lit, Maybe, MaybeFence, Space
 from unrender.machine.interpreter import Instruction
 
 _FENCED = re.compile(r"```\w*")
-_EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
-"""Where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
-_JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
-_JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
-_JSON_TOKEN = re.compile(r'"[^"]*"|\S')
-_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
-
-
-def tokens(text: str) -> list[str]:
-    """Split a literal into pieces; any white space may be between them."""
-    return [piece for word in text.split() for piece in _EDGE.split(word) if piece]
-
-
-def json_tokens(text: str) -> list[str]:
-    """Split a literal around JSON: like `tokens`, but each bracket and key of the JSON is a piece of its own."""
-    head = _JSON_HEAD.match(text)
-    start = head.end() if head else 0
-    # `<call>{"name": ` is `<call>`, `{`, `"name"`, `:`, so that white space may be between any two.
-    tail = _JSON_TAIL.search(text, start)
-    end = tail.start() if tail else len(text)
-    return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
 
 
 def unsplit(text: str) -> list[str]:
     """Return a literal as one piece; no piece if it is only white space."""
     return [text.strip()] if text.strip() else []
-
-
-def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
-    """Return the function that splits the literals of `syntax` into pieces."""
-    return json_tokens if syntax.envelope else tokens
 
 
 def text_of(part: Part) -> str:
@@ -60,11 +35,6 @@ def last_slot(parts: tuple[Part, ...]) -> int:
 def markers(pieces: list[str]) -> list[str]:
     """Return the pieces other than Markdown fences, since a fence may be missing."""
     return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
-
-
-def is_distinctive(opener: str) -> bool:
-    """Return whether `opener` does not occur in prose."""
-    return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
 
 
 def closing_tokens(syntax: CallSyntax) -> list[str]:

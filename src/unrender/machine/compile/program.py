@@ -8,7 +8,7 @@ call, or back. Everything between two hubs is straight-line code.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from unrender.freezing import FrozenDict
@@ -94,7 +94,8 @@ class _Hub:
     direct: dict[str, int] = field(default_factory=dict)
     guarded: set[str] = field(default_factory=set)
     attempts: dict[str, list[int]] = field(default_factory=dict)
-    reported: set[str] = field(default_factory=set)
+    reported: dict[str, bool] = field(default_factory=dict)
+    """Markers that prose does not hold: when no call follows, that is worth a report; and whether they show a call alone."""
 
 
 class _Compiler:
@@ -149,7 +150,8 @@ class _Compiler:
         for variant, targets in self._tried(hub).items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
-            table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
+            alone = hub.reported.get(variant, True)
+            table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed, alone))
         self.code.put(
             hub.at,
             FreeText(hub.role, finder, FrozenDict(table), hub.end, self.trail, Flow(finder.literals, last=self.trail)),
@@ -180,7 +182,7 @@ class _Compiler:
             for variant in marker.variants():
                 hub.attempts.setdefault(variant, []).append(entry.target)
                 if entry.strong:
-                    hub.reported.add(variant)
+                    hub.reported[variant] = entry.alone or hub.reported.get(variant, False)
 
     def _part(self, hub: _Hub, part: AnswerPart, entries: list[CallEntry]) -> int | None:
         """Compile one part; returns where the answer begins when it begins inside that part."""
@@ -199,8 +201,7 @@ class _Compiler:
             case JsonAnswer():
                 self._fenced_json(hub)
             case NoCalls(syntax):
-                empty = empty_entries(self.code, syntax, hub.at)
-                self._enter(hub, [replace(entry, strong=False) for entry in empty])  # What is not empty is text.
+                self._enter(hub, empty_entries(self.code, syntax, hub.at))  # What is not empty is text.
             case Calls():
                 pass  # Compiled before: their entries are what the free texts lead to.
             case _:
