@@ -241,7 +241,7 @@ GRAMMAR_STEPS = 1_000_000  # steps
 
 MAX_NAME = 1200  # characters
 """Longest tool or argument name, in characters."""
-MAX_SIGN = 48  # characters
+MAX_SIGN = 16  # characters
 """Longest beginnings of all tools' names together that free text may not write behind a marker which prose mentions."""
 MAX_BLANK = 64  # characters
 """White space held back at a boundary, in characters; more of it is content."""

@@ -11,6 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from os.path import commonprefix
 
 from unrender.dialects.gbnf import written_choice
 from unrender.dialects.lowering.context_free import (
@@ -108,7 +111,7 @@ class _Writer:
         # "Ends in `</x>`" and not "has something after a `</x>`" is text up to the first `</x>`: a lexer that prefers the
         # longest lexeme would otherwise read on to the last one.
         plain = name.replace("-", "_").upper()
-        stops = "|".join(write_pattern(Literal(stop)) for stop in node.stops)
+        stops = _any_of(sorted(node.stops))
         beyond = f"/{_ANY}(?:{stops})(?s:.){_ANY}/"
         if len(node.branches) > 1:
             yield f"B_{plain}", beyond
@@ -147,6 +150,22 @@ class _Writer:
             case Choice() | Sequence():
                 return f"({written_choice(node, self.item)})"
         raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
+
+
+def _any_of(texts: list[str]) -> str:
+    """Return the pattern of text that begins with any of some, which are sorted: what they begin with alike is written once.
+
+    >>> _any_of(["<call", "<calls>", "<think>", "A", "Action", "["])
+    '[A\\\\[]|<(?:call|think>)'
+    """
+    single = tuple((text, text) for text in texts if len(text) == 1)
+    options = [write_pattern(Chars(single))] if single else []
+    for _, alike in groupby((text for text in texts if (text[0], text[0]) not in single), key=itemgetter(0)):
+        group = list(alike)
+        start = commonprefix(group)
+        more = "" if group[0] == start else f"(?:{_any_of([text[len(start) :] for text in group])})"
+        options.append(write_pattern(Literal(start)) + more)
+    return "|".join(options)
 
 
 def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:

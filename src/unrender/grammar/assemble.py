@@ -17,6 +17,7 @@ from unrender.format import (
     Content,
     ContentMode,
     Format,
+    Part,
     Reasoning,
     ReasoningMode,
     Slot,
@@ -113,7 +114,8 @@ _BLANK_LINE = "\n\n"
 """The layout after reasoning whose format nobody knows: what most models write."""
 TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]")
 """A special token as they are mostly spelled."""
-_NAME_KEY = re.compile(r'("[^"]*")\s*:\s*(")$')
+_WORD = re.compile(r"\w+[.:,;]?")
+_NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
 """Where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
@@ -450,36 +452,40 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
     """Yield the texts with which the parser begins a call: markers that show one, and what is before a tool's name with it."""
     syntax = calls.syntax
     chain = entry_literals(syntax)
-    names = list(dict.fromkeys(tool.name for tool in calls.tools or ()))
     if not chain:
-        after_name = "" if isinstance(syntax.function[1], Slot) else syntax.function[1]
-        yield from (name + after_name + _begins_arguments(syntax) for name in names if syntax.function[0] is Slot.NAME)
+        after_name = text_of(syntax.function[1]) + _begins_arguments(syntax)
+        yield from (tool.name + after_name for tool in calls.tools or () if syntax.function[0] is Slot.NAME)
         return
     shown = [shows_call(calls, at, literal) for at, literal in enumerate(chain)]
     for literal in (literal for literal, alone in zip(chain, shown, strict=True) if alone):
         yield from (splitter(syntax)(spelling)[0].rstrip("[{") for spelling in _spellings(format, literal))
     if all(alone or (at and not is_distinctive(_head(syntax, chain[at]))) for at, alone in enumerate(shown)):
         return  # No other marker begins one.
+    heads = dict.fromkeys(_head(syntax, text) for text, alone in zip(chain, shown, strict=True) if not alone)
+    said = list(filter(is_distinctive, heads))
     # `Action:\n[` as a whole is the format's own; of `{"name": "` and `Action:`, prose writes all but the name of a tool.
     if calls.own and not shown[0] and is_phrase(chain[0].strip()):
         yield chain[0].strip()
-    if not syntax.envelope and Slot.NAME not in syntax.function[:2]:
-        yield "".join(chain)
-        return
-    # All the names together are cut to a bounded length: an automaton has a state for each character.
-    cut = max(1, MAX_SIGN // max(1, len(names)))
-    for before in _before_name(syntax):
-        yield from (before + (name + '"' if syntax.envelope else name)[:cut] for name in names or [""])
+    elif not said or not syntax.envelope:
+        yield from _named(syntax, [tool.name for tool in calls.tools or ()])
+    # Any white space may be before the JSON in `[TOOL_CALLS][{...}`: what models write is a sign.
+    if syntax.envelope:
+        yield from (head + space + bracket for head in said for space in ("", " ", "\n") for bracket in "[{")
 
 
-def _before_name(syntax: CallSyntax) -> tuple[str, ...]:
-    """Return what is right before the name of a tool, in each layout that counts: `<function=`, `"name": "`."""
-    at = next((at for at, part in enumerate(syntax.function) if part is Slot.NAME), 0)
+def _named(syntax: CallSyntax, names: list[str]) -> Iterator[str]:
+    """Yield what is right before the name of a tool, with the name: `<function=now`, `{"name": "now"`."""
+    # All the names together are cut to a bounded length, since an automaton has a state for each character.
+    cut = MAX_SIGN // max(1, len(names))
+    at = syntax.function.index(Slot.NAME) if Slot.NAME in syntax.function else 0
     literal = syntax.function[at - 1] if at else ""
-    if isinstance(literal, Slot) or not literal.strip():
-        literal = entry_literals(syntax)[-1]
-    key = _NAME_KEY.search(literal)
-    return (f"{key[1]}: {key[2]}", f"{key[1]}:{key[2]}") if syntax.envelope and key else (literal.lstrip(),)
+    if syntax.envelope and (key := _NAME_KEY.search(text_of(literal))):
+        yield from (key[1] + space + '"' + f'{name}"'[:cut] for space in (": ", ":") for name in names or [""])
+    elif at > 1:
+        yield "".join(entry_literals(syntax))
+    else:
+        before = text_of(literal).lstrip() or entry_literals(syntax)[-1].lstrip()
+        yield from (before + name[: max(cut, 1)] for name in names or [""])
 
 
 def shows_call(calls: Calls, at: int, literal: str) -> bool:
@@ -491,7 +497,7 @@ def shows_call(calls: Calls, at: int, literal: str) -> bool:
     if not is_distinctive(piece) or calls.cleans:
         return is_distinctive(piece)
     # Shown alone: `<tool_call>`, a token, and the `<function=` around all. Not `Action:`, nor what other formats write.
-    return calls.own and (TOKEN.match(piece) is not None or (at == 0 and not piece[0].isalnum()))
+    return calls.own and (TOKEN.match(piece) is not None or (at == 0 and not _WORD.fullmatch(piece)))
 
 
 def _head(syntax: CallSyntax, literal: str) -> str:
@@ -560,10 +566,14 @@ def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
 
 def is_phrase(marker: str) -> bool:
     """Return whether a marker is more than a word of prose or the beginning of just any JSON."""
-    word = marker[:1].isalnum() and not any(map(str.isspace, marker))
-    return is_distinctive(marker) and marker[0] not in "{[(" and not word
+    return is_distinctive(marker) and marker[0] not in "{[(" and not _WORD.fullmatch(marker)
 
 
 def is_distinctive(opener: str) -> bool:
     """Return whether `opener` does not occur in prose."""
     return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
+
+
+def text_of(part: Part) -> str:
+    """Return a literal's text; a slot has none."""
+    return "" if isinstance(part, Slot) else part

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from unrender.format import Arguments, CallSyntax, Containers, Envelope, Part, Slot
 from unrender.freezing import FrozenDict
-from unrender.grammar.assemble import is_distinctive, shows_call, splitter, tokens
+from unrender.grammar.assemble import is_distinctive, shows_call, splitter, text_of, tokens
 from unrender.machine.arguments import (
     BeginCall,
     CloseArguments,
@@ -43,7 +43,6 @@ from unrender.machine.compile.literals import (
     last_slot,
     literal_code,
     markers,
-    text_of,
     unsplit,
     what_follows_arguments,
     with_commas,

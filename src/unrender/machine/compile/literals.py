@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from unrender.format import CallSyntax, Part, Slot
-from unrender.grammar.assemble import splitter
+from unrender.grammar.assemble import splitter, text_of
 from unrender.machine.instructions import Lit, Maybe, MaybeFence, Space
 from unrender.machine.interpreter import Instruction
 
@@ -20,11 +20,6 @@ _FENCED = re.compile(r"```\w*")
 def unsplit(text: str) -> list[str]:
     """Return a literal as one piece; no piece if it is only white space."""
     return [text.strip()] if text.strip() else []
-
-
-def text_of(part: Part) -> str:
-    """Return a literal's text; a slot has none."""
-    return "" if isinstance(part, Slot) else part
 
 
 def last_slot(parts: tuple[Part, ...]) -> int:
