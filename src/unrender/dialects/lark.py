@@ -155,8 +155,8 @@ class _Writer:
 def _any_of(texts: list[str]) -> str:
     """Return the pattern of text that begins with any of some, which are sorted: what they begin with alike is written once.
 
-    >>> _any_of(["<call", "<calls>", "<think>", "A", "Action", "["])
-    '[A\\\\[]|<(?:call|think>)'
+    >>> _any_of(["<call", "<calls>", "<think>", "A", "Action", "B"])
+    '[AB]|<(?:call|think>)'
     """
     single = tuple((text, text) for text in texts if len(text) == 1)
     options = [write_pattern(Chars(single))] if single else []

@@ -1,0 +1,114 @@
+"""Prose may mention what begins a call in some format; what goes on as a call is forbidden, and read as one or reported."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender.dialects.remainder import Remainder
+from unrender.dialects.triggers import TriggerKind, triggers_of
+from unrender.format import Arguments, CallSyntax, Envelope, Format, Slot, ToolMode
+from unrender.machine.events import Malformed
+from unrender.messages.wire import Request, Tool
+from unrender.parser.streaming import Parser
+from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
+
+REQUEST = Request(tools=(Tool(name="get_weather"), Tool(name="search")))
+ENVELOPE = Envelope(name_field=("name",), args_field=("arguments",))
+OBJECT = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
+TAG = ("<function=", Slot.NAME, ">", Slot.ARGUMENTS, "</function>")
+
+
+def calls(start: str, function: tuple[str | Slot, ...], end: str = "") -> CallSyntax:
+    json = function[0] == OBJECT[0]
+    return CallSyntax(
+        mode=ToolMode.JSON_NATIVE if json else ToolMode.TAG_WITH_JSON,
+        call_start=start,
+        call_end=end,
+        function=function,
+        arguments=Arguments(),
+        envelope=ENVELOPE if json else None,
+    )
+
+
+LISTED = CallSyntax(
+    mode=ToolMode.JSON_NATIVE, section_start="[TOOL_CALLS][", section_end="]", function=OBJECT, envelope=ENVELOPE
+)
+FORMATS = {
+    "token": Format(tools=calls("<tool_call>\n", OBJECT, "\n</tool_call>"), tolerated=(LISTED, calls("", TAG))),
+    "token and tag": Format(tools=calls("<tool_call>\n", TAG, "\n</tool_call>"), tolerated=(LISTED,)),
+    "bare": Format(tools=calls("", OBJECT), tolerated=(LISTED,)),
+    "word": Format(tools=calls("Action:\n```json\n", OBJECT, "\n```")),
+    "tag": Format(tools=calls("", TAG)),
+}
+FREE = {
+    "token": ('{"name": "get_weather"', "<function=", "<function=sunny>", "[TOOL_CALLS]", "[TOOL_CALLS] is"),
+    "token and tag": ('{"name": "get_weather"', "<function=", "<function=sunny>", "[TOOL_CALLS]:"),
+    "bare": ('{"name":', '{"name": "Anna"}', "<function=", "[TOOL_CALLS] is"),
+    "word": ("Action:", "Action: I would", '{"name": "get_weather"', "<function=", "[TOOL_CALLS]["),
+    "tag": ('{"name": "get_weather"', "[TOOL_CALLS]["),
+}
+FORCED = {
+    "token": ("<tool_call>", "<function=get_weather", '[TOOL_CALLS][{"name"', "[TOOL_CALLS]\n{"),
+    "token and tag": ("<tool_call>", "<function=search", "[TOOL_CALLS] ["),
+    "bare": ('{"name": "get_weather"', '{"name":"search"', "[TOOL_CALLS]["),
+    "word": ("Action:\n```json", "Action: {", "Action:\n["),
+    "tag": ("<function=", "<function=sunny>"),
+}
+MENTIONS = [(name, text) for name, texts in FREE.items() for text in texts]
+BEGINNINGS = [(name, text) for name, texts in FORCED.items() for text in texts]
+PROSE = ("Calls begin so: {}", "`{}` begins a call, they say.")
+
+
+def read(format: Format, text: str) -> tuple[str, list[Malformed]]:
+    parser = Parser(format, REQUEST)
+    events = [*parser.feed(text), *parser.finish()]
+    return parser.message.content, [event for event in events if isinstance(event, Malformed)]
+
+
+@pytest.mark.parametrize(("name", "mention"), MENTIONS)
+def test_prose_mentions_what_is_no_call(name: str, mention: str) -> None:
+    """It is allowed, read as content without a report, and wakes no lazy grammar."""
+    format, texts = FORMATS[name], [prose.format(mention) for prose in PROSE]
+    (trigger,) = triggers_of(format, REQUEST)
+
+    assert Remainder(format=format, request=REQUEST).refused(texts) == []
+    assert [read(format, text) for text in texts] == [(text, []) for text in texts]
+    assert trigger.kind is not TriggerKind.WORD or not any(trigger.value in text for text in texts)
+
+
+@pytest.mark.parametrize(("name", "begun"), BEGINNINGS)
+def test_what_begins_a_call_is_no_prose(name: str, begun: str) -> None:
+    """It is refused where no call follows."""
+    texts = [prose.format(begun) for prose in PROSE]
+
+    assert Remainder(format=FORMATS[name], request=REQUEST).refused(texts) == texts
+
+
+def test_a_broken_call_is_reported() -> None:
+    """A marker that counts alone is reported without a call after it, another one with the name of a tool."""
+    assert read(FORMATS["token"], "so <tool_call> it is")[1]
+    assert read(FORMATS["token"], "so <function=get_weather it is")[1]
+    assert read(FORMATS["tag"], "so <function=sunny> it is")[1]
+
+
+def test_names_are_cut_to_a_bounded_length() -> None:
+    """With many tools, free text has no more states, and bare JSON with a name is a sign by itself."""
+    many = Request(tools=tuple(Tool(name=f"{letter}_tool") for letter in "abcdefghijklmnopqrst"))
+    bare = Remainder(format=FORMATS["bare"], request=many)
+
+    assert bare.refused(['So {"name": "Anna"}', 'So {"name": 7}']) == ['So {"name": "Anna"}']
+    assert Remainder(format=FORMATS["token"], request=many).refused(["<function=zzz", "<function=abc"]) == [
+        "<function=abc"
+    ]
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(not (installed("llguidance") and installed("xgrammar")), reason="the engines are not installed")
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_engines_agree(name: str) -> None:
+    """Each dialect allows the mentions and refuses the beginnings."""
+    answer = Remainder(format=FORMATS[name], request=REQUEST)
+    free, forced = ([prose.format(text) for text in texts[name] for prose in PROSE] for texts in (FREE, FORCED))
+
+    for accepts in (lark_reader(answer.lark()), gbnf_reader(answer.gbnf()), tag_reader(answer.structural_tag())):
+        assert ([text for text in free if not accepts(text)], list(filter(accepts, forced))) == ([], [])
