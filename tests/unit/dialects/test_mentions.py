@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unrender.dialects.remainder import Remainder
@@ -31,7 +33,11 @@ def calls(start: str, function: tuple[str | Slot, ...], end: str = "") -> CallSy
 
 
 LISTED = CallSyntax(
-    mode=ToolMode.JSON_NATIVE, section_start="[TOOL_CALLS][", section_end="]", function=OBJECT, envelope=ENVELOPE
+    mode=ToolMode.JSON_NATIVE,
+    section_start="[TOOL_CALLS][",
+    section_end="]",
+    function=OBJECT,
+    envelope=replace(ENVELOPE, array_wrapped=True),
 )
 FORMATS = {
     "token": Format(tools=calls("<tool_call>\n", OBJECT, "\n</tool_call>"), tolerated=(LISTED, calls("", TAG))),
