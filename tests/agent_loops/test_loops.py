@@ -1,0 +1,153 @@
+"""Three agents' packages do ten tasks each with real tools, a real and very weak model, and our grammars between the two.
+
+`python3 scripts/run.py agents` installs what this needs; without it the tests are not collected. Whether a task is solved is told at the end and
+not asserted: it is the model's business. What is asserted is ours: no broken call is run, every loop ends for a named reason, and what
+programs send back as history is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_loops.errands import TASKS, TOOLS, Called, Desk, Task, broken
+from agent_loops.programs import PROGRAMS, TURNS, Way
+from agent_loops.wire import Wire, complaints
+from environment import ROOT
+
+from unrender.gateway.example import example_model
+
+KEPT = ROOT / ".cache" / "example-model"
+REASONS = ("answer", "length", "turns")
+Keep = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Run a gateway as an operator of agents would, and return where it listens.
+
+    Calls wait until they are complete: a program that streams may run what it has of a call that a limit cuts off.
+    """
+    settings = tmp_path_factory.mktemp("gateway") / "gateway.toml"
+    path = example_model(Path(os.environ.get("UNRENDER_EXAMPLE_MODEL") or KEPT))
+    engine = f'backend = "gguf"\npath = {str(path)!r}\nthreads = 1'
+    settings.write_text(f'port = 0\n[[models]]\nname = "m"\ncalls = "complete"\n{engine}\n', encoding="utf-8")
+    command = [sys.executable, "-m", "unrender", "serve", "--config", str(settings)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:
+        assert gateway.stderr
+        told = ""
+        while not (listens := re.search(r"listening at (\S+)/v1", told)):
+            line = gateway.stderr.readline()
+            assert line, f"the gateway ended: {told}"
+            told += line
+        yield listens[1]
+        gateway.terminate()
+
+
+@pytest.fixture
+def do(address: str, tmp_path: Path, keep: Keep) -> Callable[[Task, str, Way], tuple[str, list[str]]]:
+    """Return what has a program do a task; that says why the loop ended, and what is wrong with it."""
+
+    def done(task: Task, program: str, way: Way) -> tuple[str, list[str]]:
+        for name, text in task.files.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        desk, wire, start = Desk(task, tmp_path), Wire(address), time.monotonic()
+        end = asyncio.run(PROGRAMS[program](desk, wire, way))
+        wrong = complaints(wire, desk.calls, turns=TURNS, stream=way.stream)
+        loop = {
+            "program": program,
+            "task": task.name,
+            **asdict(way),
+            "end": end.reason,
+            "said": end.said,
+            "solved": task.done(tmp_path, desk.calls, end.said),
+            "wrong": wrong,
+            "seconds": round(time.monotonic() - start, 1),
+            "calls": [asdict(call) for call in desk.calls],
+            "exchanges": wire.exchanges,
+        }
+        keep(loop)
+        return end.reason, wrong
+
+    return done
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_loop_ends_and_runs_no_broken_call(do: Any, task: Task, program: str, stream: bool) -> None:
+    """Each call that reaches a tool is valid, each history is taken back, ids match, and the loop ends for a reason."""
+    reason, wrong = do(task, program, Way(stream))
+
+    assert wrong == []
+    assert reason in REASONS
+    # Where each turn has to call, only the bound on turns, or a limit of tokens, ends the loop.
+    assert not (task.always and reason == "answer")
+
+
+CUT = next(task for task in TASKS if task.name == "write")
+CUTS = (9, 18, 27)
+"""Tokens: a call of the task has more than 30, so each breaks off at another place."""
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("tokens", CUTS)
+def test_call_that_is_cut_off_is_not_run(do: Any, tokens: int, program: str, stream: bool) -> None:
+    """A call that a limit cuts off reaches no tool, not even with the arguments that are whole."""
+    assert do(CUT, program, Way(stream, tokens)) == ("length", [])
+
+
+BROKEN = {
+    "no tool": ("calculte", "{}", "no tool"),
+    "no JSON": ("clock", '{"hours": 2', "no JSON"),
+    "a value too much": ("clock", '{"hours": 2, "zone": "UTC"}', "Additional"),
+    "an argument too few": ("write_file", '{"name": "a.txt"}', "required"),
+    "another type": ("clock", '{"hours": "two"}', "not of type"),
+    "out of range": ("clock", '{"hours": 15}', "maximum"),
+    "deep inside": ("remind", '{"what": "", "when": {"day": "Sunday", "hour": 1}}', "not one of"),
+    "no pattern": ("write_file", '{"name": "../a.txt", "text": ""}', "does not match"),
+}
+
+
+@pytest.mark.parametrize(("name", "arguments", "why"), BROKEN.values(), ids=BROKEN)
+def test_judge_names_what_is_broken(name: str, arguments: str, why: str) -> None:
+    """The judge of the tests notices each kind of broken call."""
+    assert why in broken(list(TOOLS.values()), name, arguments)
+
+
+def _exchange(*messages: dict[str, Any], status: int = 200, answer: str = '{"id": "a"}') -> dict[str, Any]:
+    return {"request": {"max_completion_tokens": 1, "messages": messages}, "status": status, "answer": answer}
+
+
+def _said(*ids: str) -> dict[str, Any]:
+    calls = [{"id": id, "function": {"name": "clock", "arguments": '{"hours": 2}'}} for id in ids]
+    return {"role": "assistant", "tool_calls": calls}
+
+
+RAN = Called("clock", '{"hours":2}')
+WRONG: dict[str, tuple[dict[str, Any], list[Called], str]] = {
+    "no result": (_exchange(_said("a")), [RAN], "but results of"),
+    "result of another": (_exchange(_said("a"), {"role": "tool", "tool_call_id": "b"}), [RAN], "but results of"),
+    "invented id": (_exchange(_said("x"), {"role": "tool", "tool_call_id": "x"}), [RAN], "no answer gave"),
+    "not run": (_exchange(_said("a"), {"role": "tool", "tool_call_id": "a"}), [], "no tool was given"),
+    "twice": (_exchange(_said("a", "a"), *[{"role": "tool", "tool_call_id": "a"}] * 2), [RAN, RAN], "one id twice"),
+    "refused": (_exchange(status=400), [], "status 400"),
+    "streamed": (_exchange(answer="data: {}"), [], "streamed"),
+    "broken": (_exchange(), [Called("clock", "{}", "a reason")], "broken call"),
+}
+
+
+@pytest.mark.parametrize(("exchange", "called", "why"), WRONG.values(), ids=WRONG)
+def test_judge_names_what_is_wrong(exchange: dict[str, Any], called: list[Called], why: str) -> None:
+    """The judge of histories notices each way in which one is wrong, and only that."""
+    assert [why in one for one in complaints(Wire("", [exchange]), called, turns=4, stream=False)] == [True]
