@@ -4,9 +4,10 @@ python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--show]
 
 Strategy: the tasks are drawn from tables, the same in each run, in seven categories that leaderboards of function calling use. The
 gateway asks the same model, by default the example one, for the same answers, once with grammars and once without (`--constrain never`);
-prompts are the same. An answer is valid when all its calls are complete calls of offered tools whose arguments their schemas admit, and
+prompts are the same. llama.cpp's own chat endpoint is asked the same requests, and writes its own prompts. An answer is valid when all its calls are complete calls of offered tools whose arguments their schemas admit, and
 there is one where one is required; then its functions and its arguments are compared with the known ones, whatever the order of calls and
-the case of texts. Tokens and seconds are those of an answer, on average, the reading of the prompt included.
+the case of texts. Tokens and seconds are those of an answer, on average: until its first token, which is the reading of the prompt, and
+then tokens a second.
 """
 
 from __future__ import annotations
@@ -14,16 +15,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from served import Server, ask, gateway, llama_cpp
 
 from unrender.gateway.example import example_model
 from unrender.grammar import conforms
@@ -41,8 +40,12 @@ CHORES = (
     "Tell me a joke.",
 )
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
-MODES = {"with a grammar": (), "without": ("--constrain", "never")}
-ATTEMPT = {"temperature": 0, "seed": 1, "max_tokens": 120, "model": "any"}
+MODES: Mapping[str, Callable[[ExitStack, Path], Server]] = {
+    "with a grammar": gateway,
+    "without": lambda stack, path: gateway(stack, path, "--constrain", "never"),
+    "llama.cpp's own": llama_cpp,
+}
+ATTEMPT = {"temperature": 0, "seed": 1, "max_tokens": 120}
 """With a seed nothing is generated a second time."""
 
 Call = tuple[str, Mapping[str, Any]]
@@ -149,18 +152,20 @@ class Tally:
     function: int = 0
     arguments: int = 0
     tokens: int = 0
+    first: float = 0.0
     seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Add what became of others."""
-        for name in ("tasks", "valid", "function", "arguments", "tokens", "seconds"):
+        for name in ("tasks", "valid", "function", "arguments", "tokens", "first", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def row(self) -> str:
         """Return cells of a table."""
         shares = [f"{100 * count / self.tasks:.0f} %" for count in (self.valid, self.function, self.arguments)]
-        return " | ".join([*shares, f"{self.tokens / self.tasks:.0f}", f"{self.seconds / self.tasks:.1f}"])
+        rate = (self.tokens - self.tasks) / (self.seconds - self.first)
+        return " | ".join([*shares, f"{self.tokens / self.tasks:.0f}", f"{self.first / self.tasks:.2f}", f"{rate:.0f}"])
 
 
 def main() -> None:
@@ -172,18 +177,20 @@ def main() -> None:
     given = parser.parse_args()
     draw, names = random.Random(25), list(CATEGORIES)
     tasks = {name: [CATEGORIES[name](draw) for _ in range(i, given.tasks, len(names))] for i, name in enumerate(names)}
-    print(
-        "| category | tasks | | valid | right function | right arguments | tokens | seconds |\n|---|--:|---|--:|--:|--:|--:|--:|"
-    )
+    print("| category | tasks | | valid | right function | right arguments | tokens | first | tokens a second |")
+    print("|---|--:|---|--:|--:|--:|--:|--:|--:|")
     with ExitStack() as stack:
-        ports = {mode: _gateway(given.file or example_model(), options, stack) for mode, options in MODES.items()}
+        path = given.file or example_model()
+        servers = {mode: start(stack, path) for mode, start in MODES.items()}
         sums = {mode: Tally() for mode in MODES}
+        for server in servers.values():
+            ask(server, {**ATTEMPT, "messages": [{"role": "user", "content": "Hello"}]})  # The first answer warms up.
         for name, listed in tasks.items():
             found = {mode: Tally() for mode in MODES}
-            # By turns, so that whatever else the machine does meets both alike.
+            # By turns, so that whatever else the machine does meets all alike.
             for task in listed:
-                for mode, port in ports.items():
-                    _ask(port, task, found[mode], parallel=name == "parallel")
+                for mode, server in servers.items():
+                    _ask(server, task, found[mode], parallel=name == "parallel")
             for mode, tally in found.items():
                 print(f"| {name} | {tally.tasks} | {mode} | {tally.row()} |", flush=True)
                 sums[mode].add(tally)
@@ -193,21 +200,16 @@ def main() -> None:
             print(f"| all | {tally.tasks} | {mode} | {tally.row()} |")
 
 
-def _ask(port: int, task: Task, tally: Tally, *, parallel: bool) -> None:
+def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:
     """Ask for an answer, and judge it."""
     choice = "required" if task.answer else "auto"
     messages = [{"role": "user", "content": task.question}]
     more = {"messages": messages, "tools": task.tools, "tool_choice": choice, "parallel_tool_calls": parallel}
-    body = json.dumps(ATTEMPT | more).encode()
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/v1/chat/completions", body, {"content-type": "application/json"}
-    )
-    start = time.monotonic()
-    with urllib.request.urlopen(request) as answer:
-        said = json.load(answer)
-    tally.seconds += time.monotonic() - start
-    tally.tokens += said["usage"]["completion_tokens"]
-    message = said["choices"][0]["message"]
+    said = ask(server, {**ATTEMPT, **more})
+    message = said.message
+    tally.tokens += said.tokens
+    tally.first += said.first
+    tally.seconds += said.seconds
     calls = list(_calls(message, task))
     valid = None not in calls and bool(calls or not task.answer)
     known, found = sorted(map(_plain, task.answer)), sorted(_plain(call) for call in calls if call)
@@ -217,13 +219,13 @@ def _ask(port: int, task: Task, tally: Tally, *, parallel: bool) -> None:
     tally.function += functions
     tally.arguments += functions and found == known
     if found != known:
-        tally.wrong.append(f"{task.question}  {message.get('tool_calls') or message['content']!r}"[:200])
+        tally.wrong.append(f"{task.question}  {message['tool_calls'] or message['content']!r}"[:200])
 
 
 def _calls(message: Mapping[str, Any], task: Task) -> Iterator[Call | None]:
     """Yield the calls of a message, None for one that no tool takes, or that is cut off."""
     schemas = {one["function"]["name"]: one["function"]["parameters"] for one in task.tools}
-    for call in message.get("tool_calls") or ():
+    for call in message["tool_calls"]:
         name = call["function"]["name"]
         try:
             arguments = json.loads(call["function"]["arguments"])
@@ -235,23 +237,6 @@ def _calls(message: Mapping[str, Any], task: Task) -> Iterator[Call | None]:
 def _plain(call: Call) -> tuple[str, str]:
     """Return what of a call is compared."""
     return call[0], json.dumps(call[1], sort_keys=True).casefold()
-
-
-def _gateway(path: Path, options: Sequence[str], stack: ExitStack) -> int:
-    """Return the port of a gateway that runs until the stack ends."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = int(unused.getsockname()[1])
-    command = [sys.executable, "-m", "unrender", "serve", "--gguf", str(path), "--port", str(port), *options]
-    gateway = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-    stack.callback(gateway.kill)
-    while gateway.poll() is None:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/ready")
-            return port
-        except OSError:
-            time.sleep(0.1)
-    sys.exit("grammar_worth: the gateway ended")
 
 
 if __name__ == "__main__":

@@ -9,17 +9,14 @@ the machine does meets all of them alike; each figure is the median of the round
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
+
+from served import Server, ask, gateway
 
 from unrender.gateway.example import example_model
 
@@ -31,7 +28,7 @@ WAYS = {
     f"{CORES} threads, passive": (("--threads", CORES), PASSIVE),
 }
 BUSY = (0, 1)
-QUESTION = {"messages": [{"role": "user", "content": "Tell a long story of a dog."}], "temperature": 0, "stream": True}
+QUESTION = {"messages": [{"role": "user", "content": "Tell a long story of a dog."}], "temperature": 0}
 
 
 def main() -> None:
@@ -42,14 +39,15 @@ def main() -> None:
     arguments.add_argument("--tokens", type=int, default=20)
     given = arguments.parse_args()
     with ExitStack() as stack:
-        ports = {name: _gateway(given.file or example_model(), name, stack) for name in WAYS}
+        path = given.file or example_model()
+        servers = {name: gateway(stack, path, *options, own=own) for name, (options, own) in WAYS.items()}
         found: dict[tuple[str, int], list[float]] = {}
         for busy in BUSY:
             others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
             try:
                 for _ in range(given.rounds):
-                    for name, port in ports.items():
-                        found.setdefault((name, busy), []).append(_rate(port, given.tokens))
+                    for name, server in servers.items():
+                        found.setdefault((name, busy), []).append(_rate(server, given.tokens))
             finally:
                 for other in others:
                     other.kill()
@@ -58,34 +56,9 @@ def main() -> None:
         print(f"{name:24} tokens_per_second  alone {rates[0]:5.1f}  beside a busy process {rates[1]:5.1f}")
 
 
-def _gateway(path: Path, name: str, stack: ExitStack) -> int:
-    """Return the port of a gateway that runs until the stack ends."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = int(unused.getsockname()[1])
-    options, own = WAYS[name]
-    command = [sys.executable, "-m", "unrender", "serve", "--gguf", str(path), "--port", str(port), *options]
-    gateway = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, **own}))
-    stack.callback(gateway.kill)
-    while gateway.poll() is None:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/ready")
-            return port
-        except OSError:
-            time.sleep(0.1)
-    sys.exit("threads: the gateway ended")
-
-
-def _rate(port: int, tokens: int) -> float:
+def _rate(server: Server, tokens: int) -> float:
     """Return the tokens a second of an answer, from the request on."""
-    body = json.dumps({**QUESTION, "model": "any", "max_tokens": tokens}).encode()
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/v1/chat/completions", body, {"content-type": "application/json"}
-    )
-    start = time.monotonic()
-    with urllib.request.urlopen(request) as answer:
-        answer.read()
-    return tokens / (time.monotonic() - start)
+    return tokens / ask(server, {**QUESTION, "max_tokens": tokens}).seconds
 
 
 if __name__ == "__main__":

@@ -1,0 +1,151 @@
+"""Where time goes with a real engine and many tools: the gateway, and llama.cpp's own chat endpoint, in one run.
+
+python benchmarks/real.py [FILE.gguf] [--quick] [--rounds 5] [--counts 1 50 263]
+
+Strategy: two processes with the same model, by default the example one, are asked the same in turns. Each count of tools is asked for
+cold, with tools that neither has ever seen, and then again, warm; `tool_choice` is required, so that a grammar binds each token. So
+that what is compared is the grammar, and not the prompt that it comes with, each request has a twin: as long a prompt, word for word,
+without tools, but for a number in the names. The twin's figures are those of the column "plain", and the ratios are over it.
+
+What is honest about many tools: the schemas of 263 are some 30,000 tokens, and the example model has a context of 8192 for all answers
+at a time. So the template of this page writes the tools' names alone, about 4 tokens each, and their schemas are in the grammar only.
+They are drawn from a table of nine, in the manner of real ones, each with a name of its own and arguments of its own. An engine would
+have to read the schemas as well; that costs both sides the same, and is not in these figures.
+
+CPU is that of the whole process, engine included. On a shared machine only the ratios mean something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from served import Said, Server, ask, gateway, llama_cpp
+
+from unrender.gateway.example import example_model
+
+TEMPLATE = """\
+{%- if tools %}{{ '<|im_start|>system\\nTools:' }}{% for tool in tools %}{{ ' ' ~ tool.function.name }}{% endfor %}{{ '<|im_end|>\\n' }}{% endif %}
+{%- for message in messages %}
+{{- '<|im_start|>' ~ message.role ~ '\\n' ~ (message.content or '') }}
+{%- for call in message.tool_calls or [] %}
+{{- '<tool_call>\\n{"name": "' ~ call.function.name ~ '", "arguments": ' ~ (call.function.arguments | tojson) ~ '}\\n</tool_call>' }}
+{%- endfor %}
+{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+"""Names alone, so that the tools of every count fit."""
+VERBS = ("get", "list", "find", "make", "send", "move", "drop", "open", "read")
+TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
+SCHEMAS: tuple[Mapping[str, Any], ...] = (
+    {"city": TEXT, "unit": {"enum": ["celsius", "fahrenheit"]}},
+    {"query": TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": 100}, "cursor": TEXT},
+    {"owner": TEXT, "repo": TEXT, "state": {"enum": ["open", "closed", "all"]}, "labels": {"type": "array", "items": TEXT}},
+    {"path": TEXT, "recursive": {"type": "boolean"}},
+    {"to": {"type": "array", "items": TEXT, "minItems": 1}, "subject": TEXT, "body": TEXT},
+    {"title": TEXT, "when": {"type": "object", "properties": {"start": TEXT, "minutes": WHOLE}, "required": ["start"]}},
+    {"amount": {"type": "number"}, "currency": {"enum": ["EUR", "USD", "JPY", "GBP"]}, "note": {"type": ["string", "null"]}},
+    {"id": {"type": "string", "pattern": "^[a-z]{2}-[0-9]{1,6}$"}, "fields": {"type": "object"}},
+    {"x": {"type": "number"}, "y": {"type": "number"}, "zoom": {"type": "integer", "minimum": 0, "maximum": 20}},
+)  # fmt: skip
+QUESTION = {"role": "user", "content": "Tell a long story of a dog, in a call."}
+_serial = itertools.count(1000)
+
+
+def tools(count: int) -> list[dict[str, Any]]:
+    """Return tools that nobody has seen, with arguments that nobody has."""
+    serial = next(_serial)
+    # With a new first word, nothing of the prompt has been read; with new arguments, nothing of the schemas.
+    names = [f"{VERBS[i % len(VERBS)]}{i or serial}" for i in range(count)]
+    return [_tool(name, SCHEMAS[i % len(SCHEMAS)], f"_{serial}") for i, name in enumerate(names)]
+
+
+def _tool(name: str, properties: Mapping[str, Any], suffix: str) -> dict[str, Any]:
+    own = {key + suffix: value for key, value in properties.items()}
+    schema = {"type": "object", "properties": own, "required": [next(iter(own))], "additionalProperties": False}
+    return {"type": "function", "function": {"name": name, "description": "", "parameters": schema}}
+
+
+def pairs(count: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a request with so many new tools, and the same prompt without any."""
+    offered = tools(count)
+    common = {"temperature": 0, "seed": 1, "max_tokens": tokens}
+    said = "Tools:" + "".join(f" {tool['function']['name']}" for tool in tools(count))
+    bound = {**common, "messages": [QUESTION], "tools": offered, "tool_choice": "required"}
+    return bound, {**common, "messages": [{"role": "system", "content": said}, QUESTION]}
+
+
+def main() -> None:
+    """Print a row for each count, server and temperature."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=60)
+    parser.add_argument("--counts", type=int, nargs="+", default=[1, 50, 263])
+    parser.add_argument("--quick", action="store_true", help="one round of 24 tokens")
+    given = parser.parse_args()
+    rounds, tokens = (1, 24) if given.quick else (given.rounds, given.tokens)
+    path = given.file or example_model()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        template = folder / "names.jinja"
+        template.write_text(TEMPLATE, encoding="utf-8")
+        servers = {
+            "unrender": gateway(stack, path, "--model", str(template)),
+            "llama.cpp": llama_cpp(stack, path, TEMPLATE),
+        }
+        for server in servers.values():
+            ask(server, pairs(1, 5)[1])
+        print(
+            f"load {os.getloadavg()[0]:.1f}, {rounds} rounds, medians; ratios are over the same prompt without tools\n"
+        )
+        print(
+            "| tools | | prompt | first token, s | plain | ratio | tokens a second | plain | slower | CPU ms a token | plain |"
+        )
+        print("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+        for count in given.counts:
+            for row in _rows(servers, count, tokens, rounds):
+                print(row, flush=True)
+
+
+def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[str]:
+    """Yield what a count of tools costs, a row for each server and temperature."""
+    found: dict[tuple[str, str], list[tuple[Said, Said]]] = {}
+    refused: dict[str, str] = {}
+    for _ in range(rounds):
+        bound, plain = pairs(count, tokens)
+        for name, server in servers.items():
+            for state in ("cold", "warm"):
+                try:
+                    found.setdefault((name, state), []).append((ask(server, bound), ask(server, plain)))
+                except OSError as error:
+                    refused[name] = str(error)
+    for (name, state), said in found.items():
+        yield f"| {count} | {name}, {state} | {said[0][0].prompt_tokens} | {_cells(said)} |"
+    for name, why in refused.items():
+        yield f"| {count} | {name} | refused: {why} |"
+
+
+def _cells(said: list[tuple[Said, Said]]) -> str:
+    def middle(*values: float) -> float:
+        return statistics.median(values)
+
+    first, plain_first = (middle(*(pair[at].first for pair in said)) for at in (0, 1))
+    rate, plain_rate = (middle(*(pair[at].rate for pair in said)) for at in (0, 1))
+    cpu, plain_cpu = (middle(*(1e3 * pair[at].cpu / max(pair[at].tokens, 1) for pair in said)) for at in (0, 1))
+    # Ratios of one round first, and then their median: whatever else the machine does meets both of a pair alike.
+    later = middle(*(pair[0].first / pair[1].first for pair in said))
+    slower = middle(*(pair[1].rate / pair[0].rate if pair[0].rate else math.inf for pair in said))
+    return f"{first:.2f} | {plain_first:.2f} | {later:.1f} | {rate:.0f} | {plain_rate:.0f} | {slower:.2f} | {cpu:.0f} | {plain_cpu:.0f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Servers of one model for benchmarks, each a process of its own: the gateway, and llama.cpp's own chat endpoint; and how they are asked.
+
+Strategy: both run the same engine code on the same file, with as many threads. A request is streamed, and timed from the outside, by
+whatever comes first and last; CPU is that of the server's process, engine included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Server(NamedTuple):
+    """A process that answers at a port."""
+
+    port: int
+    pid: int
+
+
+@dataclass(slots=True)
+class Said:
+    """An answer as it came."""
+
+    message: dict[str, Any] = field(default_factory=lambda: {"content": "", "tool_calls": []})
+    tokens: int = 0
+    prompt_tokens: int = 0
+    first: float = 0.0
+    """Seconds from the request to the first token."""
+    seconds: float = 0.0
+    cpu: float = 0.0
+    """Processor seconds of the server."""
+
+    @property
+    def rate(self) -> float:
+        """Tokens a second after the first one; 0 where there are no others."""
+        return (self.tokens - 1) / (self.seconds - self.first) if self.tokens > 1 else 0.0
+
+
+def gateway(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
+    """Return a gateway with the model in its process, until the stack ends; `own` are variables of its environment."""
+    port = _unused()
+    command = [sys.executable, "-m", "unrender", "serve", "--gguf", str(path), "--port", str(port), *options]
+    return _started(stack, command, port, "/ready", own or {})
+
+
+def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:
+    """Return llama.cpp's own server, with its own chat endpoint, until the stack ends; a template replaces the file's."""
+    port = _unused()
+    command = [sys.executable, __file__, str(path), str(port), template]
+    return _started(stack, command, port, "/health", {})
+
+
+def _unused() -> int:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return int(unused.getsockname()[1])
+
+
+def _started(stack: ExitStack, command: Sequence[str], port: int, ready: str, own: Mapping[str, str]) -> Server:
+    process = stack.enter_context(
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **own})
+    )
+    stack.callback(process.kill)
+    while process.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{ready}")
+            return Server(port, process.pid)
+        except OSError:
+            time.sleep(0.1)
+    sys.exit(f"{command[:4]}: the server ended")
+
+
+def ask(server: Server, body: Mapping[str, Any]) -> Said:
+    """Return the streamed answer of Chat Completions. Raises `OSError` where the server refuses."""
+    more = {"model": "any", "stream": True, "stream_options": {"include_usage": True}}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}/v1/chat/completions",
+        json.dumps({**more, **body}).encode(),
+        {"content-type": "application/json"},
+    )
+    said, spent, start = Said(), _cpu(server.pid), time.monotonic()
+    with urllib.request.urlopen(request) as answer:
+        for line in answer:
+            if not line.startswith(b"data: {"):
+                continue
+            chunk = json.loads(line[6:])
+            if "error" in chunk:
+                break
+            said.first = said.first or time.monotonic() - start
+            _add(said, chunk)
+    said.seconds, said.cpu = time.monotonic() - start, _cpu(server.pid) - spent
+    return said
+
+
+def _add(said: Said, chunk: Mapping[str, Any]) -> None:
+    """Add what a chunk says to the answer."""
+    if usage := chunk.get("usage"):
+        said.tokens, said.prompt_tokens = usage["completion_tokens"], usage["prompt_tokens"]
+    delta = chunk["choices"][0]["delta"] if chunk["choices"] else {}
+    said.message["content"] += delta.get("content") or ""
+    calls = said.message["tool_calls"]
+    for part in delta.get("tool_calls") or ():
+        while len(calls) <= part["index"]:
+            calls.append({"function": {"name": "", "arguments": ""}})
+        for name, text in (part.get("function") or {}).items():
+            calls[part["index"]]["function"][name] += text or ""
+
+
+def _cpu(pid: int) -> float:
+    """Return the processor seconds of a process so far; 0 where the system does not tell."""
+    tasks = Path(f"/proc/{pid}/task")
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.glob("*")) / 1e9
+
+
+def _serve(path: str, port: str, template: str) -> None:
+    """Run llama.cpp's server until the process is ended."""
+    from unrender.gateway.backends.llama_server import SLOTS, free_cores, llama_cpp  # noqa: PLC0415 - only here
+
+    xllamacpp = llama_cpp()
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path, parameters.port, parameters.n_ctx, parameters.n_parallel = path, int(port), 0, SLOTS
+    if threads := free_cores():
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    parameters.chat_template, parameters.warmup = template, False
+    kept = xllamacpp.Server(parameters)
+    while kept:
+        time.sleep(3600)
+
+
+if __name__ == "__main__":
+    _serve(*sys.argv[1:])
