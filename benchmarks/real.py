@@ -12,7 +12,8 @@ at a time. So the template of this page writes the tools' names alone, about 4 t
 They are drawn from a table of nine, in the manner of real ones, each with a name of its own and arguments of its own. An engine would
 have to read the schemas as well; that costs both sides the same, and is not in these figures.
 
-CPU is that of the whole process, engine included. On a shared machine only the ratios mean something.
+CPU is that of the whole process, engine included. On a shared machine only the ratios mean something, and CPU more than seconds. The
+last column counts the answers that began a call: where a server makes none of what was required, no grammar has bound its tokens.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def main() -> None:
         print(
             "| tools | | prompt | first token, s | plain | ratio | tokens a second | plain | slower | CPU ms a token | plain |"
         )
-        print("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+        print("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
         for count in given.counts:
             for row in _rows(servers, count, tokens, rounds):
                 print(row, flush=True)
@@ -141,10 +142,11 @@ def _cells(said: list[tuple[Said, Said]]) -> str:
     first, plain_first = (middle(*(pair[at].first for pair in said)) for at in (0, 1))
     rate, plain_rate = (middle(*(pair[at].rate for pair in said)) for at in (0, 1))
     cpu, plain_cpu = (middle(*(1e3 * pair[at].cpu / max(pair[at].tokens, 1) for pair in said)) for at in (0, 1))
+    calls = sum(bool(pair[0].message["tool_calls"]) for pair in said)
     # Ratios of one round first, and then their median: whatever else the machine does meets both of a pair alike.
     later = middle(*(pair[0].first / pair[1].first for pair in said))
     slower = middle(*(pair[1].rate / pair[0].rate if pair[0].rate else math.inf for pair in said))
-    return f"{first:.2f} | {plain_first:.2f} | {later:.1f} | {rate:.0f} | {plain_rate:.0f} | {slower:.2f} | {cpu:.0f} | {plain_cpu:.0f}"
+    return f"{first:.2f} | {plain_first:.2f} | {later:.1f} | {rate:.0f} | {plain_rate:.0f} | {slower:.2f} | {cpu:.0f} | {plain_cpu:.0f} | {calls}"
 
 
 if __name__ == "__main__":
