@@ -24,6 +24,13 @@ _WAITING = 16
 """Pieces that may wait to be sent, before the model waits."""
 _CONTEXT = 4096
 """Tokens, where the model does not say how many it takes."""
+_HALF = "\ufffd"
+"""What a tokenizer writes for half a character."""
+_PLAIN = (*range(33, 127), *range(161, 173), *range(174, 256))
+_BYTES = {chr(byte): byte for byte in _PLAIN}
+_BYTES |= {chr(256 + at): byte for at, byte in enumerate(byte for byte in range(256) if byte not in _PLAIN)}
+_BYTES |= {f"<0x{byte:02X}>": byte for byte in range(256)}
+"""Bytes by the names that vocabularies have for them: `Ã` and `Ġ` where each byte is a letter, `<0xC3>` where words are pieces."""
 _PATIENCE = 0.05
 """Seconds after which the model's thread looks whether anybody still waits."""
 
@@ -212,8 +219,14 @@ class Run:
         return {**self._plain(token, float(self._scores[token])), "top_logprobs": plain}
 
     def _plain(self, token: int, value: float) -> dict[str, Any]:
-        text = self._engine.tokenizer.decode([token], skip_special_tokens=False)
-        return scored(text, value)
+        tokenizer = self._engine.tokenizer
+        found = scored(tokenizer.decode([token], skip_special_tokens=False), value)
+        if _HALF in found["token"]:
+            name = tokenizer.convert_ids_to_tokens(token)
+            # "😀" of four tokens has no text of its own in any of them; clients put its bytes together.
+            own = [_BYTES.get(part) for part in ([name] if name in _BYTES else name)]
+            return found if None in own else found | {"bytes": own}
+        return found
 
     def _put(self, item: Piece | EngineError | None) -> None:
         """Hand over a piece, and wait while too many are waiting, unless nobody wants it any more."""

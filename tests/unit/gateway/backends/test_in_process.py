@@ -197,6 +197,18 @@ def test_stream_adds_up_and_has_log_probabilities(model):
     assert all(token.logprob < 0 and len(token.top_logprobs) == 2 for token in tokens)
 
 
+@each_transformers
+def test_log_probabilities_have_the_bytes_of_half_characters(model):
+    """A model that draws bytes writes halves of characters; those of its tokens put together are what the content is made of."""
+    (answer,) = asked(model, {"max_tokens": 60, "seed": 5, "logprobs": True})
+    (choice,) = answer.choices
+
+    told = b"".join(bytes(token.bytes) for token in choice.logprobs.content)
+
+    assert any(byte > 127 for byte in told)
+    assert told.decode(errors="replace") == choice.message.content
+
+
 @each_alone
 def test_stop_text_ends_the_answer(model):
     """A stop text of the client's ends the content before it."""
