@@ -67,6 +67,47 @@ def _weight(node: Node) -> int:
     return 1
 
 
+def lengths(node: Node) -> tuple[int, int | None]:
+    """Return the lengths of a pattern's shortest text and of its longest one; None where there is no longest."""
+    match node:
+        case Literal(text):
+            return len(text), len(text)
+        case Chars():
+            return node.minimum, node.maximum
+        case Repeat(inner, low, high):
+            least, most = lengths(inner)
+            return least * low, 0 if most == 0 else None if most is None or high is None else most * high
+        case Sequence(parts) | Choice(parts):
+            leasts, ends = zip(*map(lengths, parts), strict=True) if parts else ((0,), (0,))
+            over, under = (sum, sum) if isinstance(node, Sequence) else (max, min)
+            return under(leasts), None if None in ends else over(ends)
+    return 0, 0
+
+
+def narrowed(node: Node, room: int) -> Node:
+    """Return a pattern without what no text of at most `room` characters has: `a+b*` in 3 is `a{1,3}b{0,2}`.
+
+    The pattern has a text that short. One that repetitions written out make too large to be counted is returned as it is.
+    """
+    found = _narrowed(node, room) if room <= MAX_REPETITIONS else node
+    return found if _weight(found) <= MAX_PATTERN else node
+
+
+def _narrowed(node: Node, room: int) -> Node:
+    match node:
+        case Sequence(parts):
+            spare = room - lengths(node)[0]
+            return Sequence(tuple(_narrowed(part, spare + lengths(part)[0]) for part in parts))
+        case Choice(options):
+            return any_pattern([_narrowed(option, room) for option in options if lengths(option)[0] <= room])
+        case Repeat(inner, low, high):
+            least = lengths(inner)[0]
+            most = room // max(least, 1)
+            own = _narrowed(inner, room - least * max(low - 1, 0)) if most else inner
+            return Repeat(own, low, max(low, most if high is None else min(high, most)), node.separator)
+    return node
+
+
 def any_pattern(options: list[Node]) -> Node:
     """Return one node for a choice of `options`."""
     return options[0] if len(options) == 1 else Choice(tuple(options))

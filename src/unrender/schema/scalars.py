@@ -11,7 +11,7 @@ from math import ceil, floor, lcm
 from unrender.errors import GrammarError
 from unrender.limits import MAX_EXCLUDED_WORD, MAX_FORBIDDEN, MAX_SCHEMA_DIGITS, MAX_STEP
 from unrender.nodes import Chars, Node, Repeat, Sequence
-from unrender.nodes.patterns import UnsupportedPattern, matches, read_pattern
+from unrender.nodes.patterns import UnsupportedPattern, lengths, narrowed, read_pattern
 from unrender.nodes.texts import ANNOTATING_FORMATS, format_node
 from unrender.schema.admission import within_bounds
 from unrender.schema.integers import multiples
@@ -217,8 +217,7 @@ def _text_nodes(place: Place, context: KeywordContext) -> Iterable[tuple[str, No
 
 
 def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordContext) -> Text:
-    """Return the shape with a pattern; lengths are merged into it where it is one repeated class."""
-    # Two automata at once, a pattern and a length, have no small grammar.
+    """Return the shape with a pattern, into which lengths are merged as far as its repetitions can be bounded."""
     excluded = shape.excluded
     if excluded:
         context.report(places[0].path, "not", "single values cannot be excluded from a pattern")
@@ -227,11 +226,15 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordCo
     merged = _bounded(pattern, shape.minimum, shape.maximum)
     if merged is not None:
         return Text(pattern=merged)
-    least = 0 if matches(pattern, "") else 1
+    # Two automata at once, a pattern and a length, have no small grammar: of `^a*b*$` with `maxLength: 9` either may be repeated
+    # nine times. That is wider, but no model runs on for ever.
+    if shape.maximum is not None and lengths(pattern)[0] <= shape.maximum:
+        pattern = narrowed(pattern, shape.maximum)
+    least, most = lengths(pattern)
     for place in places:
         for keyword in ("minLength", "maxLength"):
             said = place.get(keyword)
-            if said is not None and (keyword == "maxLength" or said > least):
+            if said is not None and (said > least if keyword == "minLength" else most is None or most > said):
                 context.report(place.path, keyword, "a pattern or format holds for the same string")
     return Text(pattern=pattern)
 
