@@ -1,0 +1,164 @@
+"""A small real model behind each engine: what is asked of it over HTTP is answered as the request says, by one judge for all."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from real_engines import ENGINES, Real
+from real_requests import (
+    ADD,
+    ASKED,
+    CONVERSATIONS,
+    FRUITS,
+    SCENARIOS,
+    STORY,
+    forced_calls,
+    judged,
+    plain,
+    schema_requests,
+    sent,
+)
+
+from unrender.integrations.tokens import TokenParser
+
+pytestmark = pytest.mark.timeout(3600)
+
+SCHEMAS = schema_requests()
+DRAWN = {name for name, request in SCENARIOS.items() if request.get("temperature")}
+
+
+@pytest.fixture(scope="session", params=os.environ.get("UNRENDER_REAL", "").split())
+def engine(request: pytest.FixtureRequest) -> Iterator[Real]:
+    """Run each engine, one after the other."""
+    with ENGINES[request.param]() as real:
+        yield real
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_answer_is_what_the_request_says(engine: Real, name: str) -> None:
+    """Nothing is wrong with an answer, whole or streamed, and at temperature 0 the two are the same."""
+    engine.warm(SCENARIOS[name])
+    answer, streamed = engine.ask(SCENARIOS[name]), engine.stream(SCENARIOS[name])
+
+    assert [judged(SCENARIOS[name], answer), judged(SCENARIOS[name], streamed)] == [[], []]
+    if name not in DRAWN:
+        assert plain(streamed) == plain(answer)
+        assert streamed["usage"]["completion_tokens"] == answer["usage"]["completion_tokens"]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schema_is_filled(engine: Real, name: str) -> None:
+    """A value that its schema admits comes to its end by itself, whole or streamed."""
+    engine.warm(SCHEMAS[name])
+    answer = engine.ask(SCHEMAS[name])
+
+    assert judged(SCHEMAS[name], answer) == []
+    assert plain(engine.stream(SCHEMAS[name])) == plain(answer)
+
+
+def test_every_forced_call_is_valid(engine: Real) -> None:
+    """Each is a call of an offered tool, in its schema."""
+    requests = forced_calls(engine.forced)
+
+    wrong = {
+        request["messages"][0]["content"]: found
+        for request in requests
+        if (found := judged(request, engine.ask(request)))
+    }
+
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_plain_chat_is_the_engines_own(engine: Real, name: str) -> None:
+    """Prompt, answer and counts are those of the engine's own chat endpoint."""
+    request = {"messages": CONVERSATIONS[name], "max_tokens": 40}
+
+    assert engine.own.tokens(engine.prompt(request)) == engine.own.prompt(CONVERSATIONS[name])
+    engine.warm(request)
+    own, ours = engine.own.answer(request), engine.ask(request)
+    assert plain(ours) == plain(own)
+    for field in ("prompt_tokens", "completion_tokens"):
+        assert ours["usage"][field] == own["usage"][field]
+
+
+@pytest.mark.parametrize("words", [1, 3, 5])
+def test_answer_is_continued(engine: Real, words: int) -> None:
+    """The first words of an answer, sent as its beginning, are followed by the rest of it."""
+    text = engine.ask(FRUITS)["choices"][0]["message"]["content"]
+    begun = " ".join(text.split(" ")[:words])
+    messages = [*FRUITS["messages"], {"role": "assistant", "content": begun}]
+
+    answer = engine.ask({**FRUITS, "messages": messages, "continue_final_message": True})
+
+    assert begun + answer["choices"][0]["message"]["content"] == text
+
+
+def test_client_that_goes_frees_the_engine(engine: Real) -> None:
+    """More stories than an engine tells at a time are left after a few words; soon it is idle, and answers the next one."""
+    for _ in range(6):
+        with (
+            engine.client as client,
+            client.chat.completions.create(**sent({**STORY, "max_tokens": 4000}), stream=True) as run,
+        ):
+            assert all(next(run) for _ in range(4))
+
+    end = time.monotonic() + 30
+    while engine.own.busy():
+        assert time.monotonic() < end, "the engine goes on for nobody"
+        time.sleep(0.1)
+    assert judged(FRUITS, engine.ask(FRUITS)) == []
+
+
+@pytest.mark.parametrize("choice", ["required", "auto"])
+def test_token_ids_say_what_the_text_says(engine: Real, choice: Any) -> None:
+    """An answer's token ids decode to its text, and mean the same message to the parser."""
+    turn = engine.model.turns.template.prepare(ASKED["messages"], tools=[*ASKED["tools"], ADD], tool_choice=choice)
+    text, ids = engine.own.generated(engine.model, turn)
+    special = [engine.own.decode([id]) for id in engine.special]
+    by_ids = TokenParser(turn.parser(special_tokens=special), engine.own, special_ids=engine.special)
+    by_text = turn.parser()
+
+    by_ids.feed(ids)
+    by_ids.finish()
+    by_text.feed(text)
+    by_text.finish()
+
+    ends = [at for at, id in enumerate(ids) if id in engine.special]
+    assert engine.own.decode(ids[: ends[-1]] if ends else ids) == text
+    assert plain_message(by_ids.message) == plain_message(by_text.message)
+
+
+def plain_message(message: Any) -> Any:
+    """Return what of a message is compared."""
+    return message.content, [(call.name, call.arguments) for call in message.tool_calls]
+
+
+def test_three_apis_make_the_same_call(engine: Real) -> None:
+    """Chat Completions, Responses and Messages ask for one call each, and get the same."""
+    import anthropic  # noqa: PLC0415 - slow to import
+
+    request = {**ASKED, "tool_choice": "required", "parallel_tool_calls": False}
+    function = ASKED["tools"][0]["function"]
+    chat = engine.ask(request)["choices"][0]["message"]["tool_calls"][0]["function"]
+    with engine.client as client:
+        response = client.responses.create(
+            model="m", input=ASKED["messages"], tools=[{"type": "function", "strict": True, **function}],
+            tool_choice="required", parallel_tool_calls=False, temperature=0, max_output_tokens=700,
+        )  # fmt: skip
+    with anthropic.Anthropic(base_url=engine.url, api_key="-", max_retries=0) as claude:
+        message: Any = claude.messages.create(
+            model="m", messages=ASKED["messages"], max_tokens=700, extra_body={"temperature": 0},
+            tools=[{"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}],
+            tool_choice={"type": "any", "disable_parallel_tool_use": True},
+        )  # fmt: skip
+
+    calls: list[Any] = [item for item in response.output if item.type == "function_call"]
+    used = [block for block in message.content if block.type == "tool_use"]
+    assert [(call.name, call.arguments) for call in calls] == [(chat["name"], chat["arguments"])]
+    assert [(block.name, block.input) for block in used] == [(chat["name"], json.loads(chat["arguments"]))]

@@ -1,0 +1,242 @@
+"""Engines with a small real model, behind our gateway on a socket, and what each of them makes of a chat by its own endpoint.
+
+The model is the one that `unrender serve --example-model` fetches. Each engine runs on one thread, since others use the machine too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Protocol
+
+import openai
+from real_requests import ROOT, Answer, Request, sent, whole
+
+from unrender import Turn
+from unrender.gateway import EngineGrammar, Job, Model, Turns, app
+from unrender.gateway.backends.transformers import Transformers
+from unrender.gateway.config import read
+from unrender.gateway.example import example_model
+from unrender.gateway.serve import listeners, server
+from unrender.integrations.tokens import special_ids_of
+from unrender.integrations.transformers import chat_template, logits_processor, stopping_criteria
+
+KEPT = ROOT / ".cache" / "example-model"
+"""Tests are without the cache of analyses, which would have the model otherwise."""
+Messages = Sequence[Mapping[str, Any]]
+
+
+class Own(Protocol):
+    """The engine without us."""
+
+    def prompt(self, messages: Messages) -> list[int]:
+        """Return the tokens of the prompt that its chat endpoint writes."""
+
+    def tokens(self, prompt: str) -> list[int]:
+        """Return the tokens of a prompt of ours, as it takes them."""
+
+    def answer(self, request: Request) -> Answer:
+        """Return its chat endpoint's answer."""
+
+    def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
+        """Return an answer's text and its tokens, held to the turn's grammar as the gateway holds it."""
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
+        """Return the text of tokens."""
+
+    def busy(self) -> bool:
+        """Return whether it generates anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Real:
+    """An engine behind a gateway."""
+
+    url: str
+    model: Model
+    own: Own
+    special: frozenset[int]
+    """The ids of the model's special tokens."""
+    keeps: bool = False
+    """Its rounding depends on how much of a prompt it has read before, and with it what it says at temperature 0."""
+    forced: int
+    """How many forced calls are asked for: a slow engine has less time."""
+
+    @property
+    def client(self) -> openai.OpenAI:
+        """OpenAI's client, which validates strictly."""
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="-", max_retries=0, _strict_response_validation=True)
+
+    def ask(self, request: Request) -> Answer:
+        """Return an answer."""
+        more = {"extra_body": {name: request[name] for name in ("continue_final_message",) if name in request}}
+        body = {name: value for name, value in sent(request).items() if name not in more["extra_body"]}
+        with self.client as client:
+            return client.chat.completions.create(**body, **more).model_dump()
+
+    def warm(self, request: Request) -> None:
+        """Have the engine read a prompt, where what it keeps of it changes how later answers round."""
+        if self.keeps:
+            self.ask({**request, "max_tokens": 1})
+
+    def stream(self, request: Request) -> Answer:
+        """Return an answer that came as a stream."""
+        with (
+            self.client as client,
+            client.chat.completions.create(**sent(request), stream=True, stream_options={"include_usage": True}) as run,
+        ):
+            return whole(chunk.model_dump() for chunk in run)
+
+    def prompt(self, request: Request) -> str:
+        """Return the prompt that the gateway writes."""
+        return str(_json(f"{self.url}/v1/render", sent(request))["prompt"])
+
+
+def _json(url: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data, {"content-type": "application/json"})) as answer:
+        return json.load(answer)
+
+
+@contextmanager
+def serving(model: Model) -> Iterator[str]:
+    """Run a gateway in a thread of its own; yields its address."""
+    sockets = listeners("127.0.0.1", 0)
+    running = server(app([model]), port=0)
+    thread = threading.Thread(target=running.run, args=(sockets,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
+    finally:
+        running.should_exit = True
+        thread.join(10)
+
+
+class _Llama:
+    """llama.cpp's own server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def prompt(self, messages: Messages) -> list[int]:
+        return self._tokens(_json(f"{self.url}/apply-template", {"messages": messages})["prompt"])
+
+    def tokens(self, prompt: str) -> list[int]:
+        return self._tokens(prompt)
+
+    def _tokens(self, prompt: str) -> list[int]:
+        body = {"content": prompt, "add_special": False, "parse_special": True}
+        return list(_json(f"{self.url}/tokenize", body)["tokens"])
+
+    def answer(self, request: Request) -> Answer:
+        return dict(_json(f"{self.url}/v1/chat/completions", sent(request)))
+
+    def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
+        grammar = EngineGrammar(dialect="gbnf", text=turn.gbnf(), triggers=turn.triggers)
+        job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
+        backend: Any = model.backend
+        # The backend's connections belong to the gateway's loop, and making a body needs none once the gateway has answered.
+        body = asyncio.run(backend._body(job))
+        said = _json(f"{self.url}/completion", {**body, "stream": False})
+        return said["content"], said["tokens"]
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
+        del skip_special_tokens
+        return str(_json(f"{self.url}/detokenize", {"tokens": list(ids)})["content"])
+
+    def busy(self) -> bool:
+        return any(slot["is_processing"] for slot in _json(f"{self.url}/slots"))
+
+
+@contextmanager
+def llama_cpp() -> Iterator[Real]:
+    """Run llama.cpp in this process, as `unrender serve --gguf` does."""
+    settings = {"name": "m", "backend": "gguf", "path": str(example_model(KEPT)), "threads": 1}
+    (model,) = read({"models": [settings]}).models
+    backend: Any = model.backend
+    with serving(model) as url:
+        own = _Llama(backend._connection.url)
+        special = frozenset(token for text in ("<|im_start|>", "<|im_end|>") for token in own.tokens(text))
+        yield Real(url=url, model=model, own=own, special=special, keeps=True, forced=200)
+
+
+class _Transformers:
+    """transformers' own template and `generate`."""
+
+    def __init__(self, backend: Any, masks: str) -> None:
+        self._model, self._tokenizer, self._masks = backend.model, backend.tokenizer, masks
+        self._backend = backend
+
+    def prompt(self, messages: Messages) -> list[int]:
+        return list(self._tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"])
+
+    def tokens(self, prompt: str) -> list[int]:
+        return list(self._tokenizer.encode(prompt, add_special_tokens=False))
+
+    def answer(self, request: Request) -> Answer:
+        prompt, asked = self.prompt(request["messages"]), sent(request)
+        ids = self._generate(prompt, max_new_tokens=asked["max_tokens"])
+        choice = {
+            "finish_reason": "stop" if ids[-1] == self._tokenizer.eos_token_id else "length",
+            "message": {"content": self._tokenizer.decode(ids, skip_special_tokens=True)},
+        }
+        return {"choices": [choice], "usage": {"prompt_tokens": len(prompt), "completion_tokens": len(ids)}}
+
+    def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
+        del model
+        held = [logits_processor(turn, self._tokenizer, library=self._masks)]
+        stops = [stopping_criteria(turn, self._tokenizer)]
+        ids = self._generate(
+            self.tokens(turn.prompt), max_new_tokens=80, logits_processor=held, stopping_criteria=stops
+        )
+        return self._tokenizer.decode(ids, skip_special_tokens=True), ids
+
+    def _generate(self, prompt: list[int], **more: Any) -> list[int]:
+        torch = importlib.import_module("torch")
+        given = torch.tensor([prompt])
+        said = self._model.generate(given, attention_mask=torch.ones_like(given), do_sample=False, **more)
+        return [int(id) for id in said[0, len(prompt) :]]
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
+        return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens))
+
+    def busy(self) -> bool:
+        return self._backend._thread._work_queue.qsize() > 0
+
+
+@cache
+def _loaded() -> tuple[Any, Any, Any]:
+    """Return torch, the model and its tokenizer, read once."""
+    library, torch = importlib.import_module("transformers"), importlib.import_module("torch")
+    torch.set_num_threads(1)
+    file = example_model(KEPT)
+    where: Any = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
+    model = library.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32).eval()
+    return torch, model, library.AutoTokenizer.from_pretrained(**where)
+
+
+@contextmanager
+def transformers(masks: str) -> Iterator[Real]:
+    """Run transformers in this process, as `unrender serve --backend transformers` does; a library masks tokens."""
+    torch, model, tokenizer = _loaded()
+    backend = Transformers(model, tokenizer, torch, masks=masks)
+    served = Model(name="m", turns=Turns(template=chat_template(tokenizer)), backend=backend)
+    with serving(served) as url:
+        # A tenth of llama.cpp's speed: fewer calls are asked for.
+        yield Real(
+            url=url, model=served, own=_Transformers(backend, masks), special=special_ids_of(tokenizer), forced=30
+        )
+
+
+ENGINES: Mapping[str, Callable[[], AbstractContextManager[Real]]] = {
+    "llama.cpp": llama_cpp,
+    **{f"transformers+{masks}": partial(transformers, masks) for masks in ("llguidance", "xgrammar")},
+}
+"""The engines, by the name that `UNRENDER_REAL` selects."""

@@ -1,0 +1,276 @@
+"""Requests to a small real model, the same for every engine, and one judge: a request and its answer → what is wrong with the answer.
+
+What has to hold is read off the request alone: how many choices, which calls, in which schema, how long. jsonschema judges values, no code
+of ours does. No request is cut short by a limit where it asks for calls or a schema, so texts have a `maxLength` there: a model as small as
+this one may write a text without one to the end of its context.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+"""A completion as JSON."""
+
+ROOT = Path(__file__).parent.parent
+LONGEST = 700
+"""Tokens of a call or of a schema's value, more than any of these may take: an answer of as many has no end."""
+TEXT = {"type": "string", "maxLength": 24}
+
+
+def _said(*texts: str) -> list[dict[str, str]]:
+    return [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(texts)]
+
+
+def _tool(name: str, what: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {"type": "function", "function": {"name": name, "description": what, "parameters": schema}}
+
+
+CONVERSATIONS: Mapping[str, list[dict[str, str]]] = {
+    "a question": _said("Name three fruits."),
+    "a system message": [{"role": "system", "content": "You answer in one word."}, *_said("The capital of France?")],
+    "several turns": _said("My name is Ada.", "Hello Ada!", "What is my name?"),
+    "other scripts": _said("Übersetze: こんにちは 👋🏽 – ça va?"),
+    "code": _said("What does this print?\n```python\nprint({'a': [1, 2]})\n```\n"),
+    "white space": _said("  two\n\n\n  spaces\t"),
+    "an empty question": _said(""),
+}
+"""Plain chats, whose prompts and answers have to be those of the engine's own chat endpoint."""
+
+WEATHER = _tool(
+    "get_weather", "Tell the weather in a city.", {"city": TEXT, "unit": {"enum": ["celsius", "fahrenheit"]}}
+)
+ADD = _tool("add", "Add two numbers.", {"a": {"type": "integer"}, "b": {"type": "integer"}})
+MAIL = _tool("send_mail", "Send a mail to a person.", {"to": TEXT, "urgent": {"type": "boolean"}})
+ASKED = {"messages": _said("What is the weather in Paris in celsius?"), "tools": [WEATHER]}
+ALL = {**ASKED, "tools": [ADD, WEATHER, MAIL]}
+CALLED = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2, "b": 3}'}}
+RESULT = [
+    *_said("What is 2 plus 3?"),
+    {"role": "assistant", "content": None, "tool_calls": [CALLED]},
+    {"role": "tool", "tool_call_id": "call_1", "content": "5"},
+]
+FRUITS: Request = {"messages": CONVERSATIONS["a question"], "max_tokens": 40}
+STORY: Request = {"messages": _said("Write a very long story about a dog, in many chapters.")}
+
+SCENARIOS: Mapping[str, Request] = {
+    **{f"chat: {name}": {"messages": messages, "max_tokens": 40} for name, messages in CONVERSATIONS.items()},
+    "a limit": {**STORY, "max_tokens": 7},
+    "a stop text": {**FRUITS, "stop": ["2."]},
+    "stop texts that are not met": {**FRUITS, "stop": ["\n\n\n\n", "Zebra"]},
+    "n": {**FRUITS, "n": 3, "temperature": 0.9, "seed": 5},
+    "log probabilities": {**FRUITS, "logprobs": True, "top_logprobs": 3},
+    "log probabilities of half characters": {
+        "messages": _said("Repeat: 👋🏽😀🎉"), "max_tokens": 24, "logprobs": True, "top_logprobs": 2,
+    },
+    "auto": {**ALL, "max_tokens": 40},
+    "auto where no tool fits": {"messages": _said("Say hello in French."), "tools": [ADD], "max_tokens": 40},
+    "auto, one call": {**ALL, "parallel_tool_calls": False, "max_tokens": 40},
+    "none": {**ASKED, "tool_choice": "none", "max_tokens": 40},
+    "required": {**ASKED, "tool_choice": "required", "parallel_tool_calls": False},
+    "required of several": {**ALL, "tool_choice": "required", "parallel_tool_calls": False},
+    "named": {**ALL, "tool_choice": {"type": "function", "function": {"name": "send_mail"}}},
+    "named, of two": {**ALL, "tool_choice": {"type": "function", "function": {"name": "add"}}},
+    "parallel": {
+        "messages": _said("What is 2 plus 3, and what is 4 plus 5?"), "tools": [ADD], "tool_choice": "required",
+        "parallel_tool_calls": True, "max_tokens": 160,
+    },
+    "calls drawn n times": {
+        **ALL, "tool_choice": "required", "parallel_tool_calls": False, "n": 2, "temperature": 1.0, "seed": 3,
+    },
+    "log probabilities beside a call": {
+        **ASKED, "tool_choice": "required", "parallel_tool_calls": False, "logprobs": True, "top_logprobs": 1,
+    },
+    "a tool's result": {"messages": RESULT, "tools": [ADD], "max_tokens": 40},
+    "a tool's result, and another call": {
+        "messages": [*RESULT, *_said("And 4 plus 5?")], "tools": [ADD], "tool_choice": "required", "parallel_tool_calls": False,
+    },
+}  # fmt: skip
+
+
+def schema_requests() -> dict[str, Request]:
+    """Return a request for a value of each schema of `tests/real/schemas.jsonl`: those of tools, as people write them."""
+    path = Path(__file__).parent / "real" / "schemas.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return {
+        row["tool"]: {
+            "messages": _said(f"{row['question']} Answer in JSON."),
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "arguments", "schema": row["schema"], "strict": True},
+            },
+        }
+        for row in rows
+    }
+
+
+def forced_calls(count: int) -> list[Request]:
+    """Return as many requests that force a call, drawn from the tables of `benchmarks/grammar_worth.py`."""
+    tables, draw = _grammar_worth(), random.Random(25)
+    kinds = [make for name, make in tables.CATEGORIES.items() if name != "irrelevant"]
+    tasks = [kinds[at % len(kinds)](draw) for at in range(count)]
+    more = {"tool_choice": "required", "parallel_tool_calls": False}
+    return [{"messages": _said(task.question), "tools": bounded(task.tools), **more} for task in tasks]
+
+
+def _grammar_worth() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("grammar_worth", ROOT / "benchmarks" / "grammar_worth.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    importlib.import_module("sys").modules["grammar_worth"] = module  # Its dataclasses look for their module.
+    spec.loader.exec_module(module)
+    return module
+
+
+def bounded(value: Any) -> Any:
+    """Return schemas with a longest length for each text that had none."""
+    if isinstance(value, Mapping):
+        more = TEXT if value.get("type") == "string" and not {"enum", "const", "maxLength"} & value.keys() else {}
+        return {**{name: bounded(item) for name, item in value.items()}, **more}
+    return [bounded(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def sent(request: Request) -> dict[str, Any]:
+    """Return a request as it is sent."""
+    return {"model": "m", "temperature": 0, "max_tokens": LONGEST, **request}
+
+
+def judged(request: Request, answer: Answer) -> list[str]:
+    """Return what is wrong with an answer."""
+    asked = sent(request)
+    return [*_counted(asked, answer), *(wrong for choice in answer["choices"] for wrong in _choice(asked, choice))]
+
+
+def _counted(asked: Request, answer: Answer) -> Iterator[str]:
+    usage, choices, n = answer.get("usage") or {}, answer["choices"], asked.get("n", 1)
+    if [choice["index"] for choice in choices] != list(range(n)):
+        yield f"{n} choices asked for, {len(choices)} given"
+    prompt, said = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
+    if usage.get("total_tokens") != prompt + said or prompt <= 0 or not 0 < said <= n * asked["max_tokens"]:
+        yield f"usage {usage}"
+    if n == 1 and (choices[0]["finish_reason"] == "length") != (said == asked["max_tokens"]):
+        yield f"{choices[0]['finish_reason']} after {said} tokens"
+    tokens = [token for choice in choices for token in (choice.get("logprobs") or {}).get("content") or ()]
+    # One more is the token that ends. llama.cpp has one for all tokens of a character.
+    plain_text = all((choice["message"].get("content") or "").isascii() for choice in choices)
+    if (
+        asked.get("logprobs")
+        and not asked.get("tools")
+        and not len(tokens) <= said <= len(tokens) + (n if plain_text else said)
+    ):
+        yield f"log probabilities of {len(tokens)} tokens, {said} counted"
+
+
+def _choice(asked: Request, choice: Answer) -> Iterator[str]:
+    message, text = choice["message"], choice["message"].get("content") or ""
+    calls = message.get("tool_calls") or []
+    cut = choice["finish_reason"] == "length"
+    if cut and asked["max_tokens"] == LONGEST:
+        yield f"no end: {message}"
+    if (choice["finish_reason"] == "tool_calls") != bool(calls and not cut):
+        yield f"{choice['finish_reason']} with {len(calls)} calls"
+    yield from _calls(asked, calls, cut=cut)
+    if asked.get("response_format") and not cut:
+        yield from _invalid(text, asked["response_format"]["json_schema"]["schema"])
+    yield from (f"the stop text {stop!r}" for stop in asked.get("stop", ()) if stop in text)
+    if asked.get("logprobs"):
+        yield from _scored(asked, text, (choice.get("logprobs") or {}).get("content") or [])
+    elif choice.get("logprobs"):
+        yield "log probabilities that nobody wants"
+
+
+def _calls(asked: Request, calls: list[Answer], *, cut: bool) -> Iterator[str]:
+    schemas = {one["function"]["name"]: one["function"]["parameters"] for one in asked.get("tools", ())}
+    wanted = asked.get("tool_choice", "auto")
+    named = wanted["function"]["name"] if isinstance(wanted, Mapping) else ""
+    if (wanted == "required" or named) and not calls:
+        yield "no call"
+    if calls and wanted == "none":
+        yield f"calls {calls}"
+    if len(calls) > 1 and not asked.get("parallel_tool_calls", True):
+        yield f"{len(calls)} calls, one at most asked for"
+    if len({call["id"] for call in calls}) != len(calls):
+        yield "two calls of one id"
+    whole = calls[:-1] if cut else calls  # The last one may be cut off.
+    for name, arguments in ((call["function"]["name"], call["function"]["arguments"]) for call in whole):
+        if name not in ([named] if named else schemas):
+            yield f"a call of {name}"
+        else:
+            yield from _invalid(arguments, schemas[name])
+
+
+def _invalid(text: str, schema: Any) -> Iterator[str]:
+    try:
+        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+    except (ValueError, jsonschema.ValidationError) as error:
+        yield f"{text[:200]}: {str(error).splitlines()[0]}"
+
+
+def _scored(asked: Request, text: str, tokens: list[Answer]) -> Iterator[str]:
+    """Look at log probabilities: they are those of the content's tokens, which are the likeliest at temperature 0."""
+    if "stop" not in asked and b"".join(bytes(token["bytes"]) for token in tokens).decode(errors="replace") != text:
+        yield f"tokens {[token['token'] for token in tokens]} of {text!r}"
+    for token in tokens:
+        others = token["top_logprobs"]
+        if not -1e4 < token["logprob"] <= 0 or len(others) != asked["top_logprobs"]:
+            yield f"log probability {token}"
+        elif not asked.get("tools") and max(other["logprob"] for other in others) > token["logprob"]:
+            yield f"not the likeliest: {token}"
+
+
+def whole(chunks: Iterable[Answer]) -> Answer:
+    """Return what a client puts together of a stream."""
+    choices: dict[int, Answer] = {}
+    usage = None
+    for chunk in chunks:
+        usage = chunk.get("usage") or usage
+        for part in chunk["choices"]:
+            choice = choices.setdefault(
+                part["index"], {"index": part["index"], "finish_reason": None, "logprobs": None, "message": {}}
+            )
+            choice["finish_reason"] = part.get("finish_reason") or choice["finish_reason"]
+            _add(choice["message"], part["delta"])
+            if part.get("logprobs"):
+                known = choice["logprobs"] or {"content": []}
+                choice["logprobs"] = {"content": known["content"] + (part["logprobs"].get("content") or [])}
+    return {"choices": [choices[at] for at in sorted(choices)], "usage": usage}
+
+
+def _add(message: Answer, delta: Answer) -> None:
+    message["content"] = (message.get("content") or "") + (delta.get("content") or "")
+    for call in delta.get("tool_calls") or ():
+        known = message.setdefault("tool_calls", [])
+        if call["index"] == len(known):
+            known.append({"id": call["id"], "function": {"name": "", "arguments": ""}})
+        function, new = known[call["index"]]["function"], call["function"]
+        function["name"] += new.get("name") or ""
+        function["arguments"] += new.get("arguments") or ""
+
+
+def plain(answer: Answer) -> list[Any]:
+    """Return what of an answer is compared with another one: all but ids and times."""
+    return [
+        [
+            choice["finish_reason"],
+            choice["message"].get("content") or "",
+            [(call["function"]["name"], call["function"]["arguments"]) for call in choice["message"].get("tool_calls") or ()],
+            [token["token"] for token in (choice.get("logprobs") or {}).get("content") or ()],
+        ]
+        for choice in answer["choices"]
+    ]  # fmt: skip
