@@ -397,7 +397,7 @@ class TurnTexts:
     prefill_no_thinking: str = ""
     """The same when thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
     unasked: str = ""
-    """The header where no generation prompt writes it, e.g. `<|assistant|>\\n`: the model may."""
+    """The header, or the rest of it, that no generation prompt writes, e.g. `<|assistant|>\\n`: the model may."""
     start_to_content: str = ""
     """Layout that the history writes before an answer but the generation prompt does not."""
     reasoning_to_content: str = ""
