@@ -338,8 +338,8 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
         return None
     margin = frame.prefill.rpartition(opener)[2]
     # Where the closer is alone before content, or before a call, it stands for no reasoning: `</think>\nHi`.
-    alone = [text.strip().startswith(closer) for text in (shown, openings.calls or "")]
-    empty, joint = closer if any(alone) else "", shown.partition(closer)[2] if shown.strip() == closer else ""
+    joint = shown.partition(closer)[2] if shown.strip() == closer else ""
+    empty = closer if shown.strip() == closer or (openings.calls or "").lstrip().startswith(closer) else ""
     start, end = opener + margin, margin + closer
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=start, end=end, empty=empty, unseen=True)
     return ReasoningFinding(reasoning=reasoning, to_content=joint or UNSEEN_JOINT)
