@@ -13,7 +13,7 @@ from cut_outs import TOOLS, lost
 from unrender import ChatTemplate, FormatWarning
 from unrender.dialects.remainder import Remainder
 from unrender.format import ToolMode
-from unrender.verify import verify
+from unrender.verify import Verdict, verify
 
 EACH = "{%- for key, value in f.arguments.items() -%}"
 LENGTH = "«f.arguments | length»"
@@ -107,12 +107,31 @@ def test_what_an_odd_template_writes_is_read_back(name):
 
 
 def test_calls_that_are_refused_without_their_results():
-    """Are derived from answers with results, which are cut off again, and proved so."""
+    """Are derived from answers with results, which are cut off again."""
     template = ChatTemplate.from_string(ODD["calls that are refused without their results"])
 
     assert template.format.tools.mode is ToolMode.JSON_NATIVE
     assert template.capabilities.supports_parallel_tool_calls
-    assert verify(template, samples=2).refuted == ()
+
+
+@pytest.mark.slow
+def test_calls_that_are_refused_without_their_results_are_proved():
+    """Verification asks for the results as well."""
+    report = verify(ChatTemplate.from_string(ODD["calls that are refused without their results"]), samples=1)
+
+    assert report.refuted == ()
+    assert {found.verdict for found in report.findings if found.capability == "parallel tool calls"} == {Verdict.PROVED}
+
+
+def test_calls_that_no_format_can_say_take_nothing_along():
+    """Where white space alone parts names, calls are given up; header and end of the turn are not."""
+    call = "{{ call.function.name }}\t{%- for k, v in call.function.arguments.items() -%}{{ k }}:{{ v | tojson }}\t{%- endfor -%}\n"
+    call = call.replace("\t", "{{ '\\t' }}").replace("\n", "{{ '\\n' }}")
+    source = SHOWN.replace("CALLS", "{%- for call in m.tool_calls or [] -%}" + call + "{%- endfor -%}")
+    with pytest.warns(FormatWarning):
+        format = ChatTemplate.from_string(source).format
+
+    assert (format.turn.headers, format.turn.end) == (("<|assistant|>",), "<|end|>")
 
 
 @pytest.mark.parametrize(
