@@ -114,7 +114,7 @@ _BLANK_LINE = "\n\n"
 """The layout after reasoning whose format nobody knows: what most models write."""
 TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]")
 """A special token as they are mostly spelled."""
-WORD = re.compile(r"\w+[.:,;]?")
+PROSE_WORD = re.compile(r"\w+[.:,;]?")
 """A word of prose, with what may follow it there."""
 _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
@@ -498,7 +498,7 @@ def shows_call(calls: Calls, at: int, literal: str) -> bool:
     if not is_distinctive(piece) or calls.cleans:
         return is_distinctive(piece)
     # Shown alone: `<tool_call>`, a token, and the `<function=` around all. Not `Action:`, nor what other formats write.
-    return calls.own and (TOKEN.match(piece) is not None or (at == 0 and not WORD.fullmatch(piece)))
+    return calls.own and (TOKEN.match(piece) is not None or (at == 0 and not PROSE_WORD.fullmatch(piece)))
 
 
 def _head(syntax: CallSyntax, literal: str) -> str:
@@ -567,7 +567,7 @@ def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
 
 def is_phrase(marker: str) -> bool:
     """Return whether a marker is more than a word of prose or the beginning of just any JSON."""
-    return is_distinctive(marker) and marker[0] not in "{[(" and not WORD.fullmatch(marker)
+    return is_distinctive(marker) and marker[0] not in "{[(" and not PROSE_WORD.fullmatch(marker)
 
 
 def is_distinctive(opener: str) -> bool:

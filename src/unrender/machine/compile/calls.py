@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from unrender.format import Arguments, CallSyntax, Containers, Envelope, Part, Slot
 from unrender.freezing import FrozenDict
-from unrender.grammar.assemble import WORD, is_distinctive, shows_call, splitter, text_of, tokens
+from unrender.grammar.assemble import PROSE_WORD, is_distinctive, shows_call, splitter, text_of, tokens
 from unrender.machine.arguments import (
     BeginCall,
     CloseArguments,
@@ -97,7 +97,7 @@ def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0,
     for texts in _empty_blocks(syntax, whole=not closers):
         # A fence may be missing, so an empty block of fences alone is anything, and `Action:` with them a word.
         shown = "".join("".join(piece for text in texts for piece in markers(split(text))).split())
-        if is_distinctive(shown) and not WORD.fullmatch(shown):
+        if is_distinctive(shown) and not PROSE_WORD.fullmatch(shown):
             opener = split(texts[0])[0]
             read = [instruction for text in texts for instruction in literal_code(syntax, text)]
             at = code.emit(*read, DropEmpty(closers), Jump(target))
