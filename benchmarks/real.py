@@ -109,7 +109,7 @@ def main() -> None:
             f"load {os.getloadavg()[0]:.1f}, {rounds} rounds, medians; ratios are over the same prompt without tools\n"
         )
         print(
-            "| tools | | prompt | first token, s | plain | ratio | tokens a second | plain | slower | CPU ms a token | plain |"
+            "| tools | | prompt | first token, s | plain | ratio | tokens a second | plain | slower | CPU ms a token | plain | calls |"
         )
         print("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
         for count in given.counts:
