@@ -70,7 +70,7 @@ class Real:
     """How many forced calls are asked for: a slow engine has less time."""
 
     @property
-    def client(self) -> openai.OpenAI:
+    def client(self) -> Any:
         """OpenAI's client, which validates strictly."""
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key="-", max_retries=0, _strict_response_validation=True)
 
@@ -79,7 +79,7 @@ class Real:
         more = {"extra_body": {name: request[name] for name in ("continue_final_message",) if name in request}}
         body = {name: value for name, value in sent(request).items() if name not in more["extra_body"]}
         with self.client as client:
-            return client.chat.completions.create(**body, **more).model_dump()
+            return dict(client.chat.completions.create(**body, **more).model_dump())
 
     def warm(self, request: Request) -> None:
         """Have the engine read a prompt, where what it keeps of it changes how later answers round."""
@@ -208,7 +208,7 @@ class _Transformers:
         return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens))
 
     def busy(self) -> bool:
-        return self._backend._thread._work_queue.qsize() > 0
+        return bool(self._backend._thread._work_queue.qsize())
 
 
 @cache

@@ -151,8 +151,9 @@ def test_three_apis_make_the_same_call(engine: Real) -> None:
             model="m", input=ASKED["messages"], tools=[{"type": "function", "strict": True, **function}],
             tool_choice="required", parallel_tool_calls=False, temperature=0, max_output_tokens=700,
         )  # fmt: skip
-    with anthropic.Anthropic(base_url=engine.url, api_key="-", max_retries=0) as claude:
-        message: Any = claude.messages.create(
+    other: Any = anthropic.Anthropic(base_url=engine.url, api_key="-", max_retries=0)
+    with other:
+        message = other.messages.create(
             model="m", messages=ASKED["messages"], max_tokens=700, extra_body={"temperature": 0},
             tools=[{"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}],
             tool_choice={"type": "any", "disable_parallel_tool_use": True},
