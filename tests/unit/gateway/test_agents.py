@@ -22,22 +22,26 @@ def get_weather(city: str) -> str:
 
 
 class Weatherman(Told):
-    """A model that calls the tool once, and then says what it learnt."""
+    """A model that makes calls, and then says what it learnt."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__("")
+        self.calls = "\n".join([CALL] * calls)
 
     async def generate(self, job):
         self.jobs.append(job)
-        text = "It rains." if "wet in Paris" in job.turn.prompt else f"<think>\nLook.\n</think>\n{CALL}"
+        text = "It rains." if "wet in Paris" in job.turn.prompt else f"<think>\nLook.\n</think>\n{self.calls}"
         for piece in chunked(f"{text}<|end|>", 5):
             yield Piece(piece)
 
 
 @pytest.mark.parametrize("model", [OpenAIChatCompletionsModel, OpenAIResponsesModel])
-@pytest.mark.parametrize("stream", [False, True])
-def test_agent_calls_a_tool_and_answers(model: Any, stream):
-    """The call is executed, its result and the reasoning before it reach the next prompt, and the answer is the agent's."""
+@pytest.mark.parametrize(("stream", "calls"), [(False, 1), (False, 2), (True, 2)])
+def test_agent_calls_a_tool_and_answers(model: Any, stream, calls):
+    """Each call is executed, its result and the reasoning before it reach the next prompt, and the answer is the agent's."""
 
     async def run():
-        engine = Weatherman("")
+        engine = Weatherman(calls)
         agent = Agent(
             name="a", tools=[get_weather], model=model(model="m", openai_client=openai_client(served(engine)))
         )
@@ -52,19 +56,20 @@ def test_agent_calls_a_tool_and_answers(model: Any, stream):
 
     assert answer == "It rains."
     first, second = engine.jobs
-    assert '"name": "get_weather"' in second.turn.prompt.removeprefix(first.turn.prompt)
+    news = second.turn.prompt.removeprefix(first.turn.prompt)
+    assert (news.count('"name": "get_weather"'), news.count("wet in Paris")) == (calls, calls)
     assert "Look." in second.turn.prompt or model is OpenAIChatCompletionsModel
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_tool_runner_sends_the_whole_conversation(stream):
+@pytest.mark.parametrize(("stream", "calls"), [(False, 1), (True, 2)])
+def test_tool_runner_sends_the_whole_conversation(stream, calls):
     """The runner would have a server keep the conversation; told that none is kept, it sends all of it, tools and result as well."""
 
     async def tell(city: str) -> str:
         return f"wet in {city}"
 
     async def run():
-        engine = Weatherman("")
+        engine = Weatherman(calls)
         client: Any = anthropic_client(served(engine))
         tool = BetaAsyncFunctionTool(tell, name="get_weather", description="", input_schema=WEATHER["parameters"])
         runner = client.beta.messages.tool_runner(
@@ -77,3 +82,4 @@ def test_tool_runner_sends_the_whole_conversation(stream):
     assert answer == "It rains."
     first, second = engine.jobs
     assert second.turn.prompt.startswith(first.turn.prompt.removesuffix("<think>\n"))
+    assert second.turn.prompt.count("wet in Paris") == calls
