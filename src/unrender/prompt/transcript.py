@@ -17,8 +17,8 @@ from typing import Any
 from unrender.injection import Injection, Plan
 from unrender.injection.history import CONCESSIONS, MOVES, Concession, with_last_words
 from unrender.limits import MOST_LOST
-from unrender.messages.inputs import plain_messages, readable_calls
-from unrender.messages.wire import read_messages
+from unrender.messages.inputs import function_of, message_calls, plain_messages, readable_calls
+from unrender.messages.wire import json_type, read_messages
 from unrender.prompt.variables import Heard
 from unrender.rendering.shape import Capabilities, shape_messages
 from unrender.rendering.template import Rendering, Template
@@ -27,6 +27,7 @@ _DEVELOPER = "developer"
 _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
 _NEEDLE = "Qzmessage{}zq"
+_PLAIN_TOOLS = "the template refuses the tools; each parameter is described with a single type"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +79,8 @@ class Writer:
         # What is lost of an answer stays lost: its words are nobody else's.
         moves = any(messages[i]["role"] in _MOVABLE for i in lost)
         concessions = (*MOVES, *CONCESSIONS) if first.error else MOVES if moves else ()
-        # A template that ran out of steps would do so again, whatever the words.
-        for other in self._conceding(messages, concessions) if concessions and not first.exhausted else ():
+        # A template that ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
+        for other in self._conceding(messages, () if first.exhausted else concessions) if concessions else ():
             shown = other.render(messages, asks=asks)
             still = other._lost(messages, shown, asks=asks)
             if shown.error is None and (first.error or len(still) < len(lost)):
@@ -87,7 +88,9 @@ class Writer:
                 break
         notes = [f"the template {why}; {concession.words}" for concession in writer.conceded]
         notes += [f"messages[{i}].content: the template does not show it" for i in lost]
-        return replace(writer, notes=(*self.heard.notes, *self._undocumented(rendering), *notes)), rendering
+        uncalled = islice(_uncalled(rendering.text, messages), MOST_LOST) if rendering.error is None else ()
+        notes += [f"messages[{i}].tool_calls: the template does not show them" for i in uncalled]
+        return replace(writer, notes=(*writer.heard.notes, *self._undocumented(rendering), *notes)), rendering
 
     def _lost(self, messages: Sequence[Mapping[str, Any]], rendering: Rendering, *, asks: bool) -> list[int]:
         """Return the messages whose texts are not in a rendering, trimmed and escaped or not, as far as that is certain."""
@@ -116,9 +119,13 @@ class Writer:
         writers = [self]
         tools = self.heard.context.get("tools")
         # Templates that insist on descriptions get empty ones where a tool has none; one that wants a list gets an empty one.
-        described = [_described(tool) for tool in tools or ()] if isinstance(tools, list | None) else tools
-        if described != tools:
-            writers.append(replace(self, heard=replace(self.heard, context={**self.heard.context, "tools": described})))
+        # Last come tools in plain types: `def f(a: ' + types[param.type]` fails where a type is a list, or is not there.
+        for plain, notes in ((False, ()), (True, (_PLAIN_TOOLS,))):
+            described = [_described(tool, plain) for tool in tools or ()] if isinstance(tools, list | None) else tools
+            if described != tools and described != writers[-1].heard.context.get("tools"):
+                context = {**self.heard.context, "tools": described}
+                heard = replace(self.heard, context=context, notes=(*self.heard.notes, *notes))
+                writers.append(replace(self, heard=heard))
         if self.plan.offers and tools:  # They are described in words, and a template may raise at any tools.
             untold = {name: value for name, value in self.heard.context.items() if name != "tools"}
             writers.append(replace(self, heard=replace(self.heard, context=untold)))
@@ -158,6 +165,19 @@ def _missing(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
                 break
 
 
+def _uncalled(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    """Yield the messages of which some call's name is not in `text`."""
+    at = 0
+    for i, message in enumerate(messages):
+        for name in (str(function_of(call).get("name")) for call in message_calls(message)):
+            found = text.find(name, at)
+            if found >= 0:
+                at = found + len(name)
+            elif name not in text:
+                yield i
+                break
+
+
 def _with_known_roles(messages: Sequence[Mapping[str, Any]], template: Template) -> Sequence[Mapping[str, Any]]:
     """Call the developer the system where the template does not know the newer name, and would drop what is said."""
     if not any(message["role"] == _DEVELOPER for message in messages):
@@ -167,13 +187,41 @@ def _with_known_roles(messages: Sequence[Mapping[str, Any]], template: Template)
     return [{**message, "role": "system"} if message["role"] == _DEVELOPER else message for message in messages]
 
 
-def _described(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool whose function and parameters all have a description, be it an empty one."""
-    function = {"description": "", "parameters": {"type": "object", "properties": {}}, **tool["function"]}
+def _described(tool: Mapping[str, Any], plain: bool) -> dict[str, Any]:
+    """Return a tool whose function and parameters all have a description, be it an empty one; if `plain`, also one type each."""
+    function = {"parameters": {"type": "object", "properties": {}}, **tool["function"]}
+    function["description"] = function.get("description") or ""
     if isinstance(parameters := function["parameters"], Mapping):
-        properties = {
-            name: {"description": "", **schema} if isinstance(schema, Mapping) else schema
-            for name, schema in parameters.get("properties", {}).items()
-        }
-        function["parameters"] = {**parameters, "properties": properties}
+        properties = {name: _with_words(schema, plain) for name, schema in (parameters.get("properties") or {}).items()}
+        required = {"required": parameters.get("required") or []} if plain or "required" in parameters else {}
+        function["parameters"] = {**parameters, "properties": properties, **required}
     return {**tool, "function": function}
+
+
+def _with_words(schema: Any, plain: bool) -> Any:
+    """Return the schema of a parameter with a description and, if `plain`, with one type here and in what it consists of."""
+    if not isinstance(schema, Mapping):
+        return {"description": "", "type": "string"} if plain else schema
+    described = {**schema, "description": schema.get("description") or ""}
+    if not plain:
+        return described
+    kind = described["type"] = _one_type(schema)
+    inside = {"items": schema.get("items")} if kind == "array" else {}
+    if kind == "object":
+        known = schema.get("properties") or {}
+        inside = {"additionalProperties": schema.get("additionalProperties")}
+        described["properties"] = {name: _with_words(item, plain) for name, item in known.items()}
+    return described | {name: _with_words(item, plain) for name, item in inside.items()}
+
+
+def _one_type(schema: Mapping[str, Any]) -> str:
+    """Return the first JSON type that a schema names or shows, null apart; "string" where it shows none."""
+    named = schema.get("type")
+    for kind in named if isinstance(named, list) else [named]:
+        if isinstance(kind, str) and kind != "null":
+            return kind
+    if values := [*(schema.get("enum") or ()), *([schema["const"]] if "const" in schema else [])]:
+        return json_type(values[0])
+    branches = [branch for word in ("anyOf", "oneOf", "allOf") for branch in schema.get(word) or ()]
+    first = next((b for b in branches if isinstance(b, Mapping) and b.get("type") != "null"), None)
+    return _one_type(first) if first else "object" if {"properties", "$ref"} & schema.keys() else "string"

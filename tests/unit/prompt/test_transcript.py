@@ -127,6 +127,61 @@ def test_a_template_that_refuses_tools_is_not_given_them(choice):
     assert ("look_up" in turn.prompt) == (choice == "auto")
 
 
+TYPED = (
+    "{%- macro kind(p) -%}{%- if p.type == 'array' -%}{{- 'list of ' + kind(p['items']) -}}"
+    "{%- elif p.type == 'object' -%}{{- 'map of ' + kind(p.additionalProperties) -}}"
+    "{%- elif p.type is string -%}{{- p.type -}}{%- else -%}{{- kind({'type': p.type}) -}}{%- endif -%}{%- endmacro -%}"
+    "{%- for tool in tools -%}{{- tool.function.name -}}{%- for name, p in tool.function.parameters.properties.items() -%}"
+    "{{- '[' + name + ': ' + kind(p) + p.description + ']' -}}{%- endfor -%}{%- endfor -%}"
+    "{%- for m in messages -%}{{- '<' + m.role + '>' + m.content -}}{%- endfor -%}{{- '<bot>' -}}"
+)
+"""It describes parameters with a macro of types that knows single ones alone."""
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown"),
+    [
+        ({"type": "string"}, "string"),
+        ({"type": ["null", "integer"]}, "integer"),
+        ({"anyOf": [{"type": "null"}, {"type": "number"}]}, "number"),
+        ({"enum": [True]}, "boolean"),
+        ({"const": "x", "description": None}, "string"),
+        ({"type": "object"}, "map of string"),
+        ({"type": "array", "items": {"type": ["boolean", "null"]}}, "list of boolean"),
+        (True, "string"),
+        ({}, "string"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::unrender.TemplateWarning")
+def test_tools_that_a_template_cannot_describe_are_described_with_single_types(schema, shown):
+    """What a macro of types raises at is no reason to refuse the request; the schema that calls obey stays as it is."""
+    parameters = {"type": "object", "properties": {"a": schema}, "required": None}
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+
+    turn = ChatTemplate.from_string(TYPED).prepare([USER], tools=[tool])
+
+    assert turn.prompt == f"f[a: {shown}]<user>Hi<bot>"
+    assert turn.request.tools[0].parameters["properties"] == {"a": schema}
+    assert turn.notes == (() if schema == {"type": "string"} else (PLAIN,))
+
+
+PLAIN = "the template refuses the tools; each parameter is described with a single type"
+
+
+def test_calls_that_a_template_does_not_show_are_named():
+    """Without tools, many templates write nothing of earlier calls."""
+    template = ChatTemplate.from_string(
+        "{{ tools }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls if tools %}"
+        "<c>{{ c.function | tojson }}</c>{% endfor %}{% endfor %}<bot>"
+    )
+    said = [USER, {"role": "assistant", "content": "c", "tool_calls": [CALL]}, {**USER, "content": "So?"}]
+
+    with pytest.warns(TemplateWarning):
+        turn = template.prepare(said)
+
+    assert turn.notes == ("messages[1].tool_calls: the template does not show them",)
+
+
 def test_what_stays_refused_has_the_first_reason():
     """Where nothing helps, the template's words about the conversation as it was given are the error."""
     template = ChatTemplate.from_string(
