@@ -227,10 +227,26 @@ class _CallWriter:
                 case Slot.TYPE:
                     parts.append(Literal(word))
                 case Slot.VALUE:
-                    parts.append(Tag(Role.ARGUMENT, self.value(shape, self.stops(at), hint)))
+                    stops = self.closing_tags(at, key, shape) or self.stops(at)
+                    parts.append(Tag(Role.ARGUMENT, self.value(shape, stops, hint)))
                 case str():
                     parts.append(Literal(part))
         return Sequence(tuple(parts))
+
+    def closing_tags(self, at: int, key: str | Node, shape: Shape) -> tuple[str, ...]:
+        """Return how the tag of the argument `key` is closed after the value at `at`; nothing where its name is in no such tag.
+
+        `<html><b>so</b></html>`: only its own tag ends a value, unless lists and objects are tags as well.
+        """
+        entry = self.arguments.entry
+        texts = ["" if isinstance(part, Slot) else part for part in (*entry, "", "")]
+        named = entry[at + 2 : at + 3] == (Slot.KEY,) and texts[at + 1].strip() and self.codec.strings.unquoted
+        if not named or not isinstance(key, str) or self.codec.containers is Containers.XML:
+            return ()
+        name = key + texts[at + 3].strip()
+        # Where a value may be something else than text, tags of its own name are counted in it.
+        opener = () if isinstance(self.resolved(shape), Text) else (texts[0].strip() + name,)
+        return tuple(dict.fromkeys((texts[at + 1] + name, texts[at + 1].strip() + name, *opener)))
 
     def stops(self, at: int) -> tuple[str, ...]:
         """Return the texts that end the value at part `at` of the entry."""
