@@ -123,6 +123,19 @@ def test_calls_that_are_refused_without_their_results_are_proved():
     assert {found.verdict for found in report.findings if found.capability == "parallel tool calls"} == {Verdict.PROVED}
 
 
+def test_tools_after_the_conversation_are_no_part_of_an_answer():
+    """Wherever tools are listed, calls are written alike; so the format is the same."""
+    call = "{%- for call in m.tool_calls or [] -%}<f={{ call.function.name }}>ENTRY</f>{%- endfor -%}"
+    entry = "{%- for key, value in call.function.arguments.items() -%}<p={{ key }}>{{ value }}</p>{%- endfor -%}"
+    first = SHOWN.replace("CALLS", call.replace("ENTRY", entry))
+    before = "{%- if loop.first and tools -%}<|tools|>{{ tools | tojson }}{%- endif -%}"
+    after = "{%- if tools -%}<|tools|>{{ tools | tojson }}<|end|>{%- endif -%}"
+    last = first.replace(before, "").replace("{%- if add_generation_prompt", after + "{%- if add_generation_prompt")
+
+    assert ChatTemplate.from_string(last).format == ChatTemplate.from_string(first).format
+    assert ChatTemplate.from_string(last).format.tools.mode is ToolMode.TAG_WITH_TAGGED
+
+
 def test_calls_that_no_format_can_say_take_nothing_along():
     """Where white space alone parts names, calls are given up; header and end of the turn are not."""
     call = "{{ call.function.name }}\t{%- for k, v in call.function.arguments.items() -%}{{ k }}:{{ v | tojson }}\t{%- endfor -%}\n"

@@ -55,6 +55,8 @@ class TurnFrame:
         """
         if text is None:
             return None
+        # `Hi</b><tools>[{"name": "f"}]`: tools after the whole conversation are no words of the answer.
+        text = text.removesuffix(self.appended) if carries_needle(self.appended) else text
         # `</u>/no<bot>`: where the switch is in the question's turn, an answer without thinking has a lead of its own.
         bodies = (text_after_lead(text, lead) for lead in (self.lead, *self.other_leads))
         return next((body for body in bodies if body is not None), None)
