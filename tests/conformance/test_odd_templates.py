@@ -33,6 +33,46 @@ TAGS = Calls(call="<call>" + NAME + " " + JSON + "</call>")
 CALLED = SHOWN.replace(
     "CALLS", "{%- for call in m.tool_calls or [] -%}<call>{{ call.function | tojson }}</call>{%- endfor -%}"
 )
+TEXT = "{%- set text = value if value is string else value | tojson -%}"
+ESCAPING = {
+    "arguments in a string of JSON": composed(
+        CHATML, TIGHT, Calls(call='<call>{"name": "' + NAME + '", "arguments": «f.arguments | tojson | tojson»}</call>')
+    ),
+    "the same, beside the name": composed(
+        CHATML, TIGHT, Calls(call="<call>" + NAME + " «f.arguments | tojson | tojson»</call>")
+    ),
+    "markup in values, escaped": composed(
+        CHATML, TIGHT, Calls(call="<call>" + NAME + EACH + TEXT + "<a is='«key»'>«text | e»</a>{%- endfor -%}</call>")
+    ),
+    "the same, between an argument's name": composed(
+        CHATML,
+        TIGHT,
+        Calls(
+            call="<call>" + NAME + EACH + TEXT + "<«key»>«text | replace('&', '&amp;') | replace('<', '&lt;')»</«key»>"
+            "{%- endfor -%}</call>"
+        ),
+    ),
+    "quotes in attributes, escaped": composed(
+        CHATML,
+        TIGHT,
+        Calls(
+            call="<call>" + NAME + EACH + TEXT + "<a «key»=\"«text | replace('\"', '\\\\\"')»\"/>{%- endfor -%}</call>"
+        ),
+    ),
+    "quotes in code, escaped": composed(
+        CHATML,
+        TIGHT,
+        Calls(
+            call="<call>"
+            + NAME
+            + "("
+            + EACH
+            + "«key»=«'\"' + value | replace('\"', '\\\\\"') + '\"' if value is string else value | tojson»"
+            "«'' if loop.last else ', '»{%- endfor -%})</call>"
+        ),
+    ),
+}
+"""Templates that escape characters of values, or whole arguments."""
 ODD = {
     "a prompt that ends inside its header": CALLED.replace("<|{{ m.role }}|>", "{{ m.role | upper }}: ")
     .replace("<|assistant|>", "ASSISTANT")
@@ -89,6 +129,7 @@ ODD = {
         "{%- if not loop.last -%}{{ '\\n' }}{%- endif -%}{%- endfor -%}{{ '\\n' }}</call>{%- endfor -%}",
     ),
     "a list of calls without separators": GLUED,
+    **ESCAPING,
     "the same, with commas between calls": GLUED.replace(
         "){%- endfor -%}]", ")«'' if loop.last else ', '»{%- endfor -%}]".replace("«", "{{ ").replace("»", " }}")
     ),
@@ -104,6 +145,19 @@ ODD = {
 def test_what_an_odd_template_writes_is_read_back(name):
     """Without a warning, so the format claims to read it."""
     assert lost(ChatTemplate.from_string(ODD[name], bos_token="<s>", eos_token="</s>")) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.parametrize("name", ESCAPING)
+def test_escaped_values_are_generated(name):
+    """Grammars write what is read, and accept what the template writes."""
+    report = verify(
+        ChatTemplate.from_string(ESCAPING[name]), samples=2, only=["strings", "objects", "arrays", "grammars"]
+    )
+
+    assert report.refuted == ()
+    assert {found.verdict for found in report.findings if found.capability == "strings"} == {Verdict.PROVED}
 
 
 def test_calls_that_are_refused_without_their_results():

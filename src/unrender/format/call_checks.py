@@ -264,6 +264,8 @@ def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
             yield f"{where}.codec.strings", "expected strings and containers of one notation, `json` or `python`"
         if tools.envelope and arguments.start + arguments.end:
             yield f"{where}.start", "expected nothing, since the arguments are in a JSON object"
+    if arguments.codec.escapes and tagged != (arguments.codec.strings in (Strings.RAW, Strings.QUOTED)):
+        yield f"{where}.codec.escapes", "expected nothing, since values end by themselves"
     yield from _codec(arguments.codec, f"{where}.codec")
 
 
@@ -364,6 +366,9 @@ def _codec(codec: Codec, where: str) -> Iterator[Problem]:
         yield f"{where}.containers", "keys without quotes stand only where strings have quotes"
     if codec.cdata and codec.strings is not Strings.RAW:
         yield f"{where}.cdata", "only raw strings stand in CDATA"
+    forms = [form for _, form in codec.escapes]
+    if any(len(character) != 1 for character, _ in codec.escapes) or len({*forms, ""}) <= len(forms):
+        yield f"{where}.escapes", "expected single characters, each with a form of its own"
     yield from _types(codec, f"{where}.types")
 
 

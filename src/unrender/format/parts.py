@@ -174,6 +174,8 @@ class Codec:
     """A null argument is not written at all."""
     cdata: bool = False
     """Strings with special characters may be in `<![CDATA[…]]>`."""
+    escapes: tuple[tuple[str, str], ...] = ()
+    """Characters that raw values write otherwise, e.g. `<` as `&lt;`. Arguments that are one object are in a JSON string then."""
     item_separator: str = ", "
     key_separator: str = ": "
     indent: int = 0

@@ -15,18 +15,18 @@ from functools import cached_property
 from typing import Any, assert_never
 
 from unrender import nodes
-from unrender.format import Arguments, Containers, Slot, Typing
+from unrender.format import Arguments, Containers, Slot, Strings, Typing
 from unrender.grammar.spelling import Extra, Speller, chain
 from unrender.limits import MOST_EXCLUDED_NAMES
 from unrender.nodes import EMPTY, Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 from unrender.nodes.patterns import any_pattern
-from unrender.nodes.texts import WORDS, all_but, cannot_contain
+from unrender.nodes.texts import WORDS, all_but, cannot_contain, encoded_node
 from unrender.schema import shapes
 from unrender.schema.admission import kinds_of
 from unrender.schema.conjuncts import ReportLoss
 from unrender.schema.reader import Reading
 from unrender.schema.shapes import Object, Property, Shape, Text, alternatives, union
-from unrender.values.notations import JSON_LEXICON, PYTHON_BESIDE_JSON, Lexicon, notation_of
+from unrender.values.notations import PYTHON_OR_JSON, Lexicon, escaped_json, notation_of, raw_alphabet
 
 ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
 
@@ -140,6 +140,8 @@ class _CallWriter:
         else:
             start, end = Literal(self.arguments.start), Literal(self.arguments.end)
             values = [self.container(shape, self.hint) for shape in objects]
+            if self.codec.escapes:  # `"{\"city\": …}"`: the object is in a string.
+                values = [Sequence((Literal('"'), node, Literal('"'))) for node in values]
             options = [Sequence((start, node, end)) if start.text + end.text else node for node in values]
         empty = self.arguments.when_empty
         bare = not (self.arguments.start or self.arguments.entry or self.arguments.end)
@@ -271,7 +273,7 @@ class _CallWriter:
         for option in alternatives(self.resolved(shape)):
             node = self.one_value(option, stops, hint)
             # Any text up to the stop includes the other options: `12` and `null` are texts as well.
-            if isinstance(node, nodes.Until):
+            if node == self.any_text(stops):
                 return node
             options.append(node)
         return any_pattern(options if len(options) == 1 else list(dict.fromkeys(options)))
@@ -280,7 +282,7 @@ class _CallWriter:
         raw = self.notation.unquoted
         match shape:
             case shapes.Anything() if raw or self.codec.containers is Containers.XML:
-                return nodes.Until(stops)
+                return self.any_text(stops)
             case shapes.Constant(text) if raw and text.startswith('"'):
                 return self.raw_constant(self.notation.write(json.loads(text)), stops, hint)
             case Text() if raw:
@@ -295,7 +297,7 @@ class _CallWriter:
         # The enum ["x", "</a>"]: its second value would end before it begins.
         if any(stop in written for stop in stops):
             self.report(self.path(hint), "enum", f"the value {written!r:.60} contains the marker that ends it")
-            return nodes.Until(stops)
+            return self.any_text(stops)
         return Literal(written)
 
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
@@ -305,12 +307,18 @@ class _CallWriter:
         """
         # `^[a-z]+$` has no `<`, so `</a>` cannot come in it; `^.*$` may hold the marker that ends it.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
-            return shape.pattern
+            return encoded_node(shape.pattern, raw_alphabet(self.codec))
         lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
         for keyword, value in lost.items():
             if value:
                 self.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
-        return nodes.Until(stops)
+        return self.any_text(stops)
+
+    def any_text(self, stops: tuple[str, ...]) -> Node:
+        """Return the nodes of all raw text before one of `stops`."""
+        # `a \"b\"/>`: text that escapes what it would end at is written sign by sign.
+        character = raw_alphabet(self.codec).general
+        return Repeat(character) if character else nodes.Until(stops)
 
     def path(self, hint: str) -> str:
         name = hint.removeprefix(self.hint).strip("-")
@@ -318,13 +326,13 @@ class _CallWriter:
 
     def container(self, shape: Shape, hint: str) -> Node:
         match self.codec.containers:
+            case Containers.JSON if self.codec.escapes and self.codec.strings is not Strings.QUOTED:
+                return self.speller(escaped_json(self.codec), hint).spell(shape, hint)
             case Containers.JSON:
                 return self.write_json(replace(self.parameters, shape=shape, unsupported=()), hint)
             case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
                 # Templates that write lists with `str()` may still write objects with `tojson`.
-                return any_pattern(
-                    [self.speller(found, hint).spell(shape, hint) for found in (PYTHON_BESIDE_JSON, JSON_LEXICON)]
-                )
+                return any_pattern([self.speller(found, hint).spell(shape, hint) for found in PYTHON_OR_JSON])
             case Containers.PYTHON | Containers.BARE:
                 return self.speller(self.notation.inside, hint).spell(shape, hint)
             case Containers.XML:

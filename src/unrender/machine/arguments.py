@@ -317,7 +317,7 @@ class Value:
             return XmlScanner(self.tags, call.key, call.types)
         match self.codec.strings:
             case Strings.RAW:
-                return RawScanner(suffix, self._types(call))
+                return RawScanner(suffix, self._types(call), self.codec.escapes)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return LiteralScanner(self.style)
             case _:
@@ -364,6 +364,8 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
         ends=tuple(dict.fromkeys(core[0] for core in cores)),
         quote_open=verbatim.open if verbatim else "",
         quote_close=verbatim.close if verbatim else "",
+        marks=Finder((verbatim.close, *(form for _, form in codec.escapes))) if verbatim and codec.escapes else None,
+        escapes=codec.escapes,
         bare_keys=notation.inside.bare_keys,
         in_code=in_code and verbatim is not None and len(verbatim.close) == 1,
         glued=in_code,

@@ -32,7 +32,9 @@ from unrender.format import (
     Words,
 )
 from unrender.messages.wire import json_type
-from unrender.nodes.texts import JSON, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, Alphabet
+from unrender.nodes import Chars, Choice
+from unrender.nodes import Sequence as InOrder
+from unrender.nodes.texts import JSON, JSON_CHARACTER, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, Alphabet, encoded_node
 
 _JSON_OBJECT = "one JSON object"
 _SPECIAL = "<>&"
@@ -46,6 +48,8 @@ class Quotes:
     open: str
     close: str
     alphabet: Alphabet | None
+    own: bool = False
+    """They are the format's: between them, nothing is escaped but what its codec says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,11 @@ PYTHON_LEXICON = Lexicon(
     item_separator=", ",
     key_separator=": ",
 )
-PYTHON_BESIDE_JSON = replace(PYTHON_LEXICON, keys_like_repr=True)
+PYTHON_OR_JSON = (
+    replace(PYTHON_LEXICON, keys_like_repr=True),
+    replace(JSON_LEXICON, name="tojson", flexible=False, item_separator=", ", key_separator=": "),
+)
+"""Where both may be, free white space in one of them would be read as the other."""
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
@@ -125,8 +133,8 @@ class Notation:
 
     @property
     def verbatim(self) -> Quotes | None:
-        """The quotes between which strings are raw; None if strings have no such quotes."""
-        return next((quotes for quotes in self.scalars.quotes if quotes.alphabet is None), None)
+        """The quotes of the format's own between which strings are raw; None if strings have no such quotes."""
+        return next((quotes for quotes in self.scalars.quotes if quotes.own), None)
 
 
 @kept(5_000)
@@ -141,6 +149,10 @@ def notation_of(codec: Codec) -> Notation:
     true, false, null = _words(codec.words)
     omitted = ("an argument that is null is left out",) if codec.omits_null else ()
     losses = (Loss(what=lost, concerns=("objects", "arrays")),) if lost else ()
+    if codec.escapes:
+        forms = ", ".join(f"{character!r} as {form!r}" for character, form in codec.escapes)
+        omitted = (*omitted, f"in values, {forms}")
+        losses = (*losses, Loss(what="what is escaped in values comes as it is written", concerns=("strings",)))
     return Notation(
         write=write,
         unquoted=codec.strings.unquoted,
@@ -165,10 +177,12 @@ def _strings(codec: Codec) -> tuple[Callable[[str], str], Lexicon, str, Exported
             return repr, PYTHON_LEXICON, "strings in quotes, as in Python", ExportedNotation.CODE
         case Strings.QUOTED:
             said = f"strings between {opened} and {closed}"
-            return lambda text: f"{opened}{text}{closed}", _bare(codec), said, ExportedNotation.CODE
+            raw = raw_alphabet(codec)
+            return lambda text: f"{opened}{raw.written(text)}{closed}", _bare(codec), said, ExportedNotation.CODE
         case Strings.RAW:
             said = "strings as they are, without quotes"
-            return _in_cdata if codec.cdata else str, _bare(codec), said, ExportedNotation.TEXT
+            as_it_is = _in_cdata if codec.cdata else raw_alphabet(codec).written
+            return as_it_is, _bare(codec), said, ExportedNotation.TEXT
         case Strings.SINGLE:
             said = "strings in single quotes, escaped as in JSON"
             lexicon = replace(_bare(codec), name="single", null="null", true="true", false="false", bare_keys=False)
@@ -185,6 +199,39 @@ def single_quoted(text: str, *, ascii_only: bool) -> str:
     """
     inside = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
     return "'" + inside.replace('\\"', '"').replace("'", "\\'") + "'"
+
+
+@kept(1_000)
+def raw_alphabet(codec: Codec) -> Alphabet:
+    """Return how raw text is written."""
+    general = None
+    for character, form in codec.escapes:
+        # Of `"` and `\\"`: a quotation mark alone would end the value, and after a backslash it does not.
+        if form == f"\\{character}" and "\\" not in dict(codec.escapes):
+            others = Chars(((character, character), ("\\", "\\")), negated=True)
+            general = Choice(
+                (others, InOrder((Chars((("\\", "\\"),), maximum=None), Chars((("\\", "\\"),), negated=True))))
+            )
+    return Alphabet(escapes=codec.escapes, general=general)
+
+
+@kept(1_000)
+def escaped_json(codec: Codec) -> Lexicon:
+    r"""Return the tokens of JSON in which characters are escaped once more, e.g. `{\"a\": 1}`."""
+    raw, escapes = Alphabet(escapes=codec.escapes), {**dict(codec.escapes), **dict(JSON.escapes)}
+    alphabet = replace(
+        JSON,
+        escapes=tuple((character, raw.written(JSON.written(character))) for character in escapes),
+        general=encoded_node(JSON_CHARACTER, raw),
+        coded=raw.written(JSON.coded),
+    )
+    quote = raw.written('"')
+    return Lexicon(
+        name="escaped",
+        quotes=(Quotes(quote, quote, alphabet),),
+        item_separator=codec.item_separator,
+        key_separator=codec.key_separator,
+    )
 
 
 def _in_cdata(text: str) -> str:
@@ -229,7 +276,8 @@ def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
         case Strings.SINGLE:
             return _SINGLE_QUOTES
         case Strings.QUOTED:
-            return (Quotes(codec.string_open, codec.string_close, None),)
+            alphabet = raw_alphabet(codec) if codec.escapes else None
+            return (Quotes(codec.string_open, codec.string_close, alphabet, own=True),)
         case _:
             assert_never(codec.strings)
 
@@ -284,7 +332,9 @@ def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
     if isinstance(value, str):
         return notation.write(value)
     if isinstance(value, Mapping | list | tuple):
-        return _encode_container(value, arguments, margin)
+        text = _encode_container(value, arguments, margin)
+        nested = codec.containers is Containers.XML or not notation.unquoted
+        return text if nested else raw_alphabet(codec).written(text)
     if value is None:
         return "" if codec.omits_null else notation.scalars.null
     if isinstance(value, bool):
@@ -302,6 +352,8 @@ def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin:
         return arguments.when_empty
     if not arguments.entry:
         text = _encode_container(values, arguments, margin)
+        if arguments.codec.escapes:
+            text = f'"{raw_alphabet(arguments.codec).written(text)}"'
         return arguments.start + text + arguments.end
     written = {key: value for key, value in values.items() if value is not None or not arguments.codec.omits_null}
     entries = (_encode_entry(key, value, arguments) for key, value in written.items())

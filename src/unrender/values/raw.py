@@ -36,10 +36,14 @@ _PUNCTUATION = frozenset('[]{},:"')
 class RawScanner(Scanner):
     """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
 
-    __slots__ = ("begun", "blank", "duplicate", "finder", "head", "held", "is_string", "literal", "types")
+    __slots__ = ("begun", "blank", "duplicate", "escapes", "finder", "head", "held", "is_string", "literal", "types")
 
-    def __init__(self, finder: Finder | Follow, types: frozenset[str]) -> None:
+    def __init__(
+        self, finder: Finder | Follow, types: frozenset[str], escapes: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         self.finder: Finder | Follow = finder
+        self.escapes: dict[str, str] = {form: character for character, form in escapes}
+        """By written form, which the finder finds as well: a character, e.g. `<` by `&lt;`."""
         self.types: frozenset[str] = types
         self.is_string: bool = types == STRING
         """The value is certain to be a string."""
@@ -65,15 +69,21 @@ class RawScanner(Scanner):
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.literal or self._is_structured(text, start):
             return self._scan_literal(text, start, final=final)
-        end, literal = (self.finder.find if final else self.finder.decided)(text, start)
+        find = self.finder.find if final else self.finder.decided
+        said: list[str] = []
+        end, literal = find(text, start)
+        while literal in self.escapes:
+            said += self.take(text[start:end]), self.take(self.escapes[literal])
+            start = end + len(literal)
+            end, literal = find(text, start)
         if literal:
-            return end, self.take(text[start:end]) + self._finish(), DONE
+            return end, "".join((*said, self.take(text[start:end]), self._finish())), DONE
         # What may be the beginning of the end marker stays in the buffer.
         cut = len(text) if final else end
-        return cut, self.take(text[start:cut]), MORE
+        return cut, "".join((*said, self.take(text[start:cut]))), MORE
 
     def _is_structured(self, text: str, start: int) -> bool:
-        if self.held or self.begun or text[start : start + 1] not in ("{", "["):
+        if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):
             return False
         # `{` begins an object only where the schema allows no string: code in a string begins so too.
         if self.types <= _STRUCTURED:
@@ -209,12 +219,14 @@ class TagStyle:
     """The name of a list's items; empty where lists and objects are not written as tags."""
     space: str = ""
     """Layout before the closing tag, which is not part of the value."""
+    escapes: tuple[tuple[str, str], ...] = ()
+    """Characters that are written otherwise, with their forms."""
 
 
 class XmlScanner(Scanner):
     """Reads the inside of the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("begun", "closers", "depth", "duplicate", "finder", "held", "key", "style", "types")
+    __slots__ = ("begun", "closers", "depth", "duplicate", "escapes", "finder", "held", "key", "style", "types")
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
         self.style: TagStyle = style
@@ -224,7 +236,8 @@ class XmlScanner(Scanner):
         # `\n</city>` and `</city>`: a line break that the template writes there is not a part of the value.
         self.closers: tuple[str, ...] = tuple(style.space[at:] + closer for at in range(len(style.space) + 1))
         # The argument's own name may come again inside it: its tags are counted.
-        self.finder: Finder = Finder((*self.closers, style.open + key + style.end))
+        self.escapes: dict[str, str] = {form: character for character, form in style.escapes}
+        self.finder: Finder = Finder((*self.closers, style.open + key + style.end, *self.escapes))
         self.depth: int = 0
         self.held: list[str] = []
         self.begun: bool = False
@@ -240,6 +253,10 @@ class XmlScanner(Scanner):
             if not literal:
                 cut = len(text) if final else found
                 return cut, out + self._take(text[at:cut], streams), MORE
+            if literal in self.escapes:
+                out += self._take(text[at:found] + self.escapes[literal], streams)
+                at = found + len(literal)
+                continue
             # In a string, `<text>` inside `<text>` is text; in a tree it is an element, and has a closing tag of its own.
             closes = literal in self.closers
             if closes and (streams or self.depth == 0):

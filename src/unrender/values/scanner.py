@@ -24,7 +24,7 @@ from unrender.values.atoms import (
     may_be_word,
     read_escape,
 )
-from unrender.values.finder import JSON_STRING, end_of
+from unrender.values.finder import JSON_STRING, Finder, end_of
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 from unrender.values.wellformed import (
     COLON,
@@ -54,6 +54,10 @@ class LiteralStyle:
     quote_open: str = ""
     """Another string delimiter, its text verbatim; inside lists and objects only where keys are bare as well, e.g. `<|"|>`."""
     quote_close: str = ""
+    marks: Finder | None = None
+    """Finds the other delimiter's end, and the forms of escaped characters; None where none are escaped."""
+    escapes: tuple[tuple[str, str], ...] = ()
+    """Characters that are escaped in such a string, with their forms."""
     bare_keys: bool = False
     """Keys may be without quotes."""
     loose_keys: bool = False
@@ -334,8 +338,16 @@ class LiteralScanner(Scanner):
                 at = end + 1
 
     def _verbatim_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        close = self.style.quote_close
-        if self.style.in_code and not self.stack:
+        close, marks = self.style.quote_close, self.style.marks
+        if marks is not None:
+            characters = {form: character for character, form in self.style.escapes}
+            end, literal = (marks.find if final else marks.decided)(text, at)
+            while literal in characters:
+                pieces.append(escape(text[at:end] + characters[literal]))
+                at = end + len(literal)
+                end, literal = (marks.find if final else marks.decided)(text, at)
+            end = end if literal else -(end if end >= 0 else len(text)) - 1
+        elif self.style.in_code and not self.stack:
             end = closing_in_code(text, at, close, final=final)
         else:
             end = closing(text, at, close, () if self.stack else self.style.ends, final=final)

@@ -90,8 +90,8 @@ def test_formats_of_version_1_are_read(data: dict[str, Any]) -> None:
 
 
 def test_the_saved_formats_have_every_field() -> None:
-    """A field whose name changes is missed here, or by the formats that have its old one."""
-    text = json.dumps(SAVED)
+    """A field whose name changes is missed here, or by the formats that have its old one; what is new since then is named."""
+    text = json.dumps([SAVED, {"escapes": ()}])
     kinds = (Format, TurnTexts, Reasoning, Content, CallSyntax, Arguments, Envelope, Codec, Spelling)
 
     assert [field.name for kind in kinds for field in fields(kind) if f'"{field.name}": ' not in text] == []

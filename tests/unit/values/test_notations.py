@@ -188,7 +188,7 @@ def test_each_way_to_write_strings(strings, written, exported, scalars, sentence
 
     assert [notation.write(text) for text in ("a\"b'", "é<&", "")] == written
     assert (notation.exported, tokens(notation.scalars), notation.sentences[0]) == (exported, scalars, sentence)
-    assert notation.verbatim == (Quotes("<|", "|>", None) if strings is Strings.QUOTED else None)
+    assert notation.verbatim == (Quotes("<|", "|>", None, own=True) if strings is Strings.QUOTED else None)
 
 
 @pytest.mark.parametrize(("words", "said", "sentence"), OF_EACH_WORD)

@@ -21,6 +21,7 @@ from unrender.analysis.find.skeletons import COUNTER, Row
 from unrender.analysis.find.split import Solution, common_suffix, is_tag, lexemes, solve, split_last_tag, tags_of
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
 from unrender.format import CallSyntax, Content, Slot, ToolMode
+from unrender.values.notations import encode_arguments
 
 NOT_RENDERED = "tool calls are not rendered"
 """What diagnostics say of a template without calls."""
@@ -300,7 +301,7 @@ class _Analysis:
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"
         # The call is written with each of the usual texts for no arguments, and looked for in what the template writes.
-        usual = arguments.start + arguments.end if arguments.entry else "{}"
+        usual = encode_arguments({}, arguments)
         # `f()` and `f{}` are the usual ways; `f` alone, or `f null`, are texts of their own.
         if self._call_text(tools, usual) in body:
             return tools, "as usual, with nothing inside"

@@ -6,6 +6,7 @@ every probed value exactly as the template did. What does not fit is reported, n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
@@ -17,6 +18,10 @@ from unrender.values.notations import encode_arguments, encode_value
 
 _SEPARATORS = ((", ", ": "), (",", ":"), (",", ": "), (", ", ":"))
 _INDENTS = (2, 4, 1, 3, 8)
+_IN_STRING = (('"', '\\"'), ("\\", "\\\\"), ("\n", "\\n"))
+"""How a JSON string writes the characters of an object that it holds."""
+_MARKS = "\"'\\<>&\n"
+"""Characters that templates escape in raw text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,10 @@ def _layouts_of(containers: Containers) -> Iterator[Codec]:
                     yield Codec(item_separator=item, key_separator=key, ascii_only=ascii_only)
                 for indent in _INDENTS:
                     yield Codec(indent=indent, ascii_only=ascii_only)
+                yield from (
+                    Codec(item_separator=item, key_separator=key, ascii_only=ascii_only, escapes=_IN_STRING)
+                    for item, key in _SEPARATORS
+                )
         case Containers.PYTHON:
             yield Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=containers)
         case Containers.BARE | Containers.XML:
@@ -89,7 +98,8 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     """Choose how strings are written: the first way that explains most of them."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
     opened = bool(codec.string_open)
-    options = [option for kind in Strings for option in _string_options(kind, opened=opened)]
+    escapes = _escapes(written, strings, codec)
+    options = [option for kind in Strings for option in _string_options(kind, opened=opened, escapes=escapes)]
     if codec.typed_by is Typing.ATTRIBUTE:
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
@@ -100,7 +110,24 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     return best
 
 
-def _string_options(strings: Strings, *, opened: bool) -> Iterator[dict[str, Any]]:
+def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Codec) -> tuple[tuple[str, str], ...]:
+    """Return the characters that are written otherwise in all strings; none where strings differ in more than that."""
+    # `a < b` as `a &lt; b`: what is between the words is the form of the character there.
+    forms: dict[str, str] = {}
+    for key, value in strings.items():
+        pieces = re.split(f"([{re.escape(_MARKS)}])", value)
+        pattern = "".join("(.{1,8}?)" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
+        inside = written[key].removeprefix(codec.string_open).removesuffix(codec.string_close)
+        found = re.fullmatch(pattern, inside, re.DOTALL)
+        if found is None:
+            return ()
+        forms |= dict(zip(pieces[1::2], found.groups(), strict=True))
+    return tuple((character, form) for character, form in forms.items() if form != character)
+
+
+def _string_options(
+    strings: Strings, *, opened: bool, escapes: tuple[tuple[str, str], ...]
+) -> Iterator[dict[str, Any]]:
     """Yield the ways of writing strings so; `opened` says that something is before strings and before no number."""
     match strings:
         case Strings.JSON:
@@ -112,9 +139,12 @@ def _string_options(strings: Strings, *, opened: bool) -> Iterator[dict[str, Any
             if not opened:
                 yield {"strings": strings, "typed_by": Typing.SCHEMA}
             yield {"strings": strings, "typed_by": Typing.SCHEMA, "cdata": True}
+            if escapes and not opened:
+                yield {"strings": strings, "typed_by": Typing.SCHEMA, "escapes": escapes}
         case Strings.QUOTED:
             if opened:
                 yield {"strings": strings}
+                yield {"strings": strings, "escapes": escapes}
         case _:
             assert_never(strings)
 

@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -54,6 +55,10 @@ def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> V
     spans = [span for span in json_spans(text, "{", at) if span.start >= start and span.value == arguments]
     if spans:
         return spans[-1]
+    # `"{\"a\": 1}"` is a string that holds JSON.
+    quote = text.rfind('"{', start, at)
+    if quote >= 0 and (quoted := next(json_spans(text[quote:], '"', 1), None)) and _same(quoted.value, arguments):
+        return ValueSpan(start=quote, end=quote + quoted.end, value=dict(arguments))
     # `{'a': None}` is not JSON: each closing brace is tried, until what is before it is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
@@ -99,8 +104,16 @@ def _inside(value: Any) -> Iterator[Any]:
 
 
 def _holds(value: Any, wanted: Any) -> bool:
+    return any(_same(item, wanted) for item in _inside(value))
+
+
+def _same(item: Any, wanted: Any) -> bool:
+    """Return whether a value is the wanted one, or a string that holds a wanted object as JSON."""
+    if isinstance(item, str) and isinstance(wanted, Mapping):
+        with suppress(ValueError, RecursionError):
+            item = json.loads(item)
     # By type as well: `True == 1` in Python.
-    return any(type(item) is type(wanted) and item == wanted for item in _inside(value))
+    return type(item) is type(wanted) and bool(item == wanted)
 
 
 def _holds_call(value: Any, call: ProbeCall) -> bool:
@@ -132,7 +145,7 @@ def _path(value: Any, wanted: Any, *, listed: bool = False) -> tuple[str, ...]:
     `{"function": {"name": "f"}}` has `f` at `function`, `name`.
     """
     for key, item in value.items() if isinstance(value, dict) else ():
-        if isinstance(item, list) and wanted in item if listed else type(item) is type(wanted) and item == wanted:
+        if isinstance(item, list) and wanted in item if listed else _same(item, wanted):
             return (key,)
         if deeper := _path(item, wanted, listed=listed):
             return (key, *deeper)

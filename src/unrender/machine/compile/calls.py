@@ -419,6 +419,7 @@ class ArgumentCode:
         texts = closers if core else self._ends_of_value(suffix)
         # `\n</v>`, `</v>`: the line break before the closer is not part of the value, where it is there.
         variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
+        variants += [form for _, form in arguments.codec.escapes]
         return _read_value(arguments, Finder(variants), _tags(arguments, i))
 
     def _ends_of_value(self, layout: str) -> list[str]:
@@ -468,4 +469,5 @@ def _tags(arguments: Arguments, i: int) -> TagStyle | None:
         text_of(entry[again + 1]).strip(),
         arguments.codec.item_tag,
         space=before[: before.index(closes)] if not arguments.codec.item_tag else "",
+        escapes=arguments.codec.escapes,
     )
