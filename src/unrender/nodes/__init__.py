@@ -317,14 +317,18 @@ _HOLDERS: Mapping[type, tuple[str, ...]] = {
 """The fields of each class of nodes that may hold other nodes."""
 
 
+_BELOW: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {
+    Sequence: lambda node: node.parts,
+    Choice: lambda node: node.options,
+    Repeat: lambda node: (node.node,) if node.separator is None else (node.node, node.separator),
+    **dict.fromkeys((Optional, Peek, Negate, Tag, Atomic), lambda node: (node.node,)),
+}
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """Return the nodes directly below `node`."""
-    found: tuple[Node, ...] = ()
-    for name in _HOLDERS[type(node)]:
-        value: Any = getattr(node, name)
-        if value is not None:
-            found += value if isinstance(value, tuple) else (value,)
-    return found
+    below = _BELOW.get(type(node))
+    return below(node) if below else ()
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -334,30 +338,13 @@ def walk(node: Node) -> Iterator[Node]:
     while waiting:
         found = waiting.pop()
         yield found
-        if isinstance(found, Sequence):
-            waiting += found.parts[::-1]
-        elif not isinstance(found, (Ref, Literal)):
-            waiting += children(found)[::-1]
+        if below := _BELOW.get(type(found)):
+            waiting += below(found)[::-1]
 
 
 def references(node: Node) -> list[str]:
     """Return the names of the rules that `node` refers to, in the order of the text."""
-    return [found.rule for found in of_kinds(node, Ref) if isinstance(found, Ref)]
-
-
-def of_kinds(node: Node, *kinds: type[Node]) -> list[Node]:
-    """Return the nodes of some kinds in `node`, in the order of the text; what is below them is not looked at."""
-    found: list[Node] = []
-    waiting = [node]
-    while waiting:
-        here = waiting.pop()
-        if type(here) in kinds:
-            found.append(here)
-        elif isinstance(here, Sequence):
-            waiting += here.parts[::-1]
-        elif not isinstance(here, Literal):
-            waiting += children(here)[::-1]
-    return found
+    return [found.rule for found in walk(node) if type(found) is Ref]
 
 
 def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> frozenset[str]:
@@ -404,6 +391,12 @@ def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_NAME = re.compile(r"[a-z0-9-]+")
+
+
+def is_name(text: str) -> bool:
+    """Return whether all dialects take `text` for the name of a rule."""
+    return _NAME.fullmatch(text) is not None
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -23,7 +24,7 @@ from typing import Any
 from unrender import limits
 from unrender.cache import SHARED
 from unrender.errors import GrammarError
-from unrender.freezing import content_key
+from unrender.freezing import content_key, thawed
 from unrender.messages.wire import JsonSchema, json_type
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless
@@ -31,7 +32,7 @@ from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, exclu
 from unrender.schema.containers import read_array, read_object
 from unrender.schema.places import Excluded, KeywordContext, Place, Places, References, is_deep, pointer, value_in_words
 from unrender.schema.scalars import read_boolean, read_integer, read_null, read_number, read_text
-from unrender.schema.shapes import Anything, Constant, Nothing, Reference, Shape, union
+from unrender.schema.shapes import Anything, Constant, Nothing, Property, Reference, Shape, union
 from unrender.schema.weights import Scale, Weight
 
 
@@ -162,7 +163,7 @@ class _Reader:
 
     def read_once(self, key: _Key, places: tuple[Place, ...]) -> Shape:
         self.count += max(len(places), 1)
-        if plain := _plain(places):
+        if len(places) == 1 and (plain := _plain(places[0].mapping)):
             self.known[key] = plain
             return plain
         name = self.open[key] = f"recursive-{self.count}"
@@ -178,6 +179,60 @@ class _Reader:
             shape = Reference(name)
         self.known[key] = shape
         return shape
+
+    def plain_container(self, place: Place) -> Shape | None:
+        """Return the shape of a list or an object in the most common keywords; None for any other."""
+        schema = place.mapping
+        declared, required = schema.get("properties"), schema.get("required", ())
+        if schema.get("type") == "array" and schema.keys() <= _PLAIN_ARRAY and isinstance(schema.get("items"), dict):
+            items = self.part(place, "items")
+            return None if isinstance(items, Nothing) else shapes.Array(items=items)
+        plain = schema.get("type") == "object" and schema.keys() <= _PLAIN_OBJECT
+        closed = schema.get("additionalProperties") is False
+        if not plain or (not closed and "additionalProperties" in schema):
+            return None
+        if not isinstance(declared, dict) or not isinstance(required, list | tuple):
+            return None
+        needed = frozenset(filter(_is_text, required))
+        # A name that is required and declared nowhere is a property of any value.
+        if not needed <= declared.keys() or not all(map(_is_text, declared)):
+            return None
+        properties: list[Property] = []
+        for name in declared:
+            shape = self.part(place, "properties", name)
+            if isinstance(shape, Nothing):
+                return None
+            properties.append(Property(name, shape, name in needed))
+        return shapes.Object(properties=tuple(properties), others=Nothing() if closed else Anything())
+
+    def part(self, place: Place, *steps: str) -> Shape:
+        """Return the shape of a value inside another."""
+        schema: Any = place.schema
+        for step in steps:
+            schema = schema[step]
+        found = self.common(schema)
+        self.count += found is not None
+        return found or self.child((place.at(*steps),))
+
+    def common(self, schema: Any) -> Shape | None:
+        """Return the shape of a small schema that needs no place, since nothing in it is reported or referred to; else None."""
+        if not isinstance(schema, dict) or self.depth > _SHALLOW or self.count >= limits.MAX_CONJUNCTS_READ:
+            return None
+        if plain := _plain(schema):
+            return plain
+        words = {word: value for word, value in schema.items() if word not in ANNOTATIONS}
+        values = words.get("enum")
+        listed = words.keys() <= _LISTED and words.get("type", "string") == "string"
+        if listed and isinstance(values, list) and values and all(map(_is_text, values)):
+            return union([Constant(as_json(value)) for value in values])
+        # `{"type": "integer", "minimum": 1}` is in many tools: it is read once. What has names of its own is not met again.
+        key = b"" if "properties" in words else content_key(words := thawed(words))
+        if not 0 < len(key) <= _SHORT or any(word in key for word in _REFERRING):
+            return None
+        with suppress(GrammarError):
+            found = read_schema(words, longest=self.longest)
+            return None if found.unsupported else found.shape
+        return None
 
     def flatten(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
         """Return the conjuncts of `places`, references followed, `allOf` taken apart, empty ones dropped."""
@@ -226,6 +281,8 @@ class _Reader:
         return False
 
     def read(self, places: tuple[Place, ...]) -> Shape:
+        if len(places) == 1 and (container := self.plain_container(places[0])):
+            return container
         places = self.affordable(places)
         for at, place in enumerate(places):
             for keyword in ("anyOf", "oneOf"):
@@ -314,15 +371,24 @@ _PLAIN: Mapping[str, Shape] = {
 }
 
 
-def _plain(places: Places) -> Shape | None:
-    """Return the shape of a place that says no more than `{"type": "string"}`, as most do; None for any other."""
-    if len(places) != 1 or not places[0].mapping.keys() <= _TYPED:
-        return None
-    kind = places[0].mapping.get("type")
-    return _PLAIN.get(kind) if isinstance(kind, str) else None
+def _plain(schema: Mapping[str, Any]) -> Shape | None:
+    """Return the shape of a schema that says no more than `{"type": "string"}`, as most do; None for any other."""
+    kind = schema.get("type")
+    return _PLAIN.get(kind) if isinstance(kind, str) and schema.keys() <= _TYPED else None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 _TYPED = ANNOTATIONS | {"type"}
+_LISTED = frozenset(("type", "enum"))
+_PLAIN_ARRAY = _TYPED | {"items"}
+_PLAIN_OBJECT = _TYPED | {"properties", "required", "additionalProperties"}
+_SHORT = 200
+"""Bytes of a schema that is nested no deeper than thirty levels: each takes six bytes at least."""
+_SHALLOW = limits.MAX_SCHEMA_DEPTH - _SHORT // 6
+_REFERRING = (b"$ref", b"Ref")
 _IMPLIED = {
     "object": "properties required additionalProperties patternProperties propertyNames minProperties maxProperties"
     f" unevaluatedProperties {ABSENT} {MEMBERS}",

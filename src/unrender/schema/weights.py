@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from unrender import limits
+from unrender.cache import kept
 from unrender.nodes import Literal, Node, walk
 from unrender.nodes.texts import branches
 from unrender.schema import shapes
@@ -88,33 +89,27 @@ class Scale:
     """The parts of all ranges of numbers that were weighed."""
 
     def weigh(self, shape: Shape) -> Weight:
-        """Return the weight of a shape, without deep recursion. What references lead to is not included."""
-        waiting = [shape]
-        while waiting:
-            found = waiting[-1]
-            parts = _below(found)
-            # A shape is weighed when all below it are; a stack, since schemas may be deeper than Python's own.
-            fresh = [below for below in parts if id(below) not in self.known]
-            holders = [below for below in fresh if isinstance(below, (Object, Array, Union))]
-            waiting += holders
-            for weighed in fresh if holders else (*fresh, waiting.pop()):
-                if weighed is found or not isinstance(weighed, (Object, Array, Union)):
-                    self.known[id(weighed)] = self._sum(weighed, parts if weighed is found else ())
-                    self.kept.append(weighed)
-        return self.known[id(shape)]
+        """Return the weight of a shape. What references lead to is not included."""
+        # The reader nests shapes no deeper than `MAX_SCHEMA_DEPTH`, so this is not deep either.
+        known = self.known.get(id(shape))
+        if known is None:
+            known = self.known[id(shape)] = self._weighed(shape)
+            self.kept.append(shape)
+        return known
 
-    def _sum(self, shape: Shape, parts: tuple[Shape, ...]) -> Weight:
-        alone = self._range(shape) if isinstance(shape, (Integer, Number)) else _alone(shape)
-        if not parts:
-            return alone
-        parts_below = characters = depth = 0
-        for part in parts:
-            below = self.known[id(part)]
-            parts_below += below.parts
-            characters += below.characters
-            depth = max(depth, below.depth)
-        depth += not isinstance(shape, Union)
-        return Weight(alone.parts + parts_below, alone.characters + characters, max(alone.depth, depth))
+    def _weighed(self, shape: Shape) -> Weight:
+        if isinstance(shape, Integer | Number):
+            return self._range(shape)
+        parts, characters, depth = _alone(shape)
+        if isinstance(shape, Object | Array | Union):
+            deepest = -1
+            for below in _below(shape):
+                weight = self.weigh(below)
+                parts += weight[0]
+                characters += weight[1]
+                deepest = max(deepest, weight[2])
+            depth = max(depth, deepest + (not isinstance(shape, Union)))
+        return Weight(parts, characters, depth)
 
     def _range(self, shape: Integer | Number) -> Weight:
         """Return the weight of a range, by what it is written with: `1 to 10**17` is some hundred parts.
@@ -122,14 +117,11 @@ class Scale:
         To write it is the only way to know; when that has shown enough to be too much, the others are not written.
         """
         # Numbers without bounds share one rule.
-        if shape in _UNBOUNDED or self.ranges > limits.MOST_RANGES:
+        if self.ranges > limits.MOST_RANGES or shape in _UNBOUNDED:
             return _ONE
-        written = numeric(shape)
-        weight = _pattern(written.node)
-        for rule in written.rules.values():
-            weight = weight.above(_pattern(rule))
+        weight = _written_range(shape)
         self.ranges += weight.parts
-        return weight._replace(depth=0)
+        return weight
 
     def whole(self) -> Weight:
         """Return the weight of everything in the schema; `Reading.weight` keeps it."""
@@ -197,6 +189,15 @@ def _alone(shape: Shape) -> Weight:
                 return _ONE
             return Weight(1 + _PARTS_PER_BRANCH * branches(shape.excluded), sum(map(len, shape.excluded)))
     return _ONE
+
+
+@kept(300)
+def _written_range(shape: Integer | Number) -> Weight:
+    written = numeric(shape)
+    weight = _pattern(written.node)
+    for rule in written.rules.values():
+        weight = weight.above(_pattern(rule))
+    return weight._replace(depth=0)
 
 
 _ONE = Weight()

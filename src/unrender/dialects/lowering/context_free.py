@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
+from types import MappingProxyType
 from typing import ParamSpec, TypeGuard, TypeVar
 
 from unrender import nodes
@@ -99,7 +100,7 @@ def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDA
     unsure = lowering.forks is not None and (lowering.forks.unsure or lowering.apart > MOST_APART)
     # These two hold its methods: in that circle a whole grammar would wait for the garbage collector.
     del lowering.places, lowering.beginnings
-    return Lowered(root.rule, reachable(root.rule, lowering.table), unsure)
+    return Lowered(root.rule, reachable(root.rule, lowering.table, lowering.below), unsure)
 
 
 def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
@@ -117,14 +118,16 @@ def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
     return bounded
 
 
-def reachable(root: str, table: Mapping[str, nodes.Node | Stopped]) -> Mapping[str, nodes.Node | Stopped]:
-    """Return the rules of `table` that `root` needs, with `root` first."""
+def reachable(
+    root: str, table: Mapping[str, nodes.Node | Stopped], below: Mapping[str, list[str]] = MappingProxyType({})
+) -> Mapping[str, nodes.Node | Stopped]:
+    """Return the rules of `table` that `root` needs, with `root` first; `below` has what is known of their references."""
     found: dict[str, nodes.Node | Stopped] = {}
     queue = [root]
     for name in queue:
         if name not in found:
             found[name] = table[name]
-            queue.extend(rule_references(table[name]))
+            queue.extend(below[name] if name in below else rule_references(table[name]))
     return found
 
 
@@ -155,7 +158,11 @@ class _Lowering:
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
-        self.rules = nodes.Rules()
+        # Without a lexer, a rule that ends by itself means the same wherever it is: it keeps its name, and mostly its node.
+        own = frozenset(source).difference(self.links.free, source if for_lexer else ())
+        self.own = own if "root" not in own and all(map(nodes.is_name, own)) else frozenset[str]()
+        self.rules = nodes.Rules(dict.fromkeys(self.own, nodes.EMPTY))
+        self.below: dict[str, list[str]] = {}
         self.known: dict[object, nodes.Ref] = {}
         self.choices: dict[tuple[int, str], RulePlace] = {}
         self.loops: dict[nodes.Node, nodes.Node] = {}
@@ -394,10 +401,19 @@ class _Lowering:
         raise GrammarError(f"{type(node).__name__} cannot be written as a context-free rule: {node!r:.120}")
 
     def named(self, name: str) -> nodes.Ref:
-        return self.known.get(name) or self.later(name, name, lambda: self.ruled(name))
+        found = self.known.get(name)
+        if found is None and name in self.own:
+            found = self.known[name] = nodes.Ref(name)
+            self.pending.append((name, lambda: self.ruled(name)))
+        return found or self.later(name, name, lambda: self.ruled(name))
 
     def ruled(self, name: str) -> nodes.Node:
         """Return the node of a rule of the grammar, closed."""
+        if name in self.own and name in self.links.plain:
+            self.below[name] = self.links.below[name]
+            for below in self.below[name]:
+                self.named(below)
+            return self.source[name]
         self.ends_itself = name in self.source and name not in self.links.free
         found = self.closed(self.rule(name))
         self.ends_itself = False

@@ -395,17 +395,44 @@ class Links:
     order: list[str]
     free: frozenset[str]
     """The rules that hold free text, or refer to one that does: what is in any other rule ends by itself."""
+    plain: frozenset[str] = frozenset()
+    """The rules made of nothing but what dialects write, in the shortest way."""
 
 
 def linked(rules: Mapping[str, Node]) -> Links:
     """Return rules with what each refers to."""
-    found = {name: nodes.of_kinds(node, Ref, Until) for name, node in rules.items()}
-    below = {name: list(dict.fromkeys(it.rule for it in here if isinstance(it, Ref))) for name, here in found.items()}
+    below: dict[str, list[str]] = {}
+    texts: list[str] = []
+    plain: set[str] = set()
+    for name, node in rules.items():
+        below[name], ends_itself, is_plain = _looked_through(node)
+        if not ends_itself:
+            texts.append(name)
+        if is_plain:
+            plain.add(name)
     users = inverted(below)
-    texts = [name for name, here in found.items() if Until in map(type, here)]
-    return Links(
-        rules, below, users, _nearly_sorted(rules, users), nodes.reached(texts, lambda name: users.get(name, ()))
-    )
+    free = nodes.reached(texts, lambda name: users.get(name, ()))
+    return Links(rules, below, users, _nearly_sorted(rules, users), free, frozenset(plain))
+
+
+def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
+    """Return the rules that `node` refers to, whether it holds no free text, and whether it is plain as in `Links`."""
+    found: dict[str, None] = {}
+    ends_itself = plain = True
+    for here in nodes.walk(node):
+        if type(here) is Ref:
+            found[here.rule] = None
+        elif type(here) is Literal:
+            plain = plain and here.text != ""
+        elif isinstance(here, Chars | Repeat):
+            plain = plain and here.maximum != 0 and (type(here) is not Repeat or here.separator is None)
+        elif type(here) not in _PLAIN:
+            plain = False
+            ends_itself = ends_itself and type(here) is not Until
+    return list(found), ends_itself, plain
+
+
+_PLAIN = frozenset((Sequence, Choice, Optional, JsonValue))
 
 
 def linked_alone(name: str, node: Node) -> Links:
