@@ -18,7 +18,7 @@ from unrender import nodes
 from unrender.format import Arguments, Containers, Slot, Strings, Typing
 from unrender.grammar.spelling import Extra, Speller, chain
 from unrender.limits import MOST_EXCLUDED_NAMES
-from unrender.nodes import EMPTY, Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
+from unrender.nodes import EMPTY, Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag, in_sequence
 from unrender.nodes.patterns import any_pattern
 from unrender.nodes.texts import WORDS, all_but, cannot_contain, encoded_node
 from unrender.schema import shapes
@@ -170,7 +170,7 @@ class _CallWriter:
             # None at all is `when_empty`, if that is something else.
             if body is not None or not elsewhere:
                 inside = EMPTY if body is None else Optional(body) if optional else body
-                yield Sequence((Literal(self.arguments.start), inside, Literal(self.arguments.end)))
+                yield in_sequence(Literal(self.arguments.start), inside, Literal(self.arguments.end))
 
     def written_property(self, item: Property) -> Iterator[Property]:
         """Yield the property as it is written: where null is left out, null is an absent argument."""
@@ -222,18 +222,24 @@ class _CallWriter:
 
     def typed_entry(self, key: str | Node, shape: Shape, word: str, hint: str) -> Node:
         parts: list[Node] = []
+        text = ""
         for at, part in enumerate(self.arguments.entry):
             match part:
+                case Slot.KEY if not isinstance(key, str):
+                    parts += (Literal(text), key) if text else (key,)
+                    text = ""
                 case Slot.KEY:
-                    parts.append(Literal(key) if isinstance(key, str) else key)
+                    text += str(key)
                 case Slot.TYPE:
-                    parts.append(Literal(word))
+                    text += word
                 case Slot.VALUE:
                     stops = self.closing_tags(at, key, shape) or self.stops(at)
-                    parts.append(Tag(Role.ARGUMENT, self.value(shape, stops, hint)))
+                    value = Tag(Role.ARGUMENT, self.value(shape, stops, hint))
+                    parts += (Literal(text), value) if text else (value,)
+                    text = ""
                 case str():
-                    parts.append(Literal(part))
-        return Sequence(tuple(parts))
+                    text += part
+        return Sequence((*parts, Literal(text)) if text else tuple(parts))
 
     def closing_tags(self, at: int, key: str | Node, shape: Shape) -> tuple[str, ...]:
         """Return how the tag of the argument `key` is closed after the value at `at`; nothing where its name is in no such tag.

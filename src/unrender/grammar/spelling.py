@@ -294,6 +294,7 @@ def chain(
         tail = Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
     # No separator comes before the first entry that is written: any entry up to the first required one, or an extra
     # one where none is required. Of a? b! c?, a and b may be first ("heads"), c never.
+    apart = separator != EMPTY
     heads: list[Node] = []
     last_head = next((at for at, (_, required) in enumerate(entries) if required), len(entries))
     for at in range(len(entries) - 1, -1, -1):
@@ -302,7 +303,7 @@ def chain(
             heads.append(_sequence(node, tail))
         if at == 0:
             break
-        step: Node = Sequence((separator, node))
+        step: Node = Sequence((separator, node)) if apart else node
         tail = _sequence(step if required else Optional(step), tail)
         if at <= last_head:
             tail = rules.add(f"{hint}-more", tail)

@@ -344,7 +344,15 @@ def walk(node: Node) -> Iterator[Node]:
 
 def references(node: Node) -> list[str]:
     """Return the names of the rules that `node` refers to, in the order of the text."""
-    return [found.rule for found in walk(node) if type(found) is Ref]
+    found: list[str] = []
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if type(here) is Ref:
+            found.append(here.rule)
+        elif below := _BELOW.get(type(here)):
+            waiting += below(here)[::-1]
+    return found
 
 
 def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> frozenset[str]:

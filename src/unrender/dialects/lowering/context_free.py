@@ -158,8 +158,8 @@ class _Lowering:
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
-        # Without a lexer, a rule that ends by itself means the same wherever it is: it keeps its name, and mostly its node.
-        own = frozenset(source).difference(self.links.free, source if for_lexer else ())
+        # Without a lexer, a rule that brings its own stops means the same wherever it is: it keeps its name, mostly its node.
+        own = frozenset() if for_lexer else frozenset(filter(self.openness.is_closed, source))
         self.own = own if "root" not in own and all(map(nodes.is_name, own)) else frozenset[str]()
         self.rules = nodes.Rules(dict.fromkeys(self.own, nodes.EMPTY))
         self.below: dict[str, list[str]] = {}
@@ -409,12 +409,16 @@ class _Lowering:
 
     def ruled(self, name: str) -> nodes.Node:
         """Return the node of a rule of the grammar, closed."""
-        if name in self.own and name in self.links.plain:
-            self.below[name] = self.links.below[name]
-            for below in self.below[name]:
-                self.named(below)
+        below = self.links.below.get(name, [])
+        # A rule of rules that bring their own stops is written as it is, if it is made of nothing but what dialects write.
+        local = name in self.own and name not in self.links.texts and self.own.issuperset(below)
+        if local:
+            self.below[name] = below
+        if local and name in self.links.plain:
+            for other in below:
+                self.named(other)
             return self.source[name]
-        self.ends_itself = name in self.source and name not in self.links.free
+        self.ends_itself = local or (name in self.source and name not in self.links.free)
         found = self.closed(self.rule(name))
         self.ends_itself = False
         return found

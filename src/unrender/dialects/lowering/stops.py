@@ -323,6 +323,10 @@ class Openness:
         open_ones = replace(links, order=[name for name in links.order if name in links.free])
         until_settled(open_ones, self._endings, lambda _, node: self._unsettled(node))
 
+    def is_closed(self, rule: str) -> bool:
+        """Return whether a rule does not end in free text."""
+        return not self._endings.get(rule)
+
     def nullable(self, node: Node) -> bool:
         """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
         match node:
@@ -395,6 +399,8 @@ class Links:
     order: list[str]
     free: frozenset[str]
     """The rules that hold free text, or refer to one that does: what is in any other rule ends by itself."""
+    texts: frozenset[str]
+    """The rules that hold free text themselves."""
     plain: frozenset[str] = frozenset()
     """The rules made of nothing but what dialects write, in the shortest way."""
 
@@ -412,32 +418,38 @@ def linked(rules: Mapping[str, Node]) -> Links:
             plain.add(name)
     users = inverted(below)
     free = nodes.reached(texts, lambda name: users.get(name, ()))
-    return Links(rules, below, users, _nearly_sorted(rules, users), free, frozenset(plain))
+    return Links(rules, below, users, _nearly_sorted(rules, users), free, frozenset(texts), frozenset(plain))
 
 
 def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
     """Return the rules that `node` refers to, whether it holds no free text, and whether it is plain as in `Links`."""
     found: dict[str, None] = {}
     ends_itself = plain = True
-    for here in nodes.walk(node):
+    waiting: list[Node] = [node]
+    while waiting:
+        here = waiting.pop()
         if type(here) is Ref:
             found[here.rule] = None
         elif type(here) is Literal:
             plain = plain and here.text != ""
-        elif isinstance(here, Chars | Repeat):
-            plain = plain and here.maximum != 0 and (type(here) is not Repeat or here.separator is None)
-        elif type(here) not in _PLAIN:
-            plain = False
-            ends_itself = ends_itself and type(here) is not Until
-    return list(found), ends_itself, plain
+        elif type(here) is Sequence:
+            waiting += here.parts[::-1]
+        elif type(here) is Optional:
+            waiting.append(here.node)
+        else:
+            waiting += nodes.children(here)[::-1]
+            # What is there no times falls away, with what it refers to: as with free text, such a rule is looked at again.
+            ends_itself = ends_itself and type(here) is not Until and getattr(here, "maximum", None) != 0
+            plain = plain and type(here) in _PLAIN and (type(here) is not Repeat or here.separator is None)
+    return list(found), ends_itself, plain and ends_itself
 
 
-_PLAIN = frozenset((Sequence, Choice, Optional, JsonValue))
+_PLAIN = frozenset((Choice, Repeat, Chars, JsonValue))
 
 
 def linked_alone(name: str, node: Node) -> Links:
     """Return one rule that refers to itself, and to none that is not known yet."""
-    return Links({name: node}, {name: [name]}, {name: [name]}, [name], frozenset((name,)))
+    return Links({name: node}, {name: [name]}, {name: [name]}, [name], frozenset((name,)), frozenset((name,)))
 
 
 def leaves_first(below: Mapping[str, Iterable[str]]) -> list[str]:
