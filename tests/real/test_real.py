@@ -29,6 +29,7 @@ from unrender.integrations.tokens import TokenParser
 pytestmark = pytest.mark.timeout(3600)
 
 SCHEMAS = schema_requests()
+CONTINUED = {"continue_final_message": True, "add_generation_prompt": False}
 DRAWN = {name for name, request in SCENARIOS.items() if request.get("temperature")}
 
 
@@ -94,7 +95,7 @@ def test_answer_is_continued(engine: Real, words: int) -> None:
     begun = " ".join(text.split(" ")[:words])
     messages = [*FRUITS["messages"], {"role": "assistant", "content": begun}]
 
-    answer = engine.ask({**FRUITS, "messages": messages, "continue_final_message": True})
+    answer = engine.ask({**FRUITS, "messages": messages, **CONTINUED})
 
     assert begun + answer["choices"][0]["message"]["content"] == text
 
@@ -120,8 +121,7 @@ def test_token_ids_say_what_the_text_says(engine: Real, choice: Any) -> None:
     """An answer's token ids decode to its text, and mean the same message to the parser."""
     turn = engine.model.turns.template.prepare(ASKED["messages"], tools=[*ASKED["tools"], ADD], tool_choice=choice)
     text, ids = engine.own.generated(engine.model, turn)
-    special = [engine.own.decode([id]) for id in engine.special]
-    by_ids = TokenParser(turn.parser(special_tokens=special), engine.own, special_ids=engine.special)
+    by_ids = TokenParser(turn.parser(), engine.own, special_ids=engine.special)
     by_text = turn.parser()
 
     by_ids.feed(ids)

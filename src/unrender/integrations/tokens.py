@@ -35,7 +35,8 @@ class Decoder(Protocol):
 class TokenParser:
     """Feeds a parser with token ids.
 
-    `special_ids` are the ids of special tokens; by default those that the tokenizer knows. No id makes it raise, unless
+    `special_ids` are the ids of special tokens; by default those that the tokenizer knows. A marker that is none of these
+    tokens, `<call>` in a vocabulary without it, is read in ordinary text: the model can write it in no other way. No id makes it raise, unless
     the tokenizer itself refuses an id that it does not know.
     """
 
@@ -46,6 +47,8 @@ class TokenParser:
         """The parser, for its `message` and `spans`."""
         self._tokenizer = tokenizer
         self._special = frozenset(special_ids_of(tokenizer) if special_ids is None else special_ids)
+        if isinstance(parser, Parser):  # Engines' own parsers quote nothing.
+            parser._quote_only(self._text(sorted(self._special)))
         self._held: list[int] = []
         """The latest ids: those whose text is out, which spacing may depend on, and those that wait."""
         self._given = 0

@@ -319,6 +319,13 @@ class Parser(Resumable):
             self._start_flow(machine)
         return events
 
+    def _quote_only(self, tokens: str) -> None:
+        """Quote those special tokens alone that are in the text of a tokenizer's `tokens`; has to come before any text."""
+        # `<call>` that the vocabulary lacks is letters for the tokenizer, and yet what the model begins a call with.
+        if not self._transcript.stretches:
+            self._quoter = Quoter(token for token in self._quoter.tokens if token in tokens)
+            self._transcript.special_tokens = self._quoter.tokens
+
     def _start_flow(self, machine: Machine) -> None:
         """Let what the machine need not see go straight through, unless something has to be done with each event."""
         role = _flowing(machine)

@@ -109,3 +109,18 @@ def test_markers_that_are_added_but_not_special_are_read():
     reader.finish()
 
     assert [call.name for call in reader.message.tool_calls] == ["now"]
+
+
+def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
+    """A model that has no token for `<call>` begins calls with its letters; what is a token can still be quoted."""
+    made = Tokenizer(BPE(vocab={letter: at for at, letter in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
+    made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), ByteLevelDecoder()
+    made.add_special_tokens([AddedToken("<|end|>", special=True)])
+    reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(tools=TOOLS), made)
+    spelled = [made.token_to_id(letter) for letter in "<|end|>"]
+
+    reader.feed([*spelled, *made.encode(ANSWER).ids, made.token_to_id("<|end|>")])
+    reader.finish()
+
+    assert reader.message.content.strip() == "<|end|>Grüße, 東京 😀!"
+    assert [call.name for call in reader.message.tool_calls] == ["now"]
