@@ -52,7 +52,9 @@ class Paths:
             return out.with_name(f"{out.name}{suffix}")
 
         self.out: Path = out
-        self.part, self.bad, self.journal = beside(".part"), beside(".bad.jsonl"), beside(".journal")
+        self.part: Path = beside(".part")
+        self.bad: Path = beside(".bad.jsonl")
+        self.journal: Path = beside(".journal")
         made = (beside(".lock"), beside(".new"), beside(".journal.new"))
         self.all: tuple[Path, ...] = (out, self.part, self.bad, self.journal, *made)
         """All files that a job makes, removes or replaces."""

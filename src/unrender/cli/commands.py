@@ -145,13 +145,13 @@ _COMMON = (
 )
 """Options of every command, which may also stand before it."""
 
-format_group = CommandGroup(
+format_group: CommandGroup = CommandGroup(
     "format",
     short_help="Show, compare, declare or export a format.",
     help="Show, compare, declare or export a format: how a model writes its answers, as data.",
     sections={"Commands": (show_command, diff_command, declared_command, export_command, example_command)},
 )
-batch_group = CommandGroup(
+batch_group: CommandGroup = CommandGroup(
     "batch",
     short_help="Read recorded answers, and find what was lost.",
     help="Read recorded answers: many of them from files, or one as its chunks came.",

@@ -33,7 +33,7 @@ from unrender.gateway.surfaces.surface import ReasoningField
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
 """Seconds."""
-Many = Field(max_length=10_000)
+Many: Any = Field(max_length=10_000)
 """Models, keys and aliases in one file."""
 
 

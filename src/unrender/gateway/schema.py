@@ -22,14 +22,16 @@ from unrender.limits import MOST_MISTAKES
 
 _NOTHING = object()
 Name = Annotated[str, Field(min_length=1)]
-Whole = BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
+Whole: BeforeValidator = BeforeValidator(
+    lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
+)
 """Takes `1.0` for an integer, as JSON Schema does."""
 
 
 class Object(BaseModel):
     """A JSON object. What no field reads is kept for `unheeded`."""
 
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="allow", frozen=True)
     neutral: ClassVar[Mapping[str, Any]] = {}
     """Names that no field reads → the values that ask for nothing."""
 
@@ -56,7 +58,7 @@ class Object(BaseModel):
 class Settings(Object):
     """An object of the operator's, in which a name that no field reads is a mistake."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 def wrong(where: str, expected: str, found: Any, *, param: str | None = None) -> Failure:

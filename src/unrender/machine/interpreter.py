@@ -17,7 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from unrender.errors import MalformedOutput
@@ -47,6 +47,7 @@ from unrender.machine.policy import (
 from unrender.messages.wire import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
+from unrender.values.resumable import Scanner
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
@@ -71,6 +72,12 @@ Program = tuple[Instruction, ...]
 class Machine(Buffer):
     """Runs a program over one answer. It stops where the text ends, and goes on with the next chunk."""
 
+    # Declared in `Buffer` and written here: said again, or type checkers of who installs us would have to infer these.
+    pc: int = 0
+    name: str = ""
+    failed_at: int = 0
+    scanner: Scanner | None = None
+    events: list[Event | BrokenText | Notice] = field(default_factory=list)
     request: Request
     ids: CallIds
     policy: Policy = USUAL

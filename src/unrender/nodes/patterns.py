@@ -7,7 +7,7 @@ Lookarounds, back references, word boundaries and Unicode properties raise `Unsu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from unrender.cache import kept
@@ -366,7 +366,7 @@ def _group(node: Node) -> str:
     return f"(?:{write_pattern(node)})"
 
 
-SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+SHORT_BOUNDS: Mapping[tuple[int, int | None], str] = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
 
 
 def bounds_text(low: int, high: int | None) -> str:

@@ -139,7 +139,7 @@ class Saved:
         if not isinstance(data, Mapping):
             raise StateError(f"{where}: expected an object, found {type(data).__name__}")
         self._data = data
-        self.where = where
+        self.where: str = where
 
     def refuse(self, name: str, expected: str) -> StateError:
         """Return the error for a wrong value in the field `name`."""

@@ -54,7 +54,7 @@ class Completions(HttpEngine):
         super().__init__(connection)
         self._kind = kind
         self._model = model
-        self.health = kind.health
+        self.health: str = kind.health
         self._context: int | None = None
         """Tokens that prompt and answer may have together, 0 where the engine does not say; None while nobody has asked."""
 

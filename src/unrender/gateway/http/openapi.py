@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
@@ -28,7 +28,7 @@ class _Untitled(GenerateJsonSchema):
 
 
 class _Answer(BaseModel):
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     id: str
     model: str
@@ -43,14 +43,18 @@ def _answer(name: str, **fields: Any) -> type[BaseModel]:
 
 
 _PARTS = list[dict[str, Any]]
-ChatAnswer = _answer("ChatAnswer", object=Literal["chat.completion"], created=int, choices=_PARTS)
-CompletionsAnswer = _answer("CompletionsAnswer", object=Literal["text_completion"], created=int, choices=_PARTS)
-ResponsesAnswer = _answer("ResponsesAnswer", object=Literal["response"], created_at=int, output=_PARTS)
-MessagesAnswer = _answer("MessagesAnswer", type=Literal["message"], role=Literal["assistant"], content=_PARTS)
+ChatAnswer: type[BaseModel] = _answer("ChatAnswer", object=Literal["chat.completion"], created=int, choices=_PARTS)
+CompletionsAnswer: type[BaseModel] = _answer(
+    "CompletionsAnswer", object=Literal["text_completion"], created=int, choices=_PARTS
+)
+ResponsesAnswer: type[BaseModel] = _answer("ResponsesAnswer", object=Literal["response"], created_at=int, output=_PARTS)
+MessagesAnswer: type[BaseModel] = _answer(
+    "MessagesAnswer", type=Literal["message"], role=Literal["assistant"], content=_PARTS
+)
 
 
 class _Words(BaseModel):
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     message: str
     type: str
@@ -72,7 +76,7 @@ class AnthropicError(BaseModel):
 class Page(BaseModel):
     """A list, or a page of one."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     data: list[Any]
 

@@ -300,7 +300,8 @@ class _Item:
 class ResponsesSurface(BlockSurface):
     """The events of one answer, and the response that they add up to."""
 
-    content, reasoning = "message", "reasoning"
+    content: str = "message"
+    reasoning: str = "reasoning"
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)

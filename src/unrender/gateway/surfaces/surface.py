@@ -68,7 +68,7 @@ Choices = Annotated[int, Field(ge=1, le=MOST_CHOICES), Whole]
 Stop = str | Annotated[list[str], Field(max_length=MOST_STOPS)]
 TopLogprobs = Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS), Whole]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-Many = Field(max_length=MOST_MESSAGES)
+Many: Any = Field(max_length=MOST_MESSAGES)
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 # What follows is handed on as it is: the template's own reader says what is wrong with it. Only /openapi.json says its form.
@@ -84,7 +84,7 @@ ToolChoice = Annotated[Any, WithJsonSchema({"anyOf": [{"enum": ["none", "auto", 
 ResponseFormat = Annotated[
     Any, WithJsonSchema({"type": ["object", "null"], "required": ["type"], "properties": _FORMATS})
 ]
-FUNCTION_TOOL = {
+FUNCTION_TOOL: dict[str, Any] = {
     **_OBJECT,
     "required": ["type", "function"],
     "properties": {
@@ -92,8 +92,12 @@ FUNCTION_TOOL = {
         "function": {**_OBJECT, "required": ["name"], "properties": {**_FUNCTION, "parameters": _PARAMETERS}},
     },
 }
-BLOCK_TOOL = {**_OBJECT, "required": ["name", "input_schema"], "properties": {**_FUNCTION, "input_schema": _PARAMETERS}}
-MESSAGE = {
+BLOCK_TOOL: dict[str, Any] = {
+    **_OBJECT,
+    "required": ["name", "input_schema"],
+    "properties": {**_FUNCTION, "input_schema": _PARAMETERS},
+}
+MESSAGE: dict[str, Any] = {
     **_OBJECT,
     "required": ["role"],
     "properties": {
