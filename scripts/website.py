@@ -76,6 +76,7 @@ SHOWN = "source"
 _LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 _NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_LIST = re.compile(r"(?<=:)\n(?=- )")
 _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yaml", ".toml": "toml", ".sh": "bash"}
 
 
@@ -263,8 +264,11 @@ def for_site(text: str, page: str) -> str:
 
 
 def fenced(docstring: str) -> str:
-    """Return a docstring with a block of code around each of its examples, whose `>>>` would be quotations in Markdown."""
-    return _EXAMPLE.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```", docstring)
+    """Return a docstring with a block of code around each of its examples, whose `>>>` would be quotations in Markdown.
+
+    A list that begins below a line of text, as in "Rules:", is one to Python Markdown only with a blank line before it.
+    """
+    return _EXAMPLE.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```", _LIST.sub("\n\n", docstring))
 
 
 def _from_root(source: str, target: str) -> str:
