@@ -83,6 +83,12 @@ ODD = {
         "{%- if m.content -%}<part is='text'>{{ m.content }}</part>{%- endif -%}"
         "{%- for call in m.tool_calls or [] -%}<part is='call' name='{{ call.function.name }}'>{{ call.function.arguments | tojson }}</part>{%- endfor -%}",
     ),
+    "parts that end alike": SHOWN.replace(
+        "{{ m.content or '' }}CALLS",
+        "{%- if m.reasoning_content -%}<so>{{ m.reasoning_content }}<over>{%- endif -%}"
+        "{%- if m.content -%}<say>{{ m.content }}<over>{%- endif -%}"
+        "{%- for call in m.tool_calls or [] -%}<do>{{ call.function.name }}{{ call.function.arguments | tojson }}<over>{%- endfor -%}",
+    ),
     "layout alone ends a turn": CALLED.replace("<|end|>", "{{ '\\n\\n' }}"),
     "a turn that one sign ends": CALLED.replace("<|end|>", "{{ ' ∎\\n' }}"),
     "calls that are refused without their results": CALLED.replace(

@@ -189,6 +189,9 @@ def check_answer(
     starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
     # `~~thought~~`: a part may end with the marker that begins it, since the second one ends it.
     twins = {(f"{place}.end", core) for place, core in starts.items()}
+    # `<think>so<end><say>Hi<end>`: parts with openers of their own may end alike.
+    if {"format.reasoning", "format.content"} <= starts.keys():
+        twins.add(("format.content.end", dict(parts).get("format.reasoning.end", "")))
     yield from _doubles([marker for marker in parts if marker not in twins])
     openers = [(where, core) for where, core in parts if not where.endswith(".end")]
     yield from _hidden(openers)
