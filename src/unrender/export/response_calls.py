@@ -347,7 +347,9 @@ def _entry(arguments: Arguments) -> str:
     at = arguments.entry.index(Slot.VALUE)
     before, after = (str(arguments.entry[i]) for i in (at - 1, at + 1))
     end = [part if isinstance(part, Slot) else part.rstrip() for part in arguments.entry[at + 2 :]]
-    parts = (*arguments.entry[: at - 1], before.rstrip(), Slot.VALUE, after.strip(), *end)
+    # `  <a>1</a>`: the layout before an argument may have been read with what is before all of them.
+    start = [part if isinstance(part, Slot) else part.lstrip() for part in arguments.entry[: at - 1]]
+    parts = (*start, before.rstrip(), Slot.VALUE, after.strip(), *end)
     opened, closed = (r"(?:<!\[CDATA\[)?", r"(?:\]\]>)?") if arguments.codec.cdata else ("", "")
     value = "(?P<value>.*?)"
     front, back = at_most(before[len(before.rstrip()) :]), at_most(after[: len(after) - len(after.lstrip())])
