@@ -13,6 +13,7 @@ from os.path import commonprefix
 from typing import Any
 
 import pytest
+from answers import template_named
 from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
@@ -105,6 +106,7 @@ NOT_REBUILT = {
     ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "strings"): "as for one call",
     ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "values"): "as for one call",
     ("openai-gpt-oss-120b", "content-call"): "content beside calls is written as reasoning",
+    ("microsoft-OptiMind-SFT", "content-call"): "as above",
 }
 """What a template renders and its format does not reproduce, with the reason."""
 _UNEVEN = {
@@ -177,7 +179,11 @@ def test_answer_is_rebuilt(name, shape):
     loose = (name, shape) in LOOSE
     after = after_header(name, text, format.turn.headers[0].strip() if loose else format.turn.headers[0])
     same = squeezed if loose else str
-    options = [same(answer), same(answer.removeprefix(format.reasoning.empty))]
+    # The history may lack what stands for no reasoning, and the layout after it.
+    empty = format.reasoning.empty
+    options = [
+        same(answer.removeprefix(left_out)) for left_out in ("", empty, empty + format.turn.reasoning_to_content)
+    ]
 
     rebuilt = any(same(after).startswith(option) for option in options)
 
@@ -209,8 +215,7 @@ def test_analysis_is_small_and_blind(name):
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_second_turn_renders(name):
-    """A question after a call, its result and an answer renders, whatever form the messages came in."""
-    template, analysis = analysed(name)
+    """A question after a call, its result and an answer is in a prompt, whatever form the messages came in."""
     call = {
         "id": "call_abcdefghijkl",
         "type": "function",
@@ -225,8 +230,7 @@ def test_second_turn_renders(name):
         {"role": "user", "content": QUESTION},
     ]
 
-    shaped = shape_messages(conversation, analysis.capabilities)
-    rendering = template.render(shaped, add_generation_prompt=True, **shape_context(None, analysis.capabilities))
+    prompt = template_named(name).prepare(conversation).prompt
 
-    assert rendering.error is None
-    assert QUESTION in rendering.text
+    assert QUESTION in prompt
+    assert "There." in prompt

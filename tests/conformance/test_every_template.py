@@ -40,6 +40,10 @@ LOSSY: dict[str, tuple[set[str], str]] = {
     ),
     "openai-gpt-oss-120b": ({"content and call"}, "content beside calls is written in the channel of reasoning"),
     "microsoft-OptiMind-SFT": ({"content and call"}, "the same"),
+    "tencent-Hy-Embodied-RxBrain-1.0": (
+        {"content", "lines"},
+        "after a result, the results' closer is written once more, behind the token that ends the answer",
+    ),
     "Apriel-1.6-15b-Thinker-fixed": (
         _REASONED,
         "only the words of the prompt tell reasoning, and the history has none",
