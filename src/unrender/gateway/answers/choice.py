@@ -134,13 +134,13 @@ class Choice:
             events, self._before = [*self._before, *events], []
         if events and self._reasoned is None:
             self._count_reasoning(events, tokens)
-        self.broken += sum(type(event) is unrender.Malformed for event in events)
         if self._skipped:
             less = self._skipped
             # "call 2" of the parser is call 0 of an answer that goes on after two calls.
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
-        if any(type(one) is unrender.ToolCallFinished and one.index + 1 >= MOST_CALLS for one in events):
-            self.full = True
+        for one in events:
+            self.broken += type(one) is unrender.Malformed
+            self.full = self.full or (type(one) is unrender.ToolCallFinished and one.index + 1 >= MOST_CALLS)
         if self.full:
             # An engine may send many tokens at once: what begins after the last call is not of this answer.
             events = [one for one in events if not isinstance(one, _OF_CALLS) or one.index < MOST_CALLS]

@@ -44,10 +44,10 @@ class Connection:
 
     async def lines(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> AsyncGenerator[tuple[bytes, bool], None]:
+    ) -> AsyncGenerator[list[bytes], None]:
         """Send JSON and yield the lines of the answer, without their ends and without empty ones. Raises `EngineError`.
 
-        With each line comes whether the next one is there already.
+        They come in lists: what was read at once.
         """
         async with self._request(path, body, headers, self._timeout) as response:
             # A line may come in thousands of reads: joined at each of them, it would be copied as often.
@@ -57,13 +57,12 @@ class Connection:
                 async for chunk in response.content.iter_any():
                     rest.append(chunk)
                     size += len(chunk)
-                    left: list[bytes] = []
                     if b"\n" in chunk:
-                        *lines, last = b"".join(rest).split(b"\n")
-                        left = [line for line in lines if line]
+                        lines = b"".join(rest).split(b"\n")
+                        last = lines.pop()
                         rest, size = [last], len(last)
-                    for number, line in enumerate(left, 1):
-                        yield line, number < len(left)
+                        if left := [line for line in lines if line]:
+                            yield left
                     # What is bounded is one line, not the answer: `size` counts only what has no end yet.
                     if size > LONGEST_ENGINE_LINE:
                         raise EngineError(
@@ -71,7 +70,7 @@ class Connection:
                         )
                 whole = True
                 if size:
-                    yield b"".join(rest), False
+                    yield [b"".join(rest)]
             finally:
                 # Closed, not given back to the pool: that is how an engine learns that nobody waits for the rest.
                 if not whole:
@@ -153,13 +152,16 @@ class HttpEngine:
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield what the engine writes."""
         body, read = await self._body(job), self._reader(job)
-        async with aclosing(self._connection.lines(self.path, body, job.headers)) as lines:
-            async for line, more in lines:
-                pieces, last = read(line)
-                for piece in pieces:
-                    yield piece._replace(more=more)
-                if last:
-                    return
+        async with aclosing(self._connection.lines(self.path, body, job.headers)) as reads:
+            async for lines in reads:
+                left = len(lines)
+                for line in lines:
+                    left -= 1
+                    pieces, last = read(line)
+                    for piece in pieces:
+                        yield piece._replace(more=True) if left else piece
+                    if last:
+                        return
         raise EngineError("the engine broke off before its last word", where=self._where)
 
     async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> Said:

@@ -112,7 +112,7 @@ _STREAMED: Headers = [
 class EventStream:
     """One response. `ping` is sent whenever nothing was sent for `interval` seconds, also before the first frame."""
 
-    __slots__ = ("_headers", "_interval", "_last", "_ping", "_pinging", "_send", "_sending", "_timer", "begun")
+    __slots__ = ("_headers", "_interval", "_last", "_ping", "_pinging", "_send", "_sending", "_time", "_timer", "begun")
 
     def __init__(self, send: Send, headers: Headers, *, ping: bytes, interval: float) -> None:
         self.begun: bool = False
@@ -124,7 +124,8 @@ class EventStream:
         self._pinging: asyncio.Task[None] | None = None
         self._sending = False
         loop = asyncio.get_running_loop()
-        self._last = loop.time()
+        self._time = loop.time
+        self._last = self._time()
         self._timer = loop.call_later(interval, self._tick)
 
     async def send(self, frame: bytes) -> None:
@@ -135,7 +136,7 @@ class EventStream:
         # While a slow reader keeps a frame waiting, no ping is due: the connection is anything but silent.
         self._sending = True
         await self._write(frame)
-        self._last = asyncio.get_running_loop().time()
+        self._last = self._time()
         self._sending = False
 
     async def end(self, frame: bytes = b"") -> None:
@@ -173,5 +174,5 @@ class EventStream:
             await self._write(self._ping)
         finally:
             # A ping counts as something sent; `send` and `end` wait for it, since it may be the response's first body.
-            self._last = asyncio.get_running_loop().time()
+            self._last = self._time()
             self._pinging = None

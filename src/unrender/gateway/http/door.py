@@ -31,6 +31,25 @@ class Door(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._deaf = False
         """Nothing that comes is read any more."""
+        self._application, self.app = self.app, self._answer
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        """Run the application; what it streams is written at once."""
+        cycle, transport, flow, chunked = self.cycle, self.transport, self.flow, False
+
+        async def write(message: Any) -> None:
+            nonlocal chunked
+            # h11 takes each chunk through its tables of states, which costs as much as all else that is done for a token.
+            if chunked and message.get("more_body") and not (flow.write_paused or cycle.disconnected):
+                if body := message["body"]:  # an empty chunk would be the last one
+                    transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+                return
+            if message["type"] == "http.response.start":
+                lengths = any(name.lower() == b"content-length" for name, _ in message["headers"])
+                chunked = scope["http_version"] == "1.1" and scope["method"] != "HEAD" and not lengths
+            await send(message)
+
+        await self._application(scope, receive, write)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request, but not for ever."""
