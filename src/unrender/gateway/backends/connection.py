@@ -6,6 +6,7 @@ stream that ends is not thereby whole: the reader of the lines knows the engine'
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -25,6 +26,8 @@ _MOST = 10**12
 """No engine counts so many tokens."""
 _TRANSIENT = (502, 503, 504)
 _decode = json.JSONDecoder().raw_decode
+_LOOKS = 5
+"""How often an answer is looked at in the time that it may be silent."""
 _QUICK = aiohttp.ClientTimeout(total=10)
 """For everything but generating."""
 
@@ -33,12 +36,38 @@ Reader = Callable[[bytes], tuple[list[Piece], bool]]
 """A line → its pieces, and whether it was the last word."""
 
 
+class _Silence:
+    """Breaks an answer off that has been silent for too long, and is waited for. One timer serves it, however often it is read."""
+
+    __slots__ = ("_content", "_idle", "_loop", "_read", "_since", "timer", "waiting")
+
+    def __init__(self, response: aiohttp.ClientResponse, idle: float) -> None:
+        self.waiting = True
+        self._loop = asyncio.get_running_loop()
+        self._content, self._idle = response.content, idle
+        self._read, self._since = -1, self._loop.time()
+        # The client's own timer would be set anew with each read. It is left to run for the first one.
+        if response.connection is not None and response.connection.protocol is not None:
+            response.connection.protocol.read_timeout = None
+        self._look()
+
+    def _look(self) -> None:
+        read, now = self._content.total_bytes, self._loop.time()
+        if read != self._read or not self.waiting:
+            self._read, self._since = read, now
+        if now - self._since >= self._idle:
+            self._content.set_exception(aiohttp.SocketTimeoutError("silent"))
+        else:
+            self.timer = self._loop.call_later(self._idle / _LOOKS, self._look)
+
+
 class Connection:
     """Speaks to one engine. `idle` is how many seconds it may be silent in the middle of an answer."""
 
     def __init__(self, url: str, *, key: str = "", idle: float = 300.0) -> None:
         self.url: str = url.rstrip("/")
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._idle = idle
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle)
         self._session: aiohttp.ClientSession | None = None
 
@@ -53,6 +82,7 @@ class Connection:
             # A line may come in thousands of reads: joined at each of them, it would be copied as often.
             rest: list[bytes] = []  # of a line whose end has not come; joined once, however small its pieces are
             size, whole = 0, False
+            silence = _Silence(response, self._idle)
             try:
                 async for chunk in response.content.iter_any():
                     rest.append(chunk)
@@ -62,7 +92,9 @@ class Connection:
                         last = lines.pop()
                         rest, size = [last], len(last)
                         if left := [line for line in lines if line]:
+                            silence.waiting = False
                             yield left
+                            silence.waiting = True
                     # What is bounded is one line, not the answer: `size` counts only what has no end yet.
                     if size > LONGEST_ENGINE_LINE:
                         raise EngineError(
@@ -72,6 +104,7 @@ class Connection:
                 if size:
                     yield [b"".join(rest)]
             finally:
+                silence.timer.cancel()
                 # Closed, not given back to the pool: that is how an engine learns that nobody waits for the rest.
                 if not whole:
                     response.close()

@@ -76,9 +76,8 @@ class LlamaServer(HttpEngine):
         return read
 
     def _piece(self, data: Said, top: int | None) -> Piece:
-        text, logprobs = data.text("content"), ()
-        if top is not None:
-            logprobs = tuple(token for item in data.listed("completion_probabilities") for token in _token(item, top))
+        text, listed = data.text("content"), [] if top is None else data.listed("completion_probabilities")
+        logprobs = tuple([token for item in listed for token in _token(item, top or 0)])
         if not data.get("stop"):
             ids = data.get("tokens")
             return Piece(text, len(ids) if isinstance(ids, list) else int(bool(text)), None, None, logprobs)
