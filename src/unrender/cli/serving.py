@@ -37,6 +37,7 @@ _NAMING = {
     "path": "--gguf",
     "backend": "--backend",
     "url": "URL",
+    "urls": "URL",
     "engine_model": "--engine-model",
 }
 """What names an engine, by its parameter. The first two are engines of their own, beside which nothing else is one."""
@@ -50,7 +51,7 @@ _RATE = 50.0
 
 
 @click.command(short_help="Serve a model over HTTP.")
-@click.argument("url", required=False)
+@click.argument("urls", metavar="[URL]...", nargs=-1)
 @click.option("--backend", type=click.Choice(_BACKENDS), help="The kind of engine at URL. The sampler takes no URL.")
 @click.option(
     "--gguf", "path", metavar="FILE", type=click.Path(), help="A model to run in this process, by llama.cpp's own code."
@@ -89,19 +90,22 @@ def serve_command(
     port: int | None,
     drain: float | None,
     log: bool,
+    urls: tuple[str, ...],
     **model: str | int | bool | None,
 ) -> None:
     """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
 
-    URL is the engine's address. Without a URL no model answers: the answers are random and well-formed, so that you can
-    try clients, tools and load. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress
-    are finished first; at SIGHUP, the file of settings is read again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and
-    durations are sent there.
+    URL is the engine's address; several are of engines that are alike. Without a URL no model answers: the answers are
+    random and well-formed, so that you can try clients, tools and load. A key for the engine is read from
+    UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress are finished first; at SIGHUP, the file of settings is read
+    again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are sent there.
     """
     with _extra("gateway"):
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
         from unrender.gateway.failure import Failure  # noqa: PLC0415
     given: dict[str, Any] = {name: value for name, value in model.items() if value not in (None, False)}
+    if urls:
+        given |= {"url": urls[0]} if len(urls) == 1 else {"urls": [*urls]}
     path = config or check
     if path is not None and (given or (config and check)):
         raise click.UsageError(f"{path} describes the models; expected no {next(iter(given), 'check')!r} beside it")
@@ -141,9 +145,10 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         given = _example(given)
     if "path" in given:
         return {**given, "backend": "gguf", "aliases": "*"}
-    kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
+    urls = "url" in given or "urls" in given
+    kind = given.get("backend") or ("llama-server" if urls else _in_this_process(given.get("template")))
     if kind in _ALONE:
-        if "url" in given:
+        if urls:
             raise click.UsageError(f"--backend {kind} has no URL; name the engine with --backend")
         if kind == "sampler":
             return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
@@ -151,7 +156,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
             raise click.UsageError("--backend transformers needs --model, a directory or a hub id")
         own = {name: value for name, value in given.items() if name != "template"}
         return {**own, "backend": kind, "path": given["template"], "aliases": "*"}
-    if "url" not in given:
+    if not urls:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
     if template := given.get("template"):
@@ -186,7 +191,8 @@ def _describe(config: Config) -> None:
     """Print what settings would serve."""
     rows = []
     for model, said in zip(config.models, config.described, strict=True):
-        engine = " ".join(str(said[name]) for name in ("backend", "url", "path", "engine_model") if name in said)
+        named = [said[name] for name in ("backend", "url", "urls", "path", "engine_model") if name in said]
+        engine = " ".join(one if isinstance(one, str) else " ".join(one) for one in named)
         template = f"template {said['template']}" if "template" in said else "its own template"
         called = [f"also called {', '.join(model.aliases)}"] if model.aliases else []
         rows.append((model.name, "; ".join([engine or "sampler", template, *called])))

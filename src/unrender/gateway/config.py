@@ -130,16 +130,22 @@ class _Sampled(_Model):
 
 
 class _Remote(_Model, _Secret):
-    """An engine at an address."""
+    """An engine at an address, or several that are alike."""
 
     url: str = ""
+    urls: Annotated[list[str], Many] = Field(default_factory=list)
     idle: Wait = 300.0
 
     def connection(self, where: str) -> Connection:
         """Return what speaks to the engine."""
-        if not self.url.startswith(("http://", "https://")):
-            raise wrong(f"{where}.url", "the engine's address, e.g. http://127.0.0.1:8080", self.url)
-        return Connection(self.url.rstrip("/").removesuffix("/v1"), key=self.secret(where), idle=self.idle)
+        if self.url and self.urls:
+            raise wrong(f"{where}.urls", "none beside `url`", self.urls)
+        for i, url in enumerate(self.urls or [self.url]):
+            if not url.startswith(("http://", "https://")):
+                place = f"{where}.urls[{i}]" if self.urls else f"{where}.url"
+                raise wrong(place, "the engine's address, e.g. http://127.0.0.1:8080", url)
+        urls = [url.rstrip("/").removesuffix("/v1") for url in self.urls or [self.url]]
+        return Connection(*urls, key=self.secret(where), idle=self.idle)
 
 
 class _LlamaServer(_Remote):
@@ -226,6 +232,7 @@ _TWINS: Mapping[str, str] = {
     **{name: f"--{name.replace('_', '-')}" for name in ("backend", "engine_model", "name", "constrain", "threads")},
     **{name: f"--{name}" for name in ("host", "port", "drain")},
     "url": "URL",
+    "urls": "URL URL …",
     "template": "--model",
     "path": "--gguf or --model",
     "key_env": "UNRENDER_ENGINE_KEY",

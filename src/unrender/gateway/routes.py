@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unrender import Malformed, Turn
+from unrender.gateway.backends.connection import HttpEngine
 from unrender.gateway.failure import STATUSES, Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, Model, Models
 from unrender.gateway.http import openapi
@@ -267,7 +268,9 @@ def _complaints(model: Model) -> list[str]:
     """Return what an operator should know of a model's engine."""
     engine = model.backend.capabilities
     none = "the engine takes no grammars: calls and formats are only asked for"
-    return [*([] if engine.dialect or engine.obeys else [none]), *model.found.complaints()]
+    missing = model.backend.missing if isinstance(model.backend, HttpEngine) else ""
+    told = [] if engine.dialect or engine.obeys else [none]
+    return [*told, *model.found.complaints(), *([missing] if missing else [])]
 
 
 def answered(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

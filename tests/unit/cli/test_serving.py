@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -22,6 +23,7 @@ from click.testing import CliRunner
 
 from unrender.cli.commands import app
 from unrender.cli.serving import serve_command
+from unrender.gateway.failure import invalid
 from unrender.integrations import rendered
 from unrender.verify import verify
 
@@ -193,16 +195,28 @@ def test_mistake_is_a_sentence(arguments, said):
 def test_settings_are_checked(tmp_path):
     """`--check` says what settings would serve, without an engine, and ends; a mistake is code 2."""
     path = tmp_path / "gateway.toml"
-    path.write_text('[[models]]\nname = "m"\nbackend = "llama-server"\nurl = "http://127.0.0.1:9"\naliases = ["n"]\n')
+    path.write_text(
+        '[[models]]\nname = "m"\nbackend = "llama-server"\nurls = ["http://a", "http://b"]\naliases = ["n"]\n'
+    )
 
     good = CliRunner().invoke(app, ["serve", "--check", str(path)])
     path.write_text("[[models]]\nnmae = 1\n")
     bad = CliRunner().invoke(app, ["serve", "--check", str(path)])
 
     assert (good.exit_code, bad.exit_code) == (0, 2)
-    assert "m  llama-server http://127.0.0.1:9; its own template; also called n" in good.output
+    assert "m  llama-server http://a http://b; its own template; also called n" in good.output
     assert "at http://127.0.0.1:8000/v1; keys: none" in good.output
     assert "models[0].nmae: not a setting; did you mean" in bad.output
+
+
+def test_several_addresses_are_several_engines(monkeypatch):
+    """More than one URL is `urls` of the settings, which `--check` lists."""
+    read = Mock(side_effect=invalid("enough"))
+    monkeypatch.setattr("unrender.gateway.config.read", read)
+
+    CliRunner().invoke(app, ["serve", "--backend", "vllm", "http://x", "http://y"])
+
+    assert read.call_args[0][0]["models"][0]["urls"] == ["http://x", "http://y"]
 
 
 def test_port_in_use_is_said_first():

@@ -51,10 +51,10 @@ class Completions(HttpEngine):
     path = "/v1/completions"
 
     def __init__(self, connection: Connection, kind: Kind = PLAIN, *, model: str = "") -> None:
+        self.health = kind.health
         super().__init__(connection)
         self._kind = kind
         self._model = model
-        self.health: str = kind.health
         self._context: int | None = None
         """Tokens that prompt and answer may have together, 0 where the engine does not say; None while nobody has asked."""
 

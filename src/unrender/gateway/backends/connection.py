@@ -1,5 +1,9 @@
 """Reads an engine's HTTP answers line by line; any failure is an `EngineError` that says where.
 
+One model may have several engines: a request goes to the one with the fewest on their way, of those whose health is good. It goes to the
+next one where it was not taken. Where it was, and the engine broke off before its first byte, it is sent as often as a job may be: a
+prompt that ends every engine does not get to all of them.
+
 Rules: leaving `lines` closes the connection, which is how an engine learns that nobody waits any more. A line is bounded. A
 stream that ends is not thereby whole: the reader of the lines knows the engine's last word.
 """
@@ -11,6 +15,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -25,6 +30,10 @@ SHOWN = 300
 _MOST = 10**12
 """No engine counts so many tokens."""
 _TRANSIENT = (502, 503, 504)
+_UNTAKEN = (429, 503)
+"""An engine that is full, or that begins or ends, has not begun the job."""
+_EVERY = 2.0
+"""Seconds between two looks at the health of several engines."""
 _decode = json.JSONDecoder().raw_decode
 _LOOKS = 5
 """How often an answer is looked at in the time that it may be silent."""
@@ -61,11 +70,40 @@ class _Silence:
             self.timer = self._loop.call_later(self._idle / _LOOKS, self._look)
 
 
-class Connection:
-    """Speaks to one engine. `idle` is how many seconds it may be silent in the middle of an answer."""
+@dataclass(slots=True)
+class _Address:
+    """Where one engine is."""
 
-    def __init__(self, url: str, *, key: str = "", idle: float = 300.0) -> None:
-        self.url: str = url.rstrip("/")
+    url: str
+    active: int = 0
+    """Requests on their way."""
+    problem: str = ""
+    """Why it gets no requests while another can take them."""
+
+    def note(self, problem: str) -> None:
+        """Note what is wrong, or that nothing is; the log says it once."""
+        if problem != self.problem:
+            _log.warning("%s: %s", self.url, problem or "the engine is there again")
+        self.problem = problem
+
+
+class _Untaken(EngineError):
+    """The job has not reached the engine, so another one may take it at once."""
+
+
+class Connection:
+    """Speaks to one engine, or to any of several that are alike.
+
+    `idle` is how many seconds it may be silent in the middle of an answer.
+    """
+
+    health = "/health"
+    """What answers with a success once an engine can."""
+
+    def __init__(self, *urls: str, key: str = "", idle: float = 300.0) -> None:
+        self._addresses = [_Address(url.rstrip("/")) for url in dict.fromkeys(urls)]
+        self._watching: asyncio.Task[None] | None = None
+        self.url: str = " or ".join(one.url for one in self._addresses)
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._idle = idle
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle)
@@ -114,17 +152,36 @@ class Connection:
         async with self._request(path, body, {}, _QUICK) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
-    async def problem(self, path: str) -> str | None:
-        """Return None when a path answers with a success, else what is wrong; the log says where."""
+    async def problem(self) -> str | None:
+        """Return None when the health of an engine is good, else what is wrong; the log says where."""
+        found = await asyncio.gather(*map(self._problem, self._addresses))
+        return found[0] if all(found) else None
+
+    async def _problem(self, one: _Address) -> str:
         try:
-            async with self._request(path, None, {}, _QUICK):
-                return None
+            async with self._open(one, self.health, "GET", {"headers": self._headers, "timeout": _QUICK}):
+                one.note("")
         except EngineError as error:
-            _log.info("%s", error)
-            return error.message
+            one.note(error.message)
+        return one.problem
+
+    @property
+    def missing(self) -> str:
+        """How many of several engines are not there; "" when all are."""
+        gone, many = sum(bool(one.problem) for one in self._addresses), len(self._addresses)
+        return f"{gone} of its {many} engines cannot answer" if gone and many > 1 else ""
+
+    async def _watch(self) -> None:
+        """Look at the health of the engines, for as long as there is a session."""
+        while True:
+            await self.problem()
+            await asyncio.sleep(_EVERY)
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -137,29 +194,58 @@ class Connection:
         headers: Mapping[str, str],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - it is the client's own
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        where = f"{self.url}{path}"
+        sent = {"json": body, "headers": {**self._headers, **headers}, "timeout": timeout}
+        many = len(self._addresses)
+        if many > 1 and self._watching is None:
+            self._watching = asyncio.create_task(self._watch())
+        # Of engines that are equally busy the first is asked: it may still know the beginning of the conversation. One with a problem is
+        # asked last, not never, since its health may be better by now.
+        for left, one in enumerate(sorted(self._addresses, key=lambda one: (bool(one.problem), one.active)), 1 - many):
+            try:
+                async with self._open(one, path, "GET" if body is None else "POST", sent) as response:
+                    yield response
+                    return
+            except _Untaken as error:
+                if many == 1:
+                    raise
+                if not left:
+                    said = f"none of the {many} engines can answer: {error.message}"
+                    raise EngineError(said, where=self.url, status=503, transient=True) from error
+
+    @asynccontextmanager
+    async def _open(
+        self, one: _Address, path: str, method: str, sent: Mapping[str, Any]
+    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        """Send a request to one engine."""
+        where, response = f"{one.url}{path}", None
         # Made here, and not with the connection: a session belongs to the loop that runs now.
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=False)
-        # Until its head is here, nothing of the answer has come back, and the job may be sent again.
-        begun = False
+        one.active += 1
         try:
-            sent = {"json": body, "headers": {**self._headers, **headers}, "timeout": timeout, "allow_redirects": False}
-            async with await _sent(self._session, "GET" if body is None else "POST", where, sent) as response:
+            async with await _sent(self._session, method, where, sent) as response:
                 if response.status != 200:
-                    raise EngineError(
-                        f"{response.status} {_reason(await response.content.read(LONGEST_ENGINE_LINE))}",
-                        where=where,
-                        status=response.status,
-                        transient=response.status in _TRANSIENT,
-                    )
-                begun = True
+                    said = f"{response.status} {_reason(await response.content.read(LONGEST_ENGINE_LINE))}"
+                    transient = response.status in _TRANSIENT
+                    if transient:
+                        one.note(said)
+                    kind = _Untaken if response.status in _UNTAKEN else EngineError
+                    raise kind(said, where=where, status=response.status, transient=transient)
                 yield response
+                if method == "POST" and not response.content.total_bytes:  # a job's answer has at least a byte
+                    one.note("the engine broke off")
         except TimeoutError as error:
-            raise EngineError("the engine does not answer", where=where, transient=not begun) from error
+            one.note("the engine does not answer")
+            kind = _Untaken if isinstance(error, aiohttp.ConnectionTimeoutError) else EngineError
+            raise kind(one.problem, where=where, transient=response is None) from error
         except aiohttp.ClientError as error:
-            said = "the engine broke off" if begun else "the engine cannot be reached"
-            raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
+            # Until the first byte of its answer is here, the job may be sent again.
+            begun = response is not None and bool(response.content.total_bytes)
+            one.note("the engine broke off" if response else "the engine cannot be reached")
+            kind = _Untaken if isinstance(error, aiohttp.ClientConnectorError) else EngineError
+            raise kind(one.problem, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
+        finally:
+            one.active -= 1
 
 
 class HttpEngine:
@@ -172,6 +258,7 @@ class HttpEngine:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        connection.health = self.health
         self._where: str = connection.url + self.path
 
     async def _body(self, job: Job) -> dict[str, Any]:
@@ -185,6 +272,7 @@ class HttpEngine:
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield what the engine writes."""
         body, read = await self._body(job), self._reader(job)
+        left: int | None = None
         async with aclosing(self._connection.lines(self.path, body, job.headers)) as reads:
             async for lines in reads:
                 left = len(lines)
@@ -195,7 +283,7 @@ class HttpEngine:
                         yield piece._replace(more=True) if left else piece
                     if last:
                         return
-        raise EngineError("the engine broke off before its last word", where=self._where)
+        raise EngineError("the engine broke off before its last word", where=self._where, transient=left is None)
 
     async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> Said:
         """Return the object that a path answers."""
@@ -207,7 +295,12 @@ class HttpEngine:
 
     async def ready(self) -> str | None:
         """Ask for its health."""
-        return await self._connection.problem(self.health)
+        return await self._connection.problem()
+
+    @property
+    def missing(self) -> str:
+        """How many of several engines are not there; "" when all are."""
+        return self._connection.missing
 
     async def close(self) -> None:
         """Close all connections."""
@@ -219,12 +312,12 @@ async def _sent(
 ) -> aiohttp.ClientResponse:
     """Send a request; at once again where a connection that was kept open turns out to be closed, as llama-server's are."""
     try:
-        return await session.request(method, where, **said)
+        return await session.request(method, where, allow_redirects=False, **said)
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
         # Without any connection, a second try would fail in the same way.
         if isinstance(error, aiohttp.ClientConnectorError):
             raise
-        return await session.request(method, where, **said)
+        return await session.request(method, where, allow_redirects=False, **said)
 
 
 class Said(dict[str, Any]):
