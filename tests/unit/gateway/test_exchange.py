@@ -216,7 +216,8 @@ def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
 
     found = [answer.json()["error"] for answer in (chat, responses, raw)]
     last = json.loads(stream.text.strip().rpartition("data: ")[2])["response"]["error"]["code"]
-    assert messages.json()["error"]["message"].startswith("prompt is too long") == row["long"]
+    words = [one["message"] for one in (*found, messages.json()["error"])]
+    assert [text.startswith("prompt is too long") for text in words] == [row["long"]] * 4
     assert (last == "context_length_exceeded") == row["long"]
     if row["long"]:
         assert {answer.status_code for answer in (chat, raw, messages, responses)} == {400}

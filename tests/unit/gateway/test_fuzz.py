@@ -1,4 +1,4 @@
-"""Requests that nobody would write: whatever is sent to any path is answered, never with a 500.
+"""Requests that nobody would write: whatever is sent to any path is answered, never with a 500; streamed it says what it says whole.
 
 `UNRENDER_FUZZ=20000 pytest tests/unit/gateway/test_fuzz.py` sends more, and `UNRENDER_FUZZ_SEED` others.
 """
@@ -7,23 +7,75 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import random
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from live import ASKED
 from serving import CALL, Told, browser, corpus, served
+from streams import STREAMED, Broken, added_up, said
 
-from unrender.gateway import EngineCapabilities, GatewayLimits
+from unrender.gateway import EngineCapabilities, GatewayLimits, Job, Piece, Sampler
 
 REQUESTS = int(os.environ.get("UNRENDER_FUZZ", "400"))
 SEED = int(os.environ.get("UNRENDER_FUZZ_SEED", "1"))
 BODIES: list[tuple[str, dict[str, Any]]] = [(row["path"], row["body"]) for row in corpus("requests")]
+REFUSED = [(row["path"], row["body"]) for row in corpus("refusals")]
 SCALARS: list[Any] = [
     None, True, 0, -1, 5, 10**400, -(10**19), 0.5, 1e308, "", "x", "\x00", "\ud800", "é" * 50, "tool", "developer", "*",
     "__class__", "a\r\nb: c", [], {}, [[]], [{}], {"type": "function"}, {"type": "x"}, [1, "a", None], {"": {"": {}}},
 ]  # fmt: skip
+SCHEMAS: list[Any] = [
+    {"$ref": "#"}, {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, {"$ref": 5}, {"$ref": "x://y"}, {"type": ["string", 5]},
+    {"type": {}}, {"enum": []}, {"enum": [{}, [], None, 1e308]}, {"pattern": "("}, {"pattern": "^(a+)+$"}, {"pattern": 5}, {"format": []},
+    {"minimum": 1e308}, {"minimum": 5, "maximum": 1}, {"minItems": 10**9}, {"maxLength": -1}, {"multipleOf": 0}, {"required": [5]},
+    {"properties": []}, {"properties": {"\ud800": True, "": False}}, {"allOf": [{"type": "object"}] * 50}, {"anyOf": []}, {"not": {}},
+    {"items": [{}]}, {"prefixItems": 5}, {"additionalProperties": 5}, {"const": {"a": [None]}}, {"if": 1, "then": 2}, True, False,
+]  # fmt: skip
+"""Of tools and formats; most are none."""
+WORDS = [
+    *(
+        "auto",
+        "none",
+        "any",
+        "required",
+        "function",
+        "custom",
+        "allowed_tools",
+        "json_schema",
+        "json_object",
+        "text",
+        "grammar",
+        "regex",
+    ),
+    *(
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "function_call",
+        "function_call_output",
+        "reasoning",
+        "item_reference",
+        "tool_use",
+    ),
+    *(
+        "tool_result",
+        "thinking",
+        "redacted_thinking",
+        "image",
+        "image_url",
+        "input_image",
+        "refusal",
+        "enabled",
+        "adaptive",
+        "m",
+    ),
+]
 LITERALS = [
     *(b"1e999", b"-1e999", b"NaN", b"Infinity", b"1E400", b"-0"),
     *(b"9" * 5000, b'"\\ud800"', b"[" * 300 + b"]" * 300),
@@ -49,13 +101,57 @@ def changed(value: Any, draw: random.Random) -> Any:
                 return {**value, draw.choice(["x", "", "a.b", "\ud800", key + "s"]): draw.choice(SCALARS)}
             case 1:
                 return {name: item for name, item in value.items() if name != key}
+            case 2:  # what stands there, or elsewhere under this name, in any API
+                return {**value, key: draw.choice(NAMED.get(key) or SCALARS)}
         return {**value, key: changed(value[key], draw)}
     if isinstance(value, list) and value and draw.random() < 0.9:
         at = draw.randrange(len(value))
         if draw.random() < 0.2:
             return [*value, value[at]]
         return [*value[:at], changed(value[at], draw), *value[at + 1 :]]
-    return MARK if draw.random() < 0.2 else draw.choice(SCALARS)
+    match draw.randrange(12):
+        case 0 | 1:
+            return MARK
+        case 2:
+            return draw.choice(WORDS)
+        case 3:
+            return draw.choice(SCHEMAS)
+        case 4:
+            return nested(value, draw.choice([1, 2, 60, 450]), draw)
+        case 5:
+            return draw.choice(HUGE)
+    return draw.choice(SCALARS)
+
+
+def nested(value: Any, levels: int, draw: random.Random) -> Any:
+    """Return a value inside so many lists or objects."""
+    around = draw.choice([None, "type", "properties", "items", "anyOf", "content"])
+    for _ in range(levels):
+        value = [value] if around is None else {around: value}
+    return value
+
+
+def blank(value: Any) -> Any:
+    """Return JSON with null for everything that holds nothing."""
+    if isinstance(value, dict):
+        return {name: blank(item) for name, item in value.items()}
+    return list(map(blank, value)) if isinstance(value, list) else None
+
+
+def named(value: Any, found: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return all values in JSON by their names."""
+    for name, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(name, str) and item not in found.setdefault(name, []):
+            found[name].append(item)
+        named(item, found)
+    return found
+
+
+NAMED = named([body for _, body in (*BODIES, *REFUSED)], {})
+HUGE: list[Any] = [
+    "x" * 100_000, "\U0001f600\u202e\u0300" * 3000, "<tool_call>" * 500, ["a"] * 5000, {f"k{i}": i for i in range(2000)},
+    [{"type": "text", "text": "a"}] * 500, [{"role": "user", "content": "a"}] * 200,
+]  # fmt: skip
 
 
 def drawn(draw: random.Random) -> tuple[str, str, bytes, list[tuple[str, bytes]]]:
@@ -64,9 +160,9 @@ def drawn(draw: random.Random) -> tuple[str, str, bytes, list[tuple[str, bytes]]
     if draw.random() < 0.15:
         path = draw.choice(NAMES) + "?" + draw.choice(QUERIES)
         return draw.choice(["GET", "GET", "DELETE", "POST", "PUT", "HEAD", "OPTIONS"]), path, b"", headers
-    path, body = draw.choice(BODIES)
+    path, body = draw.choice(BODIES if draw.random() < 0.7 else REFUSED)
     for _ in range(draw.choice([1, 1, 2, 4])):
-        body = changed(body, draw)
+        body = blank(body) if draw.random() < 0.01 else changed(body, draw)
     data = json.dumps(body).encode().replace(json.dumps(MARK).encode(), draw.choice(LITERALS))
     if draw.random() < 0.1:
         at = draw.randrange(len(data))
@@ -74,32 +170,81 @@ def drawn(draw: random.Random) -> tuple[str, str, bytes, list[tuple[str, bytes]]
     return "POST", path, data, headers
 
 
-def engine() -> Told:
-    """Return an engine that writes a call, for every dialect's sake with grammars."""
-    return Told(["Hi ", CALL], capabilities=EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, seed=True))
+class Steady(Sampler):
+    """A sampler that gives each prompt the same answer, whoever asks."""
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield a random answer."""
+        async for piece in super().generate(replace(job, seed=job.seed or 7)):
+            yield piece
+
+
+def applications() -> list[Any]:
+    """Return gateways: one whose engine writes a call, with every grammar's sake; others whose answers follow the request."""
+    engine = EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, seed=True)
+    limits = GatewayLimits(stored=100_000)
+    telling = served(Told(["Hi ", CALL], capabilities=engine), "json-tags", limits=limits)
+    return [telling, *(served(Steady(), name, limits=limits) for name in ("", "tagged-key", "channels"))]
+
+
+async def sent(application: Any, *request: Any) -> Any:
+    """Send a request, and look for a defect in its answer; returns the answer."""
+    method, path, data, headers = request
+    async with browser(application) as client:
+        answer = await client.request(method, path, content=data, headers=headers)
+    assert answer.status_code != 500
+    assert b"the gateway has a defect" not in answer.content
+    if answer.headers.get("content-type") == "application/json" and method != "HEAD":
+        words: list[str] = []
+        json.loads(answer.content, parse_constant=words.append)
+        assert words == []
+    return answer
+
+
+def outcome(path: str, answer: Any) -> Any:
+    """Return what an answer says, streamed or not; None for one that failed."""
+    if answer.status_code != 200:
+        return None
+    if "event-stream" not in answer.headers["content-type"]:
+        return said(path, answer.json())
+    try:
+        return added_up(path, answer.text)
+    except Broken:
+        return None
+
+
+async def judged(application: Any, *request: Any) -> None:
+    """Send a request, and where it is answered, send it the other way: streamed or whole, both say the same."""
+    _, path, data, _ = request
+    answer = await sent(application, *request)
+    if path not in STREAMED or answer.status_code != 200:
+        return
+    body = json.loads(data)
+    other = await sent(application, "POST", path, json.dumps(body | {"stream": not body.get("stream")}), [])
+    assert outcome(path, answer) == outcome(path, other)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(0 if REQUESTS > 1000 else 120)
-def test_no_request_is_a_500():
-    """Wrong values, keys, bytes, queries and headers are refused or answered; errors are JSON that every reader can read."""
+def test_no_request_is_a_500(caplog: pytest.LogCaptureFixture):
+    """Wrong values, keys, bytes, queries and headers are refused or answered, and nothing is logged as a defect."""
+    caplog.set_level(logging.ERROR, "unrender")
     draw = random.Random(SEED)
-    application = served(engine(), "json-tags", limits=GatewayLimits(stored=100_000))
+    gateways = applications()
 
     async def run():
-        async with browser(application) as client:
-            for number in range(REQUESTS):
-                method, path, data, headers = drawn(draw)
-                answer = await client.request(method, path, content=data, headers=headers)
-                where = (SEED, number, method, path, data[:2000], headers)
-                assert answer.status_code != 500, where
-                if answer.headers.get("content-type") == "application/json" and method != "HEAD":
-                    words: list[str] = []
-                    json.loads(answer.content, parse_constant=words.append)
-                    assert words == [], where
-            return (await client.get("/metrics")).status_code
+        for number in range(REQUESTS):
+            request = drawn(draw)
+            try:
+                await judged(draw.choice(gateways), *request)
+                assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+            except Exception as error:
+                method, path, data, headers = request
+                error.add_note(repr((SEED, number, method, path, data[:3000], headers)))
+                raise
+        return [(await sent(application, "GET", "/metrics", b"", [])).status_code for application in gateways]
 
-    assert asyncio.run(run()) == 200
+    assert asyncio.run(run()) == [200] * 4
 
 
 def test_paths_of_the_fuzzer_are_the_gateways():

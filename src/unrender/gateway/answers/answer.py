@@ -199,8 +199,11 @@ def _failure(error: EngineError) -> Failure:
     """Return what the client is told: its own fault where the engine says so, else the engine's."""
     # The words decide, whatever the status: one says so with 500, another in a stream that began with 200.
     long = _TOO_LONG.search(error.message)
-    if long or error.status in (400, 413, 422):
-        said = f"the engine refuses the request: {error.message}"
-        return invalid(said, param="messages", code=CONTEXT) if long else invalid(said)
+    if long:
+        # Agents shorten a conversation by these words of Anthropic's: its API has no code, and OpenAI's packages show no code.
+        said = f"prompt is too long: input and answer exceed context limit: {error.message}"
+        return invalid(said, param="messages", code=CONTEXT)
+    if error.status in (400, 413, 422):
+        return invalid(f"the engine refuses the request: {error.message}")
     kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
     return Failure(kind, f"the engine failed: {error.message}")

@@ -14,7 +14,7 @@ from pydantic import Field, WithJsonSchema
 from pydantic_core import from_json
 
 import unrender
-from unrender.gateway.failure import CONTEXT, Failure, Kind
+from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.schema import Object, texts, wrong
 from unrender.gateway.surfaces.surface import (
     BLOCK_TOOL,
@@ -344,10 +344,8 @@ _TYPES = {
 def refusal(failure: Failure) -> dict[str, Any]:
     """Return a failure in the shape of Anthropic's errors."""
     kind = _TYPES.get(failure.kind, "invalid_request_error")
-    # By these words agents know that they have to shorten the conversation; the API has no code for it.
-    said = f"prompt is too long: {failure.message}" if failure.code == CONTEXT else failure.message
     details = {"details": {"error_code": _UNTHREADED}} if failure.code == _UNTHREADED else {}
-    return {"type": "error", "error": {"type": kind, "message": said, **details}}
+    return {"type": "error", "error": {"type": kind, "message": failure.message, **details}}
 
 
 MESSAGES = Api("messages", MessagesRequest, read, MessagesSurface, refusal, "msg_", {Kind.BUSY: 529}, counts=True)

@@ -53,13 +53,15 @@ class _Custom(Object):
 
 
 def read_tools(tools: Sequence[Any] | None) -> Tools:
-    """Sort the tools of a request. Raises `Failure` for a tool that is not an object."""
+    """Sort the tools of a request. Raises `Failure` for a tool that is not an object, or whose `type` is not a word."""
     found = Tools()
     for i, tool in enumerate(tools or ()):
         where = f"tools[{i}]"
         if not isinstance(tool, Mapping):
             raise invalid(f"{where}: expected an object, found {type(tool).__name__}", param=where)
         kind = tool.get("type")
+        if not isinstance(kind, str | None):
+            raise wrong(f"{where}.type", "the word for a kind of tool", kind)
         if kind == "custom" and "input_schema" not in tool:
             custom = _Custom.read(tool.get("custom", tool), where)
             function, unheeded = _of_custom(custom, where)

@@ -1,0 +1,71 @@
+"""A gateway on a socket, before an engine whose answers are known: what the clients of this folder are run against."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import AsyncGenerator, Iterator
+
+import pytest
+from serving import CALL, Told, chunked, served
+
+from unrender.gateway import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.serve import server
+from unrender.verify.grammars import installed
+
+collect_ignore = [] if all(map(installed, ("pydantic_ai", "litellm"))) else ["test_clients.py"]
+
+
+class Engine(Told):
+    """A model that thinks, calls `get_weather` when it is asked about rain, and says what it learnt; else, what the request forces it to."""
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield an answer in pieces of five characters."""
+        self.jobs.append(job)
+        prompt, request = job.turn.prompt, job.turn.request
+        if "too long" in prompt:
+            raise EngineError("The prompt (total length 9999) is too long to fit into the model", status=400)
+        thought = "" if job.turn.begun else "<think>\nHm.\n</think>\n"
+        if "wet in Paris" in prompt:
+            text = f"{thought}It rains.<|end|>"
+        elif "Rain?" in prompt and request.tool("get_weather"):
+            text = f"{thought}{CALL}<|end|>"
+        # Of an object that may hold anything, the question alone says what.
+        elif (request.response_schema or {}).get("properties") or request.tool_choice in ("required", "named"):
+            text = job.turn.sample(7)
+        elif "Who?" in prompt:
+            text = thought + json.dumps({"person": {"name": "Ada", "age": 36, "tags": []}}) + "<|end|>"
+        else:
+            text = f"{thought}Hello there, ünïcödé.<|end|>"
+        for piece in chunked(text, 5):
+            yield Piece(piece)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """Return the engine, which keeps its jobs."""
+    return Engine("", capabilities=EngineCapabilities(seed=False, obeys=True))
+
+
+@pytest.fixture(scope="session")
+def address(engine: Engine) -> Iterator[str]:
+    """Run a gateway in a thread, and return where it listens."""
+    running = server(served(engine), port=0)
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    while not running.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
+    running.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(autouse=True)
+def no_defect(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """See that the gateway logs no defect."""
+    yield
+    found = [one.message for one in caplog.get_records("call") if one.name.startswith("unrender") and one.levelno >= logging.ERROR]
+    assert not found
+
