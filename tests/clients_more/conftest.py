@@ -66,6 +66,9 @@ def address(engine: Engine) -> Iterator[str]:
 def no_defect(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """See that the gateway logs no defect."""
     yield
-    found = [one.message for one in caplog.get_records("call") if one.name.startswith("unrender") and one.levelno >= logging.ERROR]
+    found = [
+        one.message
+        for one in caplog.get_records("call")
+        if one.name.startswith("unrender") and one.levelno >= logging.ERROR
+    ]
     assert not found
-

@@ -173,7 +173,11 @@ class Smolagents:
         return "; ".join(str(getattr(step, "observations", "")) for step in steps)
 
     def structured(self, question: str) -> Person:
-        form = {"name": "Person", "schema": Person.model_json_schema() | {"additionalProperties": False}, "strict": True}
+        form = {
+            "name": "Person",
+            "schema": Person.model_json_schema() | {"additionalProperties": False},
+            "strict": True,
+        }
         said = self.model.generate(
             self._messages(question), response_format={"type": "json_schema", "json_schema": form}
         ).content
@@ -293,7 +297,12 @@ class Haystack:
         from haystack.components.generators.chat import OpenAIChatGenerator, OpenAIResponsesChatGenerator
         from haystack.utils import Secret
 
-        self.own = {"model": "m", "api_base_url": f"{address}/v1", "api_key": Secret.from_token("any"), "max_retries": 0}
+        self.own = {
+            "model": "m",
+            "api_base_url": f"{address}/v1",
+            "api_key": Secret.from_token("any"),
+            "max_retries": 0,
+        }
         self.made: Any = OpenAIResponsesChatGenerator if api == "responses" else OpenAIChatGenerator
         self.form = "text_format" if api == "responses" else "response_format"
 

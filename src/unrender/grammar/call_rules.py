@@ -18,7 +18,22 @@ from unrender import nodes
 from unrender.format import Arguments, Containers, Slot, Strings, Typing
 from unrender.grammar.spelling import Extra, Speller, chain
 from unrender.limits import MOST_EXCLUDED_NAMES
-from unrender.nodes import EMPTY, Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag, in_sequence
+from unrender.nodes import (
+    EMPTY,
+    Call,
+    Chars,
+    Choice,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Role,
+    Rules,
+    Sequence,
+    Tag,
+    in_sequence,
+)
 from unrender.nodes.patterns import any_pattern
 from unrender.nodes.texts import WORDS, all_but, cannot_contain, encoded_node
 from unrender.schema import shapes
