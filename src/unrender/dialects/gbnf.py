@@ -11,13 +11,16 @@ always bounded by what llama.cpp accepts. Text is cut at the stop that is comple
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import chain, groupby
+from os.path import commonprefix
 
 from unrender.cache import kept
-from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, lower
+from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, lower, rule_references
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
-from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence
 from unrender.nodes.patterns import Ranges, bounds_text
 
 ANY_CHARACTER = "[^\\x00]"
@@ -41,13 +44,58 @@ def write_gbnf(expansion: Expansion) -> str:
 
 def write_rules(root: str, rules: Mapping[str, Node | Stopped]) -> str:
     """Return context-free rules in GBNF, `root` first."""
-    ordered = {root: rules[root], **rules}
+    ordered = _beginnings_once({root: rules[root], **rules}, root)
     lines = (
         line
         for name, node in ordered.items()
         for line in (_automaton(name, node) if isinstance(node, Stopped) else [(name, written_choice(node, _item))])
     )
     return "".join(f"{name} ::= {body}\n" for name, body in lines)
+
+
+def _beginnings_once(rules: Mapping[str, Node | Stopped], root: str) -> Mapping[str, Node | Stopped]:
+    """Return the rules with what the options of a choice begin with alike written once.
+
+    llama.cpp follows every option that is still possible, for each token. Of `"get_time" …`, `"get_weather" …` and 261
+    other calls that is all of them until the name is read, and costs more than the rest of the grammar.
+    """
+    written = dict(rules)
+    uses = Counter(chain([root], *map(rule_references, rules.values())))
+    for name, node in rules.items():
+        options = node.options if isinstance(node, Choice) else ()
+        # A rule that is used elsewhere as well has to keep its beginning.
+        once = [option.rule for option in options if isinstance(option, Ref) and uses[option.rule] == 1]
+        begun = [(text, rule) for rule in once if (text := _begins(rules[rule]))]
+        if 1 < len(begun) == len(options):
+            written[name] = _tree(sorted(begun))
+            written |= {rule: _after_beginning(rules[rule]) for _, rule in begun}
+    return written
+
+
+def _begins(node: Node | Stopped) -> str:
+    first = node.parts[0] if isinstance(node, Sequence) else node
+    return first.text if isinstance(first, Literal) else ""
+
+
+def _after_beginning(node: Node | Stopped) -> Node:
+    return in_sequence(*node.parts[1:]) if isinstance(node, Sequence) else Literal("")
+
+
+def _tree(begun: list[tuple[str, str]]) -> Node:
+    """Return the choice of texts, which are sorted, each with the rule after it."""
+    options: list[Node] = []
+    for _, alike in groupby(begun, key=lambda one: one[0][:1]):
+        texts, rules = zip(*alike, strict=True)
+        start = commonprefix(texts)
+        if start and len(texts) > 1:
+            options.append(
+                in_sequence(
+                    Literal(start), _tree([(text[len(start) :], rule) for text, rule in zip(texts, rules, strict=True)])
+                )
+            )
+        else:
+            options += [in_sequence(Literal(text), Ref(rule)) for text, rule in zip(texts, rules, strict=True)]
+    return options[0] if len(options) == 1 else Choice(tuple(options))
 
 
 def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
