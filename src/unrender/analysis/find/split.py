@@ -13,9 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
+_BRACKETS = ("<>", "[]", "«»", "‹›", "⟦⟧", "⟨⟩", "⟪⟫", "【】", "〖〗", "〔〕", "〈〉", "《》", "「」", "『』", "◁▷")
+_BRACKETED = "|".join(rf"\{left}[^\{left}\{right}\s]*\{right}" for left, right in _BRACKETS)
 # `<|call>|>`, with a typing error, is one marker.
 _LEXEME = re.compile(
-    r"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|<[^<>\s]*>|\[\[[^\[\]\s]+\]\]|\[[^\[\]\s]*\]|\w+|\s|.", re.DOTALL
+    rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
 )
 _WORDS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
 _PAIRS = (*_WORDS, *((left.upper(), right.upper()) for left, right in _WORDS))
@@ -82,7 +84,7 @@ def is_word(lexeme: str) -> bool:
 
 def is_tag(lexeme: str) -> bool:
     """Return whether a lexeme is a complete bracketed marker such as `<think>` or `[INST]`."""
-    return len(lexeme) > 2 and lexeme[0] + lexeme[-1] in ("<>", "[]")
+    return len(lexeme) > 2 and lexeme[0] + lexeme[-1] in _BRACKETS
 
 
 def tags_of(text: str) -> list[str]:
