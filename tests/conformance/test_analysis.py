@@ -107,6 +107,14 @@ NOT_REBUILT = {
     ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "values"): "as for one call",
     ("openai-gpt-oss-120b", "content-call"): "content beside calls is written as reasoning",
     ("microsoft-OptiMind-SFT", "content-call"): "as above",
+    **{
+        (
+            "SvalTek-Q3-CharThink-9B-temp",
+            shape,
+        ): "the marker after some values is escaped: it is read, and written as it is meant"
+        for shape, said in SHAPES.items()
+        if any(arguments for _, arguments in said.calls)
+    },
 }
 """What a template renders and its format does not reproduce, with the reason."""
 _UNEVEN = {

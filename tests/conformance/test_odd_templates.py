@@ -71,8 +71,22 @@ ESCAPING = {
             "«'' if loop.last else ', '»{%- endfor -%})</call>"
         ),
     ),
+    **{
+        f"the marker after {which}, escaped": composed(
+            CHATML,
+            TIGHT,
+            Calls(call="<call>" + NAME + EACH + f"<a is='«key»'>«({value}) + '</a>'»" + "{%- endfor -%}</call>"),
+        )
+        for which, value in (
+            (
+                "lists and objects",
+                "value | tojson | safe if value is iterable and value is not string else value | string",
+            ),
+            ("texts in quotes", "value | tojson | safe if value is iterable else value | string"),
+        )
+    },
 }
-"""Templates that escape characters of values, or whole arguments."""
+"""Templates that escape characters of values, whole arguments, or their own markers."""
 ODD = {
     "a prompt that ends inside its header": CALLED.replace("<|{{ m.role }}|>", "{{ m.role | upper }}: ")
     .replace("<|assistant|>", "ASSISTANT")

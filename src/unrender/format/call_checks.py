@@ -266,6 +266,8 @@ def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
             yield f"{where}.start", "expected nothing, since the arguments are in a JSON object"
     if arguments.codec.escapes and tagged != (arguments.codec.strings in (Strings.RAW, Strings.QUOTED)):
         yield f"{where}.codec.escapes", "expected nothing, since values end by themselves"
+    if not all(map(str.strip, arguments.closers)) or (arguments.closers and not tagged):
+        yield f"{where}.closers", "expected markers, and only where each argument is written for itself"
     yield from _codec(arguments.codec, f"{where}.codec")
 
 

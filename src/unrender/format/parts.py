@@ -203,6 +203,8 @@ class Arguments:
     """One argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty: one JSON object."""
     separator: str = ""
     """Between two arguments, e.g. `, `."""
+    closers: tuple[str, ...] = ()
+    """Other spellings of the marker after a value, e.g. `&lt;/a&gt;` where a template escapes its own `</a>`."""
     codec: Codec = Codec()
     when_empty: str | None = None
     """What a call without arguments has in their place, if that is not start + end (or `{}`)."""

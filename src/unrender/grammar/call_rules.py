@@ -253,7 +253,12 @@ class _CallWriter:
                     parts += (Literal(text), value) if text else (value,)
                     text = ""
                 case str():
-                    text += part
+                    others = self.arguments.closers if self.arguments.entry[at - 1] is Slot.VALUE else ()
+                    if others:
+                        spelled = [Literal(part.replace(part.strip(), other)) for other in others]
+                        parts.append(Choice((Literal(part), *spelled)))
+                    else:
+                        text += part
         return Sequence((*parts, Literal(text)) if text else tuple(parts))
 
     def closing_tags(self, at: int, key: str | Node, shape: Shape) -> tuple[str, ...]:
@@ -269,7 +274,9 @@ class _CallWriter:
         name = key + texts[at + 3].strip()
         # Where a value may be something else than text, tags of its own name are counted in it.
         opener = () if isinstance(self.resolved(shape), Text) else (texts[0].strip() + name,)
-        return tuple(dict.fromkeys((texts[at + 1] + name, texts[at + 1].strip() + name, *opener)))
+        return tuple(
+            dict.fromkeys((texts[at + 1] + name, texts[at + 1].strip() + name, *self.arguments.closers, *opener))
+        )
 
     def stops(self, at: int) -> tuple[str, ...]:
         """Return the texts that end the value at part `at` of the entry."""
@@ -283,7 +290,7 @@ class _CallWriter:
         after = entry[at + 1] if at + 1 < len(entry) else ""
         if isinstance(after, Slot) or not after.strip():
             return tuple(dict.fromkeys((*next_arguments(self.arguments, self.objects), *after_arguments(self.call))))
-        return tuple(dict.fromkeys((after, after.strip())))
+        return tuple(dict.fromkeys((after, after.strip(), *self.arguments.closers)))
 
     # One value.
 

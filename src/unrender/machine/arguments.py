@@ -381,19 +381,20 @@ def _head_of(marker: str) -> str:
 class CloseValue:
     """The marker after a raw value. It may be missing when the whole call is closed."""
 
-    text: str
+    texts: tuple[str, ...]
+    """Its spellings."""
     instead: tuple[str, ...]
 
     def step(self, machine: Machine) -> bool:
-        if machine.buffer.startswith(self.text, machine.at):
-            machine.take(Role.MARKER, machine.at + len(self.text))
         # `<city>Rome</f></call>`: only the closer of the value was forgotten. What closes the call is left
         # for the next instruction.
-        elif machine.buffer.startswith(self.instead, machine.at):
-            machine.malformed("", repr(self.text))
-        else:
-            return any(map(machine.may_begin, (self.text, *self.instead))) or machine.fail(repr(self.text))
-        return machine.go_on()
+        if not machine.buffer.startswith(self.texts, machine.at):
+            if machine.buffer.startswith(self.instead, machine.at):
+                machine.malformed("", repr(self.texts[0]))
+                return machine.go_on()
+            if any(map(machine.may_begin, self.instead)):
+                return True
+        return take_literal(machine, *self.texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,17 +204,20 @@ class Lit:
     """`"text"`"""
 
     text: str
+    others: tuple[str, ...] = ()
+    """Other spellings."""
 
     def step(self, machine: Machine) -> bool:
-        return take_literal(machine, self.text)
+        return take_literal(machine, self.text, *self.others)
 
 
-def take_literal(machine: Machine, text: str) -> bool:
-    """Take the marker `text` if it is here. Suspends if more text may complete it, and fails otherwise."""
-    if machine.buffer.startswith(text, machine.at):
-        machine.take(Role.MARKER, machine.at + len(text))
-        return machine.go_on()
-    return machine.may_begin(text) or machine.fail(repr(text))
+def take_literal(machine: Machine, *texts: str) -> bool:
+    """Take one of the markers `texts` if it is here. Suspends if more text may complete one, and fails otherwise."""
+    for text in texts:
+        if machine.buffer.startswith(text, machine.at):
+            machine.take(Role.MARKER, machine.at + len(text))
+            return machine.go_on()
+    return any(map(machine.may_begin, texts)) or machine.fail(repr(texts[0]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,11 @@ def _going_on(format: Format, shown: Rendition, begun: str) -> str:
         return ""
     # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
     text = shown.text.lstrip().removeprefix(markers.empty).removeprefix(markers.end)
-    return text.lstrip() if begun[-1:].isspace() else text
+    layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.expected
+    # `</think>\n\n` is begun, and a call is four line breaks after a thought: it is two after this.
+    joint = turn.reasoning_to_tools if said.calls and not said.content else turn.reasoning_to_content
+    rest = joint[len(layout) :] if joint.isspace() and joint.startswith(layout) else ""
+    return rest + text.lstrip() if layout else text
 
 
 def _begins_content(format: Format, begun: str) -> bool:

@@ -91,7 +91,7 @@ def test_formats_of_version_1_are_read(data: dict[str, Any]) -> None:
 
 def test_the_saved_formats_have_every_field() -> None:
     """A field whose name changes is missed here, or by the formats that have its old one; what is new since then is named."""
-    text = json.dumps([SAVED, {"escapes": ()}])
+    text = json.dumps([SAVED, {"escapes": (), "closers": ()}])
     kinds = (Format, TurnTexts, Reasoning, Content, CallSyntax, Arguments, Envelope, Codec, Spelling)
 
     assert [field.name for kind in kinds for field in fields(kind) if f'"{field.name}": ' not in text] == []

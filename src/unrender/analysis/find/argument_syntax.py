@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
+from markupsafe import escape
+
 from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS
 from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
@@ -57,10 +59,18 @@ def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFi
     arguments = Arguments(entry=entry, separator=solution.separator)
     arguments, rule = _with_string_syntax(written.kinds, arguments)
     found, many = _find_codec(written, arguments, after)
+    escaped = _escaped(entry)
+    closers = (escaped.strip(),) if escaped and escaped in (many or "") else ()
+    arguments = replace(arguments, codec=found.codec, closers=closers)
     rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
-    return ArgumentsFinding(
-        arguments=replace(arguments, codec=found.codec), unexplained=found.unexplained, rules=rules, many=many
-    )
+    return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained, rules=rules, many=many)
+
+
+def _escaped(entry: Skeleton) -> str:
+    """Return the text after a value as Jinja writes it where it is joined to text that is marked as safe; else nothing."""
+    # `(value | tojson | safe) + '</a>'` is `1&lt;/a&gt;`.
+    tail = literal_after(entry, Slot.VALUE) if entry[-2] is Slot.VALUE else ""
+    return escaped if (escaped := str(escape(tail))) != tail else ""
 
 
 def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
@@ -164,7 +174,9 @@ def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], aft
         limit = positions[keys[number + 1]] if number + 1 < len(keys) else len(body)
         tail = "".join(key if part is Slot.KEY else part for part in entry[entry.index(Slot.VALUE) + 1 :])
         chunk = body[start:limit]
-        if number + 1 < len(keys):
+        if (escaped := _escaped(entry)) and escaped in chunk:
+            chunk = chunk.partition(escaped)[0]
+        elif number + 1 < len(keys):
             chunk = chunk.removesuffix(arguments.separator).removesuffix(tail)
         else:
             chunk = chunk.partition(tail)[0] if tail else chunk.removesuffix(after)

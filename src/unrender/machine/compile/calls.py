@@ -398,10 +398,11 @@ class ArgumentCode:
         # The closer of a raw value may be missing where the whole call is closed: `Rome</f></call>`.
         if raw and i > 0 and entry[i - 1] is Slot.VALUE:
             layout = Soft(text[: len(text) - len(text.lstrip())])
-            return [layout, CloseValue(core, tuple(self._whole_closers()))]
+            return [layout, CloseValue((core, *self.arguments.closers), tuple(self._whole_closers()))]
         found: list[Instruction] = []
-        for token in tokens(core):
-            found += [Space(), Lit(token)]
+        others = self.arguments.closers if i > 0 and entry[i - 1] is Slot.VALUE else ()
+        for token in [core] if others else tokens(core):
+            found += [Space(), Lit(token, others)]
         if before:
             found.append(Soft(text[len(text.rstrip()) :] if core else text))
         elif text[-1:].isspace() and entry[i + 1 : i + 2] != (Slot.VALUE,):
@@ -415,7 +416,7 @@ class ArgumentCode:
         suffix = text_of(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)]
-        closers = [lead + text for text in (core, *self._whole_closers())]
+        closers = [lead + text for text in (core, *arguments.closers, *self._whole_closers())]
         texts = closers if core else self._ends_of_value(suffix)
         # `\n</v>`, `</v>`: the line break before the closer is not part of the value, where it is there.
         variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
