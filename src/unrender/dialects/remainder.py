@@ -139,19 +139,19 @@ class Remainder:
     @bounded_nesting
     def grammar(self, values: Values = Values.SPELLED) -> Grammar:
         """Return the answer in plain nodes; `values` says whether JSON is spelled out, or left to the engine."""
-        return self._expansion(values).grammar
+        return self._expansion(values, roles=True).grammar
 
-    def _expansion(self, values: Values, run: Calls | None = None) -> Expansion:
+    def _expansion(self, values: Values, run: Calls | None = None, *, roles: bool = False) -> Expansion:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
         if self.handmade:
-            return self._handmade(self.handmade, values)
+            return self._handmade(self.handmade, values, roles=roles)
         # The answer may have begun with words, a thought or half a call: what is left of it is the grammar.
         whole = answer_grammar(self.format, self.request).writes
         if run is None:
-            return self._resumed(expand(whole, values, self.budget))
+            return self._resumed(expand(whole, values, self.budget, roles=roles))
         # An engine that waits for a trigger starts the grammar there, so the calls alone are an option beside the answer.
         calls_alone = Sequence((run, ending(self.format)))
-        expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.budget)
+        expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.budget, roles=roles)
         both = expansion.grammar
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
@@ -164,10 +164,10 @@ class Remainder:
         options = (resumed.grammar.root, *(resume_after(calls, start).root for start in starts))
         return replace(resumed, grammar=Grammar(Choice(options), both.rules))
 
-    def _handmade(self, grammar: Grammar, values: Values) -> Expansion:
+    def _handmade(self, grammar: Grammar, values: Values, *, roles: bool) -> Expansion:
         """Return the rest of the answer that a grammar made by hand allows."""
         whole, unsaid = written_for(stopped_at(grammar, ends_of(self.format.turn)), self.request)
-        expansion = expand(whole, values, self.budget)
+        expansion = expand(whole, values, self.budget, roles=roles)
         rest = resume_after(expansion.grammar, self.begun)
         return replace(expansion, grammar=rest, unsupported=(*unsaid, *expansion.unsupported))
 

@@ -33,6 +33,7 @@ from unrender.nodes import (
     Sequence,
     Tag,
     in_sequence,
+    sequence_of,
 )
 from unrender.nodes.patterns import any_pattern
 from unrender.nodes.texts import WORDS, all_but, cannot_contain, encoded_node
@@ -94,21 +95,32 @@ JsonWriter = Callable[[Reading, str], Node]
 """Writes a JSON value, by its shape and a name for its rules."""
 
 
-def call_node(call: Call, tool: str, parameters: Reading, rules: Rules, json: JsonWriter, report: ReportLoss) -> Node:
+def call_node(
+    call: Call, tool: str, parameters: Reading, rules: Rules, json: JsonWriter, report: ReportLoss, *, roles: bool
+) -> Node:
     """Return the node of a call to the function `tool`, whose arguments obey `parameters`.
 
-    `rules` collects what it refers to.
+    `rules` collects what it refers to. With `roles`, the parts of the call are tagged.
     """
-    writer = _CallWriter(call, tool, parameters, rules, json, report)
-    return Sequence(tuple(writer.part(part) for part in call.function))
+    writer = _CallWriter(call, tool, parameters, rules, json, report, roles=roles)
+    return sequence_of([writer.part(part) for part in call.function])
 
 
 class _CallWriter:
     """Writes calls to `tool`: the skeleton, then all arguments, then one argument, and at last one value."""
 
     def __init__(
-        self, call: Call, tool: str, parameters: Reading, rules: Rules, json: JsonWriter, report: ReportLoss
+        self,
+        call: Call,
+        tool: str,
+        parameters: Reading,
+        rules: Rules,
+        json: JsonWriter,
+        report: ReportLoss,
+        *,
+        roles: bool,
     ) -> None:
+        self.roles = roles
         self.call, self.tool, self.parameters = call, tool, parameters
         self.rules, self.write_json, self.report = rules, json, report
         self.arguments, self.codec = call.arguments, call.arguments.codec
@@ -134,18 +146,22 @@ class _CallWriter:
     def part(self, part: str | Slot) -> Node:
         match part:
             case Slot.NAME:
-                return Tag(Role.NAME, Literal(self.tool))
+                return self.told(Role.NAME, Literal(self.tool))
             case Slot.ARGUMENTS:
-                return Tag(Role.ARGUMENT, self.all_arguments())
+                return self.told(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:
                 length = self.call.id_length
                 exact = Chars(_LETTERS_AND_DIGITS, minimum=length, maximum=length)
-                return Tag(Role.ID, exact if length else _ID)
+                return self.told(Role.ID, exact if length else _ID)
             case Slot.INDEX:
                 return _COUNTER
             case Slot():
                 return EMPTY
         return Literal(part)
+
+    def told(self, role: Role, node: Node) -> Node:
+        """Return `node` with its role, where that is asked for."""
+        return Tag(role, node) if self.roles else node
 
     def all_arguments(self) -> Node:
         """Return the node of all arguments together."""
@@ -179,7 +195,8 @@ class _CallWriter:
         elsewhere = self.arguments.when_empty is not None
         optional = not elsewhere and not _required(written) and not (extra and extra.minimum)
         # Both orders share the rules of the entries; where they are equal, there is one.
-        for order in dict.fromkeys((tuple(written), tuple(sorted(written, key=lambda item: item.name)))):
+        by_name = sorted(written, key=lambda item: item.name)
+        for order in (written,) if by_name == written else (written, by_name):
             items = [(nodes[item.name], item.required) for item in order]
             body = chain(items, extra, Literal(self.arguments.separator), self.rules, self.hint)
             # None at all is `when_empty`, if that is something else.
@@ -237,29 +254,20 @@ class _CallWriter:
 
     def typed_entry(self, key: str | Node, shape: Shape, word: str, hint: str) -> Node:
         parts: list[Node] = []
-        text = ""
         for at, part in enumerate(self.arguments.entry):
-            match part:
-                case Slot.KEY if not isinstance(key, str):
-                    parts += (Literal(text), key) if text else (key,)
-                    text = ""
-                case Slot.KEY:
-                    text += str(key)
-                case Slot.TYPE:
-                    text += word
-                case Slot.VALUE:
-                    stops = self.closing_tags(at, key, shape) or self.stops(at)
-                    value = Tag(Role.ARGUMENT, self.value(shape, stops, hint))
-                    parts += (Literal(text), value) if text else (value,)
-                    text = ""
-                case str():
-                    others = self.arguments.closers if self.arguments.entry[at - 1] is Slot.VALUE else ()
-                    if others:
-                        spelled = [Literal(part.replace(part.strip(), other)) for other in others]
-                        parts.append(Choice((Literal(part), *spelled)))
-                    else:
-                        text += part
-        return Sequence((*parts, Literal(text)) if text else tuple(parts))
+            if part is Slot.TYPE:
+                parts.append(Literal(word))
+            elif part is Slot.KEY:
+                parts.append(Literal(key) if isinstance(key, str) else key)
+            elif part is Slot.VALUE:
+                stops = self.closing_tags(at, key, shape) or self.stops(at)
+                parts.append(self.told(Role.ARGUMENT, self.value(shape, stops, hint)))
+            elif self.arguments.closers and self.arguments.entry[at - 1] is Slot.VALUE:
+                spelled = [part.replace(part.strip(), other) for other in self.arguments.closers]
+                parts.append(Choice(tuple(map(Literal, (part, *spelled)))))
+            else:
+                parts.append(Literal(part))
+        return sequence_of(parts)
 
     def closing_tags(self, at: int, key: str | Node, shape: Shape) -> tuple[str, ...]:
         """Return how the tag of the argument `key` is closed after the value at `at`; nothing where its name is in no such tag.

@@ -45,13 +45,15 @@ class Expansion:
     """Of the parameters of all tools together."""
 
 
-def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD) -> Expansion:
+def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD, *, roles: bool = True) -> Expansion:
     """Return what `grammar` generates, in plain nodes and, if `values` is native, `JsonValue`s.
+
+    Without `roles`, nothing is tagged: dialects write the text alone.
 
     Raises `GrammarError` for calls to tools whose names are not known, for a response schema that is not a JSON Schema,
     and for a response schema, or tools together, that exceed the budget.
     """
-    expander = _Expander(values, budget)
+    expander = _Expander(values, budget, roles)
     expander.rules.merge(grammar.rules)  # What is made on the way takes other names.
     for name, node in grammar.rules.items():
         expander.rules.define(name, expander.node(node))
@@ -68,6 +70,7 @@ def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD) -> Expan
 class _Expander:
     values: Values
     budget: Budget
+    roles: bool
     rules: Rules = field(default_factory=Rules)
     unsupported: list[Unsupported] = field(default_factory=list)
     calls: dict[object, Node] = field(default_factory=dict)
@@ -92,6 +95,8 @@ class _Expander:
             case Call():
                 return self.call(node)
             case nodes.Atomic(inner):
+                return self.node(inner)
+            case nodes.Tag(_, inner) if not self.roles:
                 return self.node(inner)
             case nodes.Peek() | nodes.Negate():
                 return node  # What only looks ahead is not generated.
@@ -137,7 +142,7 @@ class _Expander:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
         reading = self.parameters(tool, report)
-        return call_node(call, tool.name, reading, self.rules, self.json, report)
+        return call_node(call, tool.name, reading, self.rules, self.json, report, roles=self.roles)
 
     def parameters(self, tool: Tool, report: Callable[[str, str, str], None]) -> Reading:
         """Return a tool's parameters; where its schema is invalid or too large, more arguments pass."""

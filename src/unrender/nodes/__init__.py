@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Any, TypeVar, get_args
 
 from unrender.format import Arguments, CallSyntax, Skeleton, Slot
-from unrender.freezing import frozen
+from unrender.freezing import FrozenDict, frozen
 from unrender.messages.wire import JsonSchema, Tool
 
 T = TypeVar("T")
@@ -294,7 +294,8 @@ class Grammar:
     rules: Mapping[str, Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", frozen(self.rules))
+        if type(self.rules) is not FrozenDict:  # Nodes are frozen already.
+            object.__setattr__(self, "rules", FrozenDict(self.rules))
 
 
 EMPTY = Literal("")
@@ -309,6 +310,22 @@ def in_sequence(*parts: Node) -> Node:
     """
     kept = tuple(part for part in parts if part != EMPTY)
     return kept[0] if len(kept) == 1 else Sequence(kept)
+
+
+def sequence_of(parts: list[Node]) -> Node:
+    """Return `parts` as a sequence. Nested sequences are merged and neighbouring literals joined."""
+    merged: list[Node] = []
+    for part in parts:
+        for item in part.parts if isinstance(part, Sequence) else (part,):
+            if not isinstance(item, Literal):
+                merged.append(item)
+            elif merged and isinstance(last := merged[-1], Literal):
+                merged[-1] = Literal(last.text + item.text)
+            elif item.text:
+                merged.append(item)
+    if not merged:
+        return EMPTY
+    return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
 
 
 _HOLDERS: Mapping[type, tuple[str, ...]] = {

@@ -11,13 +11,16 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
+from unrender.cache import kept
 from unrender.limits import LARGEST_MODULUS, MAX_INTEGER_DIGITS
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Sequence, in_sequence
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Sequence, in_sequence, walk
 from unrender.nodes.patterns import any_pattern
 from unrender.schema.shapes import Integer, Number
 
 _ENUMERABLE = 256
 """A range with at most this many multiples is written out."""
+_BYTES = 150
+"""Bytes that a node of a range takes."""
 _NONZERO = Chars((("1", "9"),))
 _MINUS = Optional(Literal("-"))
 
@@ -128,6 +131,7 @@ def _continued(step: int, remainder: int, names: list[str]) -> Node:
     return Choice((*digits, *([Literal("")] if remainder == 0 else [])))
 
 
+@kept(lambda numbers: _BYTES * sum(1 for node in (numbers.node, *numbers.rules.values()) for _ in walk(node)))
 def numeric(shape: Integer | Number) -> Numbers:
     """Return the node of all numbers of a shape, and the rules it refers to."""
     if isinstance(shape, Number):

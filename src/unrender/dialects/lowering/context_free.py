@@ -34,7 +34,6 @@ from unrender.dialects.lowering.stops import (
     flat,
     leaves_first,
     linked,
-    sequence_of,
 )
 from unrender.errors import GrammarError
 from unrender.limits import MOST_APART, MOST_WAYS
@@ -220,7 +219,7 @@ class _Lowering:
         """
         # Without a lexer, and where no part ends in free text, each part is written for itself.
         if self.forks is None and (self.ends_itself or not any(map(self.openness.endings, parts))):
-            return sequence_of([self.closed(part) for part in parts])
+            return nodes.sequence_of([self.closed(part) for part in parts])
         # `Until("</a>"), name, "</a>"`: text may run on into the name, so all three become one `Stopped`.
         done: list[nodes.Node] = []
         plain = flat(parts)
@@ -229,7 +228,7 @@ class _Lowering:
             end = self.joined_to(plain, at)
             done.append(self.continued(plain[at], plain[at + 1 : end]) if end > at else self.closed(plain[at]))
             at = max(end, at + 1)
-        return sequence_of(done)
+        return nodes.sequence_of(done)
 
     def joined_to(self, parts: Rest, at: int) -> int:
         """Return the end of what a part has to be joined with; `at` where it is alone."""
@@ -370,7 +369,9 @@ class _Lowering:
         self.step()
         options = tuple(flat(option) for option in group.options)
         return (
-            sequence_of([nodes.Literal(group.shared), self.either(options)]) if group.shared else self.rest(options[0])
+            nodes.sequence_of([nodes.Literal(group.shared), self.either(options)])
+            if group.shared
+            else self.rest(options[0])
         )
 
     def closed(self, node: nodes.Node) -> nodes.Node:
@@ -433,9 +434,9 @@ class _Lowering:
                 else nodes.Repeat(node, low, high)
             )
         # `a{2,4}` by `, ` is `a (", " a){1,3}`; where it may be missing, all of that is optional: `(a (", " a){0,3})?`.
-        again = sequence_of([self.closed(separator), node])
+        again = nodes.sequence_of([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
-        whole = sequence_of([node, more])
+        whole = nodes.sequence_of([node, more])
         return whole if low > 0 else nodes.Optional(whole)
 
 

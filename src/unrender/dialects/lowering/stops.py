@@ -6,7 +6,7 @@ can be met are handed up along its edges. A chain of a thousand optional argumen
 lists of a thousand arguments. `Openness` is a least fixed point over the rules: a rule is looked at again only when one
 that it refers to has changed.
 
-The small tools of lowering are here too: `unfoldings` takes one step into a node, `flat` and `sequence_of` put nodes
+The small tools of lowering are here too: `unfoldings` takes one step into a node, `flat` puts nodes
 together, and `linked`, `inverted`, `leaves_first` and `until_settled` go through rules that refer to each other.
 
 Rules: exact. Of several stops, the one that is complete first counts. What begins with something other than literal text
@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.nodes import EMPTY, Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 _UNMARKED = str.maketrans("", "", nodes.MARKS)
 
@@ -284,22 +284,6 @@ def _is_flat(parts: Rest) -> bool:
 
 
 _FLATTENED = frozenset((Sequence, nodes.Tag, nodes.Atomic, nodes.Cut, nodes.End, nodes.Layout))
-
-
-def sequence_of(parts: list[Node]) -> Node:
-    """Return `parts` as a sequence. Nested sequences are merged and neighbouring literals joined."""
-    merged: list[Node] = []
-    for part in parts:
-        for item in part.parts if isinstance(part, Sequence) else (part,):
-            if not isinstance(item, Literal):
-                merged.append(item)
-            elif merged and isinstance(last := merged[-1], Literal):
-                merged[-1] = Literal(last.text + item.text)
-            elif item.text:
-                merged.append(item)
-    if not merged:
-        return EMPTY
-    return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
 
 
 _CLOSED: frozenset[Stops] = frozenset()
