@@ -60,7 +60,9 @@ def _range(low: Bound, high: Bound) -> str:
 def _number(shape: shapes.Number) -> str:
     low = f">{shape.minimum}" if shape.exclusive_minimum else shape.minimum
     high = f"<{shape.maximum}" if shape.exclusive_maximum else shape.maximum
-    places = "" if shape.places is None else f" to {shape.places} places"
+    places = (
+        "" if shape.places is None else f" to {shape.places} places" if shape.parts is None else f" of 1/{shape.parts}"
+    )
     return f"{'fraction' if shape.fractional else 'number'}{_range(low, high)}{places}"
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 from itertools import chain, repeat
 from math import isfinite
 from typing import Any
@@ -155,6 +156,8 @@ def _admits_number(shape: shapes.Integer | shapes.Number, value: float) -> bool:
     exact = value if isinstance(value, int) else Decimal(repr(value))
     if not within_bounds(shape, exact) or (shape.fractional and value % 1 == 0):
         return False
+    if shape.parts is not None:
+        return (Fraction(exact) * shape.parts).denominator == 1
     return shape.places is None or _places(exact) <= shape.places
 
 

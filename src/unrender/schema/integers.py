@@ -17,8 +17,8 @@ from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Sequence
 from unrender.nodes.patterns import any_pattern
 from unrender.schema.shapes import Integer, Number
 
-_ENUMERABLE = 256
-"""A range with at most this many multiples is written out."""
+ENUMERABLE = 256
+"""A range with at most this many multiples is written out, and so are the fractions between two whole numbers."""
 _BYTES = 150
 """Bytes that a node of a range takes."""
 _NONZERO = Chars((("1", "9"),))
@@ -106,7 +106,7 @@ def multiples(shape: Integer) -> Numbers | None:
     step, most = shape.multiple, 10**MAX_INTEGER_DIGITS - 1
     low = None if shape.minimum is not None and shape.minimum <= -most else shape.minimum
     high = None if shape.maximum is not None and shape.maximum >= most else shape.maximum
-    if low is not None and high is not None and (high - low) // step < _ENUMERABLE:
+    if low is not None and high is not None and (high - low) // step < ENUMERABLE:
         values = range(-(-low // step) * step, high + 1, step)
         return Numbers(any_pattern([Literal(str(value)) for value in values]), {}) if values else None
     if step > LARGEST_MODULUS or high is not None or low not in (None, 0, 1):
@@ -143,34 +143,33 @@ def numeric(shape: Integer | Number) -> Numbers:
 def number_node(shape: Number) -> Node:
     """Return the node of all numbers that obey the bounds. With bounds, it has no exponents."""
     if shape.fractional:
-        places = shape.places or MAX_INTEGER_DIGITS
-        return Sequence((_MINUS, _WHOLE, Literal("."), _not_zero(places, places)))
+        return Sequence((_MINUS, _WHOLE, Literal("."), any_pattern(_fractions(_ZERO._replace(open=True), None, shape))))
     if shape.minimum is None and shape.maximum is None:
-        return _free_number(shape.places)
+        return _free_number(shape)
     low, high, zero = shape.minimum, shape.maximum, Decimal(0)
     options: list[Node] = []
     if high is None or high >= 0:
         start = _Edge.at(max(low or zero, zero), is_open=shape.exclusive_minimum and (low or zero) >= 0)
         end = None if high is None else _Edge.at(high, is_open=shape.exclusive_maximum)
-        options += _magnitudes(start, end, shape.places)
+        options += _magnitudes(start, end, shape)
     if low is None or low < 0:
         # -2.5 to 1 has a minus before 0 to 2.5, without 0: `-0` is not written.
         above = zero if high is None else max(-high, zero)
         start = _Edge.at(above, is_open=above == 0 or shape.exclusive_maximum)
         end = None if low is None else _Edge.at(-low, is_open=shape.exclusive_minimum)
-        options += [Sequence((Literal("-"), option)) for option in _magnitudes(start, end, shape.places)]
+        options += [Sequence((Literal("-"), option)) for option in _magnitudes(start, end, shape)]
     if not options:
         raise ValueError(f"no number between {low} and {high}")
     return any_pattern(options)
 
 
-def _free_number(places: int | None) -> Node:
-    fraction = Optional(Sequence((Literal("."), _digits(1, places or MAX_INTEGER_DIGITS))))
+def _free_number(shape: Number) -> Node:
+    fraction = Optional(Sequence((Literal("."), any_pattern(_fractions(_ZERO, None, shape)))))
     exponent = Optional(
         Sequence((Chars((("E", "E"), ("e", "e"))), Optional(Chars((("+", "+"), ("-", "-")))), _digits(1, 2)))
     )
     parts = (_MINUS, _WHOLE, fraction)
-    return Sequence(parts if places else (*parts, exponent))
+    return Sequence(parts if shape.places else (*parts, exponent))
 
 
 def _not_zero(digits: int, most: int) -> Node:
@@ -202,24 +201,40 @@ class _Edge(NamedTuple):
 _ZERO = _Edge(0, "", open=False)
 
 
-def _magnitudes(low: _Edge, high: _Edge | None, places: int | None) -> list[Node]:
+def _magnitudes(low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
     """Return nodes for the numbers from `low` to `high`, neither negative: at the edges, and strictly between them."""
-    most = places or MAX_INTEGER_DIGITS
     if high is not None and high.whole <= low.whole:
-        return _with_fractions(low.whole, low, high, most) if high.whole == low.whole else []
+        return _with_fractions(low.whole, low, high, shape) if high.whole == low.whole else []
     # 1.25 to 3.5 is 1 and the fractions from .25 on, 2 and any fraction, and 3 and the fractions up to .5.
-    options = _with_fractions(low.whole, low, None, most)
+    options = _with_fractions(low.whole, low, None, shape)
     between = _natural(low.whole + 1, None if high is None else high.whole - 1)
-    free = Optional(Sequence((Literal("."), _digits(1, most))))
+    free = Optional(Sequence((Literal("."), any_pattern(_fractions(_ZERO, None, shape)))))
     options += [Sequence((any_pattern(between), free))] if between else []
-    return options if high is None else options + _with_fractions(high.whole, _ZERO, high, most)
+    return options if high is None else options + _with_fractions(high.whole, _ZERO, high, shape)
 
 
-def _with_fractions(whole: int, low: _Edge, high: _Edge | None, most: int) -> list[Node]:
+def _with_fractions(whole: int, low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
     """Return the numbers with this whole part whose fraction is between the edges; None: below 1."""
-    tails = _tails(low, high, most, most)
+    tails = _fractions(low, high, shape)
     options = [*_no_digits(low, high), *([Sequence((Literal("."), any_pattern(tails)))] if tails else [])]
     return [Sequence((Literal(str(whole)), any_pattern(options)))] if options else []
+
+
+def _fractions(low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
+    """Return nodes for the digits after the point, between the edges."""
+    most = shape.places or MAX_INTEGER_DIGITS
+    if shape.parts is None:
+        return _tails(low, high, most, most)
+    # Quarters are 25, 5, 75 and nothing, all with zeros up to two places. "25" comes before "5", as in a dictionary.
+    all_parts = [format(Decimal(part) / shape.parts, "f").partition(".")[2] for part in range(shape.parts)]
+    above = [part for part in all_parts if part > low.digits or (part == low.digits and not low.open)]
+    within = [part for part in above if high is None or part < high.digits or (part == high.digits and not high.open)]
+    return [_padded(part or "0", most) for part in within]
+
+
+def _padded(digits: str, most: int) -> Node:
+    zeros = [Chars((("0", "0"),), minimum=0, maximum=most - len(digits))] if len(digits) < most else []
+    return in_sequence(Literal(digits), *zeros)
 
 
 def _no_digits(low: _Edge, high: _Edge | None) -> list[Node]:

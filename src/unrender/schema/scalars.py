@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor, lcm
+from itertools import count
+from math import ceil, floor, gcd, lcm
 
 from unrender.errors import GrammarError
 from unrender.limits import MAX_EXCLUDED_WORD, MAX_FORBIDDEN, MAX_SCHEMA_DIGITS, MAX_STEP
@@ -14,7 +15,7 @@ from unrender.nodes import Chars, Node, Repeat, Sequence
 from unrender.nodes.patterns import UnsupportedPattern, lengths, narrowed, read_pattern
 from unrender.nodes.texts import ANNOTATING_FORMATS, format_node
 from unrender.schema.admission import within_bounds
-from unrender.schema.integers import multiples
+from unrender.schema.integers import ENUMERABLE, multiples
 from unrender.schema.places import Excluded, KeywordContext, Place, Places, bounds_of, pointer, size_of, value_in_words
 from unrender.schema.shapes import Boolean, Constant, Integer, Nothing, Null, Number, Shape, Text, union
 
@@ -125,42 +126,49 @@ def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> 
     # A number that is a multiple of 2 is a whole number.
     if any(step.denominator == 1 for _, step in steps):
         return read_integer(places, excluded, context)
-    limits: list[int] = []
+    parts = 0
     for place, step in steps:
-        digits = len(str(step.denominator)) - 1
-        if step == Fraction(1, 10**digits):
-            limits.append(digits)
+        # What is a multiple of 1/4 and of 1/10 is one of 1/2.
+        finer = gcd(parts, step.denominator)
+        if step.numerator == 1 and (finer <= ENUMERABLE or step.denominator == 10 ** _digits(finer)):
+            parts = finer
         else:
-            context.report(place.path, "multipleOf", "only whole steps, and steps of 0.1, 0.01 … can be counted")
-    shape = replace(_bounds(places, context), places=min(limits, default=None))
-    if shape.places is not None:
-        shape = _at_places(shape, shape.places)
-    if _is_empty(shape):
-        return Nothing()
+            context.report(
+                place.path, "multipleOf", "of fractions, only 0.1, 0.01 … and others that divide 1 are counted"
+            )
+    if parts == 1:
+        return read_integer(places, excluded, context)
+    shape = _bounds(places, context)
+    shape = _in_parts(shape, parts) if parts else shape
     if "integer" in excluded.types:
         if shape.minimum is shape.maximum is None and not excluded.values:
             return replace(shape, fractional=True)
         context.report(places[0].path, "not", "whole numbers are not told apart from others between bounds")
-    return union(list[Shape](_beside(shape, _forbidden(places, excluded, context))))
+    pieces = _beside(shape, _forbidden(places, excluded, context))
+    counted = [_in_parts(piece, parts) for piece in pieces] if parts else pieces
+    return union([piece for piece in counted if not _is_empty(piece)])
 
 
-def _at_places(shape: Number, places: int) -> Number:
-    """Return the numbers of so many places: a bound with more moves inwards, to a number that is allowed."""
-    # With two places, numbers above 0.125 begin at 0.13: that is allowed itself, so the bound is no longer open.
-    low = None if shape.minimum is None else _rounded(shape.minimum, ceil, places)
-    high = None if shape.maximum is None else _rounded(shape.maximum, floor, places)
-    return replace(
-        shape,
-        minimum=low,
-        maximum=high,
-        exclusive_minimum=shape.exclusive_minimum and low == shape.minimum,
-        exclusive_maximum=shape.exclusive_maximum and high == shape.maximum,
-    )
+def _digits(parts: int) -> int:
+    """Return how many digits after the point all multiples of one divided by `parts` have room in."""
+    return next(digits for digits in count() if 10**digits % parts == 0)
 
 
-def _rounded(bound: Decimal, inwards: Callable[[Fraction], int], places: int) -> Decimal:
-    found = Decimal(f"{inwards(Fraction(bound) * 10**places)}e-{places}")
-    return bound if found == bound else found
+def _in_parts(shape: Number, parts: int) -> Number:
+    """Return the multiples of one divided by `parts`: both bounds move inwards, to a number that is allowed."""
+    # With two places, numbers above 0.125 begin at 0.13, and numbers above 0.5 at 0.51.
+    places = _digits(parts)
+    low, high = (None if bound is None else Fraction(bound) * parts for bound in (shape.minimum, shape.maximum))
+    first = None if low is None else floor(low) + 1 if shape.exclusive_minimum else ceil(low)
+    last = None if high is None else ceil(high) - 1 if shape.exclusive_maximum else floor(high)
+    bottom, top = (None if count is None else _decimal(count, parts, places) for count in (first, last))
+    uneven = None if parts == 10**places else parts
+    return Number(minimum=bottom, maximum=top, places=places, parts=uneven, fractional=shape.fractional)
+
+
+def _decimal(count: int, parts: int, places: int) -> Decimal:
+    # 5 halves, with one place, are 25 tenths; 4 halves are 2.
+    return Decimal(f"{count * 10**places // parts}e-{places}") if count % parts else Decimal(count // parts)
 
 
 def _beside(shape: Number, values: list[Decimal]) -> list[Number]:
@@ -171,7 +179,7 @@ def _beside(shape: Number, values: list[Decimal]) -> list[Number]:
         if within_bounds(shape, value):
             pieces.append(replace(shape, maximum=value, exclusive_maximum=True))
             shape = replace(shape, minimum=value, exclusive_minimum=True)
-    return [piece for piece in (*pieces, shape) if not _is_empty(piece)]
+    return [*pieces, shape]
 
 
 def _forbidden(places: Places, excluded: Excluded, context: KeywordContext) -> list[Decimal]:

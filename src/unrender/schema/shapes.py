@@ -59,7 +59,7 @@ class Integer:
 class Number:
     """A number between bounds; `places` limits the digits after the decimal point.
 
-    With `fractional`, it is never whole, and has no bounds.
+    With `parts`, it is a multiple of one divided by that: of 0.25 with 4 parts, which has 2 places. With `fractional`, it is never whole, and has no bounds.
     """
 
     minimum: Decimal | None = None
@@ -67,6 +67,7 @@ class Number:
     exclusive_minimum: bool = False
     exclusive_maximum: bool = False
     places: int | None = None
+    parts: int | None = None
     fractional: bool = False
 
 

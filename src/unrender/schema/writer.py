@@ -83,6 +83,7 @@ def _number(shape: shapes.Number) -> dict[str, Any]:
     low = "exclusiveMinimum" if shape.exclusive_minimum else "minimum"
     high = "exclusiveMaximum" if shape.exclusive_maximum else "maximum"
     step = None if shape.places is None else float(Decimal(1).scaleb(-shape.places))
+    step = step if shape.parts is None else 1 / shape.parts
     bounds = {low: _plain(shape.minimum), high: _plain(shape.maximum)}
     return {"type": "number", **_stated(**bounds, multipleOf=step)}
 
