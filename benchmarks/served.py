@@ -1,6 +1,7 @@
-"""Servers of one model for benchmarks, each a process of its own: the gateway, and llama.cpp's own chat endpoint; and how they are asked.
+"""Servers of one model for benchmarks, each a process of its own: the gateway, by llama.cpp or transformers, and llama.cpp's own chat endpoint;
+and how they are asked.
 
-Strategy: both run the same engine code on the same file, with as many threads. A request is streamed, and timed from the outside, by
+Strategy: those of llama.cpp run the same engine code on the same file, with as many threads. A request is streamed, and timed from the outside, by
 whatever comes first and last; CPU is that of the server's process, engine included.
 """
 
@@ -51,6 +52,15 @@ def gateway(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] 
     port = _unused()
     command = [sys.executable, "-m", "unrender", "serve", "--gguf", str(path), "--port", str(port), *options]
     return _started(stack, command, port, "/ready", own or {})
+
+
+def transformers(stack: ExitStack, path: Path, *options: str) -> Server:
+    """Return a gateway with the model in its process, run by transformers, until the stack ends."""
+    port = _unused()
+    model = ("--backend", "transformers", "--model", str(path))
+    return _started(
+        stack, [sys.executable, "-m", "unrender", "serve", *model, "--port", str(port), *options], port, "/ready", {}
+    )
 
 
 def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:

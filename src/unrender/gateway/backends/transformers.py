@@ -11,6 +11,7 @@ import importlib
 import threading
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from unrender import Usage
@@ -47,9 +48,12 @@ def load(source: str, *, device: str = "", masks: str = "") -> Transformers:
     except ImportError as error:
         missing = f"transformers: {error.name} is missing: pip install 'unrender[transformers]'"
         raise invalid(missing, param="backend") from None
+    path = Path(source)
+    # transformers wants a file's folder and its name.
+    where, file = (str(path.parent), {"gguf_file": path.name}) if path.suffix == ".gguf" else (source, {})
     try:
-        tokenizer = library.AutoTokenizer.from_pretrained(source)
-        model = library.AutoModelForCausalLM.from_pretrained(source, dtype="auto")
+        tokenizer = library.AutoTokenizer.from_pretrained(where, **file)
+        model = library.AutoModelForCausalLM.from_pretrained(where, dtype="auto", **file)
     except Exception as error:
         raise invalid(f"path: {source}: {error!s:.300}", param="path") from error
     if not getattr(tokenizer, "is_fast", False):
