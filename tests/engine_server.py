@@ -95,4 +95,5 @@ class Scripted(Connection):
         async def read() -> bytes:
             return json.dumps(self.others.get(path, {})).encode()
 
-        yield SimpleNamespace(content=SimpleNamespace(iter_any=parts), close=lambda: None, read=read)
+        content = SimpleNamespace(iter_any=parts, total_bytes=0)
+        yield SimpleNamespace(content=content, connection=None, close=lambda: None, read=read)

@@ -220,7 +220,9 @@ class Connection:
         where, response = f"{one.url}{path}", None
         # Made here, and not with the connection: a session belongs to the loop that runs now.
         if self._session is None:
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=False)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+            )
         one.active += 1
         try:
             async with await _sent(self._session, method, where, sent) as response:

@@ -31,7 +31,15 @@ class Door(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._deaf = False
         """Nothing that comes is read any more."""
-        self._application, self.app = self.app, self._answer
+
+    @property
+    def app(self) -> Any:
+        """What uvicorn calls for each request."""
+        return self._answer  # kept in a field, it would be a circle that only the collector ends
+
+    @app.setter
+    def app(self, application: Any) -> None:
+        self._application = application
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         """Run the application; what it streams is written at once."""

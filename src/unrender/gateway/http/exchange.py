@@ -119,6 +119,9 @@ class Exchange:
             seconds = self._record.end(self._gateway.metrics, self._id, self._answer)
             if self._span is not None:
                 self._span.end(self._record, seconds, self._answer)
+            self._answer = (
+                None  # it knows this exchange: a circle, which would keep all of both until the collector comes
+            )
 
     async def _run(self) -> None:
         gateway = self._gateway

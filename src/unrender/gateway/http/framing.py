@@ -48,7 +48,7 @@ class Framing:
         """Bytes that are not decided yet."""
         self._left = 0
         """Bytes of the body, or of the chunk, that are still to come."""
-        self._next = self._after = self._head
+        self._next = self._after = Framing._head
 
     @property
     def empty(self) -> bool:
@@ -58,7 +58,7 @@ class Framing:
     @property
     def between(self) -> bool:
         """Whether the next byte is part of a head: the request before is whole."""
-        return self._next == self._head
+        return self._next == Framing._head
 
     def take(self, data: bytes) -> bytes:
         """Return the bytes, of these and those that waited, that are sure to be read in one way only."""
@@ -67,7 +67,7 @@ class Framing:
         data = self._rest + data
         at = 0
         try:
-            while at < len(data) and (taken := self._next(data, at)):
+            while at < len(data) and (taken := self._next(self, data, at)):
                 at += taken
         except _Wrong as wrong:
             self.refused = wrong.refused
@@ -107,8 +107,8 @@ class Framing:
             raise _Wrong("content-length: expected one number")
         # Each method below takes what it can of one part, and says which part comes next: head → body → head.
         self._left = int(lengths[0]) if lengths else 0
-        self._next = self._size if codings else self._counted if self._left else self._head
-        self._after = self._head
+        self._next = Framing._size if codings else Framing._counted if self._left else Framing._head
+        self._after = Framing._head
 
     def _counted(self, data: bytes, at: int) -> int:
         taken = min(self._left, len(data) - at)
@@ -126,14 +126,14 @@ class Framing:
         if end < 0:
             return 0
         self._left = int(found, 16)
-        self._next, self._after = self._counted if self._left else self._last, self._chunk_end
+        self._next, self._after = Framing._counted if self._left else Framing._last, Framing._chunk_end
         return end + 2 - at
 
     def _chunk_end(self, data: bytes, at: int) -> int:
-        return self._line_end(data, at, self._size, "expected the end of a chunk")
+        return self._line_end(data, at, Framing._size, "expected the end of a chunk")
 
     def _last(self, data: bytes, at: int) -> int:
-        return self._line_end(data, at, self._head, "expected no trailers")
+        return self._line_end(data, at, Framing._head, "expected no trailers")
 
     def _line_end(self, data: bytes, at: int, after: object, why: str) -> int:
         # Nothing yet, or "\r" alone, may still become the line's end; anything else cannot.
