@@ -222,7 +222,12 @@ def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
     host = f"[{where['host']}]" if ":" in where["host"] else where["host"]
     remark(f"listening at http://{host}:{sockets[0].getsockname()[1]}/v1")
     application = app(
-        config.models, limits=config.limits, keys=config.keys, telemetry=_telemetry(), origins=config.cors
+        config.models,
+        limits=config.limits,
+        keys=config.keys,
+        telemetry=_telemetry(),
+        origins=config.cors,
+        store=config.store,
     )
 
     def read_again() -> Config:

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -29,6 +30,7 @@ from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import ALL, GatewayLimits, Keys, Model
 from unrender.gateway.schema import Name, Settings, texts, wrong
+from unrender.gateway.surfaces.stored import SERVERS
 from unrender.gateway.surfaces.surface import ReasoningField
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
@@ -49,6 +51,8 @@ class Config:
     drain: float = 30.0
     cors: tuple[str, ...] = ()
     """The origins whose pages may read answers in a browser."""
+    store: str = ""
+    """The file that answers of Responses are stored in."""
     described: tuple[Mapping[str, Any], ...] = ()
     """The settings of each model."""
 
@@ -79,6 +83,7 @@ class _Limits(Settings):
     upload: Wait | None = None
     streams: Annotated[int, Field(ge=0, le=10**9)] | None = None
     stored: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    stored_seconds: Wait | None = None
     seconds: Wait | None = None
     ping: Wait | None = None
 
@@ -91,6 +96,7 @@ class _File(Settings):
     port: Annotated[int, Field(ge=0, le=65535)] | None = None
     drain: Annotated[float, Field(ge=0, le=1e9)] | None = None
     cors: str | Annotated[list[str], Many] = ""
+    store: str = ""
 
 
 class _Model(Settings):
@@ -210,6 +216,8 @@ class _Transformers(_Model):
         return ChatTemplate.from_pretrained(self.path)
 
 
+_STORED = 10**9
+"""Bytes of answers in a file, where nothing else is said."""
 BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
@@ -280,16 +288,31 @@ def _read(settings: Mapping[str, Any], before: Config | None, *, check: bool) ->
     _check_names(models)
     # `port = 0`, `drain = 0` and `stored = 0` are meant; only what is absent has a default.
     limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
+    store = _place(file.store)
     names = frozenset(model.name for model in models)
     where = file.model_dump(include={"host", "port", "drain"}, exclude_none=True)
     return Config(
         models=models,
         described=tuple(file.models),
-        limits=GatewayLimits(**limits),
+        limits=GatewayLimits(**({"stored": _STORED} if store else {}) | limits),
+        store=store,
         cors=texts(file.cors),
         keys=_keys(file.keys, names),
         **where,
     )
+
+
+def _place(store: str) -> str:
+    """Return where answers are stored: a file, or a server's address."""
+    if store.startswith(SERVERS):
+        if not find_spec("psycopg"):
+            raise invalid("store: psycopg is missing: pip install 'psycopg[binary]'", param="store")
+        return store
+    file = Path(store.removeprefix("sqlite:///"))
+    # "mysql://host/answers" is a file in a folder "mysql:/host", which is not there.
+    if store and (not file.parent.is_dir() or file.is_dir()):
+        raise wrong("store", "a file in a folder that is there, sqlite:///FILE, or postgresql://…", store)
+    return str(file) if store else ""
 
 
 def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:

@@ -148,6 +148,8 @@ class GatewayLimits:
     """Answers at a time; more are refused, none waits."""
     stored: int = 0
     """Bytes of answers of Responses that are kept for later requests to refer to; 0 keeps none."""
+    stored_seconds: float = 30 * 24 * 3600.0
+    """How long each is kept."""
     seconds: float | None = None
     """How long an answer may take altogether; None for as long as the engine writes."""
     ping: float = 15.0
@@ -192,6 +194,8 @@ class Gateway:
     keys: Keys = field(default_factory=Keys)
     metrics: Metrics = field(init=False)
     telemetry: Telemetry | None = None
+    store: str = ""
+    """The file that answers of Responses are stored in; "" is this process's memory."""
     stored: Stored = field(init=False)
     draining: bool = False
     """No new request is taken; those that are on their way are finished."""
@@ -199,7 +203,7 @@ class Gateway:
     """Answers on their way."""
 
     def __post_init__(self) -> None:
-        self.stored = Stored(most=self.limits.stored)
+        self.stored = Stored(self.store, most=self.limits.stored, seconds=self.limits.stored_seconds)
         self.metrics = Metrics(lambda: self.streams)
 
     @contextmanager
@@ -231,5 +235,5 @@ class Gateway:
         fresh, before = Models(models), self.models
         await asyncio.gather(*(model.turns.warm_up() for model in models if not any(model is one for one in before)))
         self.models, self.limits, self.keys = fresh, limits, keys
-        self.stored.resize(limits.stored)
+        await self.stored.resize(limits.stored, limits.stored_seconds)
         await before.retire(kept=models)

@@ -56,22 +56,32 @@ def app(
     keys: Keys | None = None,
     telemetry: Telemetry | None = None,
     origins: Sequence[str] = (),
+    store: str = "",
 ) -> Starlette:
     """Return the gateway as an ASGI application, to be served or mounted into another one.
 
     The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which
-    needs the extra `otel`. Pages from `origins` may read answers in a browser ("*" for all).
+    needs the extra `otel`. Pages from `origins` may read answers in a browser ("*" for all). `store` is a file for the answers of
+    Responses, within `limits.stored`.
     """
-    gateway = Gateway(models=Models(models), limits=limits or GatewayLimits(), keys=keys or Keys(), telemetry=telemetry)
+    gateway = Gateway(
+        models=Models(models),
+        limits=limits or GatewayLimits(),
+        keys=keys or Keys(),
+        telemetry=telemetry,
+        store=store,
+    )
     paths = Paths(gateway)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await asyncio.gather(*(model.turns.warm_up() for model in gateway.models))
+        await gateway.stored.resize(gateway.limits.stored, gateway.limits.stored_seconds)  # what is too old goes
         for model, problem in zip(gateway.models, await paths.problems(), strict=True):
             _log.info("%s: %s", model.name, problem or f"ready, {model.backend.capabilities}")
         yield
         await gateway.models.retire()
+        await gateway.stored.close()
 
     routes = [Route(path.path, path.endpoint, methods=[path.method]) for path in paths.all]
     handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused, Gone: _left, Exception: _defect}
@@ -203,16 +213,16 @@ class Paths:
 
     async def stored(self, request: Request) -> Response:
         """Return an answer of Responses that was stored."""
-        return answered(self._gateway.stored.get(*self._stored(request)).response)
+        return answered((await self._gateway.stored.get(*self._stored(request))).response)
 
     async def delete(self, request: Request) -> Response:
         """Forget an answer of Responses that was stored."""
-        return answered(self._gateway.stored.delete(*self._stored(request)))
+        return answered(await self._gateway.stored.delete(*self._stored(request)))
 
     async def input_items(self, request: Request) -> Response:
         """Return the items that a stored answer was given to, a page of them."""
         owner, id = self._stored(request)
-        return answered(self._gateway.stored.input_items(owner, id, dict(request.query_params)))
+        return answered(await self._gateway.stored.input_items(owner, id, dict(request.query_params)))
 
     def _stored(self, request: Request) -> tuple[bytes, str]:
         """Return whose answer is asked for, and its id."""

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -16,6 +23,8 @@ from unrender.gateway.surfaces.stored import Stored
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FLAT = {"type": "function", "strict": False, **WEATHER}
+POSTGRES = os.environ.get("UNRENDER_POSTGRES", "")
+"""The address of a PostgreSQL server with an empty database, where one is to be tried."""
 ROOM = GatewayLimits(stored=100_000)
 
 
@@ -120,32 +129,148 @@ def test_answers_are_their_owners():
     assert asyncio.run(run()) == [200, 404, 401]
 
 
-def test_memory_is_bounded():
-    """The oldest answers give way to new ones; one that is too large for all the room is not stored."""
-    stored = Stored(most=1000)
-    for number in range(100):
-        stored.keep(b"", "Hello", entry(f"r{number}", "x" * 100))
-        assert sum(len(json.dumps([item.given, item.response])) for item in stored._entries.values()) <= 1000
-    stored.keep(b"", "Hello", entry("large", "x" * 1000))
+def bytes_in(place):
+    """Return the bytes of all answers in a file, and their number, as SQLite has them."""
+    with closing(sqlite3.connect(place)) as database:
+        return database.execute(
+            "SELECT COALESCE(SUM(LENGTH(given) + LENGTH(response)), 0), COUNT(*) FROM answers"
+        ).fetchone()
 
-    assert stored.get(b"", "r99").items[-1]["content"] == "x" * 100
-    assert {key for _, (key, _) in stored._items.items()} == set(stored._entries)
-    for gone in ("r0", "large"):
+
+def test_store_is_bounded(tmp_path):
+    """The oldest answers give way to new ones; one that is too large for all the room is not stored."""
+    place = str(tmp_path / "answers.db")
+
+    async def run():
+        stored = Stored(place, most=2000, seconds=100)
+        for number in range(60):
+            await stored.keep(b"", "Hello", entry(f"r{number}", "x" * 100))
+            size, count = bytes_in(place)
+            assert size <= 2000
+            assert count >= min(number + 1, 6)
+        await stored.keep(b"", "Hello", entry("large", "x" * 2000))
+        assert (await stored.get(b"", "r59")).response["output"][0]["content"] == "x" * 100
+        for gone in ("r0", "large"):
+            with pytest.raises(Failure):
+                await stored.get(b"", gone)
+        await stored.resize(0, 100)
+        assert bytes_in(place) == (0, 0)
+        with pytest.raises(Failure, match="not stored"):
+            await stored.get(b"", "r59")
+
+    asyncio.run(run())
+    assert Path(place).stat().st_mode & 0o077 == 0
+
+
+def test_answers_expire(tmp_path, monkeypatch):
+    """An answer is not found after its time, and the next one that is stored takes its place."""
+    place = str(tmp_path / "answers.db")
+
+    async def run():
+        stored = Stored(place, most=100_000, seconds=60)
+        await stored.keep(b"", "Hello", entry("old", ""))
+        await stored.get(b"", "old")
+        later = time.time() + 61
+        monkeypatch.setattr("time.time", lambda: later)
         with pytest.raises(Failure):
-            stored.get(b"", gone)
+            await stored.get(b"", "old")
+        await stored.keep(b"", "Hello", entry("new", ""))
+
+    asyncio.run(run())
+    assert bytes_in(place)[1] == 1
+
+
+@pytest.mark.parametrize(
+    "place", ["answers.db", pytest.param(POSTGRES, marks=pytest.mark.skipif(not POSTGRES, reason="no server"))]
+)
+def test_answers_outlive_a_restart(place, tmp_path, monkeypatch):
+    """A gateway that is given the place of one that has ended goes on from its answers; another key's are not there."""
+    monkeypatch.chdir(tmp_path)
+    engine = Told("Once")
+    keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
+
+    async def ask(key, **body):
+        application = served(engine, limits=ROOM, keys=keys, store=place)
+        async with application.router.lifespan_context(application), browser(application) as client:
+            headers = {"authorization": f"Bearer {key}"}
+            return await client.post("/v1/responses", content=json.dumps(body), headers=headers)
+
+    first = asyncio.run(ask("one", input="Hello")).json()
+    whole = {"input": "More", "previous_response_id": first["id"]}
+    item = {"input": [{"type": "item_reference", "id": first["output"][0]["id"]}]}
+    found = [asyncio.run(ask(key, **body)).status_code for key in ("one", "other") for body in (whole, item)]
+
+    assert found == [200, 200, 400, 400]
+    assert engine.jobs[1].turn.prompt.index("Hello") < engine.jobs[1].turn.prompt.index("Once")
+    for id in ("resp_\ud800", "resp_\0"):
+        answer = asyncio.run(ask("one", input="More", previous_response_id=id))
+        assert answer.json()["error"]["code"] == "previous_response_not_found"
+
+
+WRITER = """
+import asyncio, sys
+from unrender.gateway.surfaces.stored import Stored
+
+async def run(place, name):
+    stored = Stored(place, most=20_000, seconds=100)
+    for number in range(40):
+        id = f"{name}-{number}"
+        await stored.keep(b"", "Hello", {"id": id, "output": [{"id": "msg_x", "content": "x" * 100}]})
+        assert (await stored.get(b"", id)).given
+asyncio.run(run(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_processes_share_a_file(tmp_path):
+    """Two processes that open one file at once both store and find their answers, within one bound for both together."""
+    place = str(tmp_path / "answers.db")
+
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, place, name]) for name in "ab"]
+
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    size, count = bytes_in(place)
+    assert size <= 20_000
+    assert count > 60
+    asyncio.run(Stored(place, most=20_000, seconds=100).get(b"", newest(place)))
+
+
+def newest(place):
+    """Return the id of the newest answer in a file."""
+    with closing(sqlite3.connect(place)) as database:
+        return database.execute("SELECT id FROM answers ORDER BY kept DESC").fetchone()[0]
+
+
+def test_store_that_fails_is_no_defect(tmp_path):
+    """Where the file cannot be used, answers come all the same, and what refers to one is a 503."""
+    (tmp_path / "answers.db").write_bytes(b"no database" * 1000)
+
+    async def run():
+        async with browser(served(Told("Hi"), limits=ROOM, store=str(tmp_path / "answers.db"))) as client:
+            whole = await client.post("/v1/responses", json={"input": "Hello"})
+            next_one = {"input": "More", "previous_response_id": whole.json()["id"]}
+            return whole, await client.post("/v1/responses", json=next_one), await client.get("/v1/responses/resp_1")
+
+    whole, *others = asyncio.run(run())
+    assert whole.status_code == 200
+    for answer in others:
+        assert answer.status_code == 503
+        assert answer.json()["error"]["message"] == "the stored answers cannot be reached"
 
 
 def test_input_is_listed_in_pages():
     """Input items come in pages, in both orders; a page that cannot be is a mistake."""
-    stored = Stored(most=10_000)
-    stored.keep(b"", [{"role": "user", "content": str(number)} for number in range(5)], entry("r", ""))
 
-    page = stored.input_items(b"", "r", {"order": "asc", "limit": "2"})
-    rest = stored.input_items(b"", "r", {"order": "asc", "after": page["last_id"]})
+    async def run():
+        stored = Stored(most=10_000, seconds=100)
+        await stored.keep(b"", [{"role": "user", "content": str(number)} for number in range(5)], entry("r", ""))
+        page = await stored.input_items(b"", "r", {"order": "asc", "limit": "2"})
+        rest = await stored.input_items(b"", "r", {"order": "asc", "after": page["last_id"]})
+        assert [item["content"][0]["text"] for item in (*page["data"], *rest["data"])] == list("01234")
+        assert (page["has_more"], rest["has_more"]) == (True, False)
+        assert (await stored.input_items(b"", "r", {}))["first_id"] == rest["last_id"]
+        for query in ({"limit": "0"}, {"limit": "x"}, {"after": "none"}):
+            with pytest.raises(Failure):
+                await stored.input_items(b"", "r", query)
 
-    assert [item["content"][0]["text"] for item in (*page["data"], *rest["data"])] == list("01234")
-    assert (page["has_more"], rest["has_more"]) == (True, False)
-    assert stored.input_items(b"", "r", {})["first_id"] == rest["last_id"]
-    for query in ({"limit": "0"}, {"limit": "x"}, {"after": "none"}):
-        with pytest.raises(Failure):
-            stored.input_items(b"", "r", query)
+    asyncio.run(run())

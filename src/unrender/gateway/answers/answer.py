@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -47,7 +47,7 @@ class Answer:
     surface: Surface
     request_id: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    finished: Callable[[Surface], None] | None = None
+    finished: Callable[[Surface], Awaitable[None]] | None = None
     """Called with the finished answer, before its last frame is out."""
     choices: list[Choice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Answer:
         # Before the last frame is out: a client that has read it may ask for the stored answer at once.
         last = head + self.surface.finish(self.usage)
         if self.finished is not None:
-            self.finished(self.surface)
+            await self.finished(self.surface)
         yield last
 
     @property

@@ -127,7 +127,7 @@ class Exchange:
         gateway = self._gateway
         # The key comes first, before any of the body: who has none costs no memory.
         opened = gateway.keys.check(self._headers)
-        ask = self._read(await read_json(self._receive, gateway.limits.body, gateway.limits.upload))
+        ask = await self._read(await read_json(self._receive, gateway.limits.body, gateway.limits.upload))
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
         with gateway.slot():
@@ -138,22 +138,27 @@ class Exchange:
             finally:
                 watcher.cancel()
 
-    def _read(self, body: Any) -> Ask:
+    async def _read(self, body: Any) -> Ask:
         """Read the request, with the conversation that it refers to."""
         if not self._api.stores:
             return self._api.read(body)
         stored = self._gateway.stored
         # The whole conversation takes the place of `input` here, so that all after this reads one that was never cut.
-        body = stored.continued(body, self._gateway.keys.owner(self._headers))
+        body = await stored.continued(body, self._gateway.keys.owner(self._headers))
         ask = self._api.read(body)
         self._stores = bool(stored.most) and ask.store is not False
         self._items = body["input"]
         return ask
 
-    def _keep(self, surface: Surface) -> None:
+    async def _keep(self, surface: Surface) -> None:
         """Store the answer, where that is wanted."""
-        if self._stores:
-            self._gateway.stored.keep(self._gateway.keys.owner(self._headers), self._items, surface.body())
+        if not self._stores:
+            return
+        try:
+            await self._gateway.stored.keep(self._gateway.keys.owner(self._headers), self._items, surface.body())
+        # The answer itself is whole, and whoever refers to it later is told that it is not there.
+        except Failure:
+            _log.warning("request %s: its answer is not stored", self._id)
 
     async def _watch(self, task: asyncio.Task[Any] | None) -> None:
         """Cancel the answer, and with it the engine's work, when the client goes away."""
@@ -224,7 +229,7 @@ class Exchange:
                     frames.extend([frame] if ask.stream else [])
             if not (left and answer.lacking):
                 break
-        self._keep(answer.surface)
+        await self._keep(answer.surface)
         return answer.surface, frames
 
     async def _fail(self, failure: Failure) -> None:

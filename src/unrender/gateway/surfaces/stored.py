@@ -1,24 +1,55 @@
 """Stores answers of Responses for later requests: `previous_response_id`, item references, and their own paths.
 
-Rules: nothing is stored unless a number of bytes is set aside for it; the oldest answers give way. An answer is only found with
-the API key that asked for it. Another replica does not know it, so whoever stores needs one gateway, or sticky sessions.
+Rules: nothing is stored unless a number of bytes is set aside for it; the oldest answers give way, and none is kept longer than it
+may be. An answer is only found with the API key that asked for it. In a file of SQLite's, or a server's database, answers outlive a
+restart, and every process that is given the same place shares them; otherwise they are in this process's memory. One thread talks to
+the database, in statements that each stand alone.
 """
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
+import logging
 import re
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, TypeVar
 
 from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.limits import MOST_LISTED
 
 _OFF = "answers are not stored; send the conversation itself"
-_Key = tuple[bytes, str]
-"""Whose it is, and its id."""
+_PATIENCE = 5.0
+"""Seconds that a database may be busy with another process."""
+_ROOM = 0.9
+"""How full the store is after old answers have given way: making room for each answer alone would be slow."""
+SERVERS = ("postgresql://", "postgres://")
+"""What the address of a database server begins with."""
+_OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
+_TABLE = """
+CREATE TABLE IF NOT EXISTS answers (
+    owner TEXT NOT NULL, id TEXT NOT NULL, kept DOUBLE PRECISION NOT NULL, size BIGINT NOT NULL,
+    given TEXT NOT NULL, response TEXT NOT NULL, PRIMARY KEY (owner, id)
+)
+"""
+_INDEX = "CREATE INDEX IF NOT EXISTS answers_by_age ON answers (kept, size)"
+_LEAVE = """
+DELETE FROM answers WHERE (owner, id) IN (
+    SELECT owner, id FROM (SELECT owner, id, SUM(size) OVER (ORDER BY kept DESC, id) AS newer FROM answers) AS sums
+    WHERE newer > ?
+)
+"""
+"""Leaves the newest answers that have so many bytes together."""
+_T = TypeVar("_T")
+_log = logging.getLogger("unrender.gateway")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,28 +57,60 @@ class Entry:
     """One stored answer."""
 
     response: Mapping[str, Any]
-    given: tuple[Any, ...]
+    given: Sequence[Any]
     """The items that came before: those of the request, and of the answers that it goes on from."""
-    size: int
-    """Bytes, as JSON."""
-
-    @property
-    def items(self) -> tuple[Any, ...]:
-        """The items of the conversation, including this answer."""
-        return (*self.given, *self.response["output"])
 
 
-@dataclass(slots=True)
 class Stored:
-    """The stored answers of one gateway, at most `most` bytes together; 0 stores none."""
+    """The stored answers of one gateway, or of all that are given the same place: a file, or a database server's address.
 
-    most: int = 0
-    _entries: OrderedDict[_Key, Entry] = field(default_factory=OrderedDict)
-    _items: dict[_Key, tuple[_Key, Any]] = field(default_factory=dict)
-    """The output items by their ids, with the answer that each is part of."""
-    _size: int = 0
+    "" is this process's memory. They have at most `most` bytes together, 0 for none, and are kept for so many `seconds`.
+    """
 
-    def continued(self, body: Any, owner: bytes) -> Any:
+    def __init__(self, place: str = "", *, most: int, seconds: float) -> None:
+        self.most: int = most
+        self._place = place
+        self._seconds = seconds
+        self._server = place.startswith(SERVERS)
+        self._driver: Any = importlib.import_module("psycopg") if self._server else sqlite3
+        # One thread: the loop waits for none of the database's work, and a connection has one thing to do at a time.
+        self._thread = ThreadPoolExecutor(1, "stored")
+
+    @cached_property
+    def _database(self) -> Any:
+        """The connection. It is made when it is used: a process that is forked before that has its own."""
+        if self._server:
+            opened = self._driver.connect(self._place, autocommit=True, connect_timeout=int(_PATIENCE))
+        else:
+            if self._place:
+                Path(self._place).touch(0o600)  # it holds what was said
+            opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
+        for statement in (*(() if self._server else _OPENING), _TABLE, _INDEX):
+            opened.execute(statement)
+        return opened
+
+    def _do(self, statement: str, *given: Any) -> Any:
+        return self._database.execute(statement.replace("?", "%s") if self._server else statement, given)
+
+    async def _run(self, work: Callable[[], _T]) -> _T:
+        """Return what `work` returns in the database's thread. Raises `Failure` where the database fails."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._tried, work)
+        except (self._driver.Error, OSError) as error:
+            _log.error("the stored answers cannot be reached: %s", error)
+            raise Failure(Kind.BUSY, "the stored answers cannot be reached") from error
+
+    def _tried(self, work: Callable[[], _T]) -> _T:
+        try:
+            return work()
+        except (self._driver.Error, OSError):
+            # A server that was started anew has closed the connection. Another one to memory would know nothing.
+            if not self._place:
+                raise
+            vars(self).pop("_database", None)
+            return work()
+
+    async def continued(self, body: Any, owner: bytes) -> Any:
         """Return a request whose `input` is the whole conversation.
 
         Raises `Failure` when it refers to an answer that is not stored.
@@ -58,78 +121,86 @@ class Stored:
         previous, given = body.get("previous_response_id"), body.get("input")
         if previous is not None and not self.most:
             raise invalid(f"previous_response_id: {_OFF}", param="previous_response_id")
-        if not self.most:
+        refers = isinstance(given, list) and any(map(_refers, given))
+        if not self.most or not (refers or previous is not None):
             return body
-        items = [self._resolved(item, owner) for item in given] if isinstance(given, list) else given
+        return await self._run(lambda: self._continued(body, owner))
+
+    def _continued(self, body: Mapping[str, Any], owner: bytes) -> Any:
+        previous, given = body.get("previous_response_id"), body.get("input")
+        found = cache(lambda id: self._found(owner, id))
+        items = [_resolved(item, found) for item in given] if isinstance(given, list) else given
         if previous is None:
             return {**body, "input": items}
+        entry = found(previous) if isinstance(previous, str) else None
+        if entry is None:
+            said = f"previous_response_id: expected the id of a stored response, found {previous!r:.80}"
+            raise Failure(Kind.INVALID, said, param="previous_response_id", code="previous_response_not_found")
         # Only items go on, not `instructions`: those are of one request, as OpenAI has it.
-        before = self._previous(previous, owner).items
+        before = [*entry.given, *entry.response["output"]]
         return {**body, "input": [*before, *_listed(items)]} if isinstance(items, str | list) else body
 
-    def _previous(self, id: Any, owner: bytes) -> Entry:
-        entry = self._entries.get((owner, id)) if isinstance(id, str) else None
-        if entry is None:
-            said = f"previous_response_id: expected the id of a stored response, found {id!r:.80}"
-            raise Failure(Kind.INVALID, said, param="previous_response_id", code="previous_response_not_found")
-        return entry
+    def _found(self, owner: bytes, id: str) -> Entry | None:
+        # Ours are ASCII; half a surrogate pair is no text to a database.
+        if not (self.most and id.isascii() and id.isprintable()):
+            return None
+        oldest = time.time() - self._seconds
+        statement = "SELECT given, response FROM answers WHERE owner = ? AND id = ? AND kept > ?"
+        row = self._do(statement, owner.hex(), id, oldest).fetchone()
+        return Entry(given=json.loads(row[0]), response=json.loads(row[1])) if row else None
 
-    def _resolved(self, item: Any, owner: bytes) -> Any:
-        """Return the stored item that a reference means; anything else as it is."""
-        if not isinstance(item, Mapping) or item.get("type") != "item_reference":
-            return item
-        id = item.get("id")
-        _, found = self._items.get((owner, id), (None, None)) if isinstance(id, str) else (None, None)
-        if found is None:
-            raise invalid(f"input: expected the id of a stored item, found {id!r:.80}", param="input")
-        return found
-
-    def keep(self, owner: bytes, given: Any, response: Mapping[str, Any]) -> None:
+    async def keep(self, owner: bytes, given: Any, response: Mapping[str, Any]) -> None:
         """Store an answer together with the items of its request. An answer that is too large is not stored."""
-        items = tuple(_listed(given))
-        # Measured as it would be sent; what Python makes of it takes more, by about as much for every answer.
-        size = len(json.dumps([items, response]))
-        if size > self.most:
+        await self._run(lambda: self._keep(owner, given, response))
+
+    def _keep(self, owner: bytes, given: Any, response: Mapping[str, Any]) -> None:
+        # Measured as it is written, which is about what it takes.
+        texts = json.dumps(_listed(given)), json.dumps(response)
+        size = sum(map(len, texts))
+        if size > self.most * _ROOM:
             return
-        key = (owner, str(response["id"]))
-        self._entries[key] = Entry(response=response, given=items, size=size)
-        self._size += size
-        # An item can be referred to as long as its answer is here, so both go together.
-        self._items.update({(owner, item["id"]): (key, item) for item in response["output"]})
-        self.resize(self.most)
+        row = (owner.hex(), str(response["id"]), time.time(), size, *texts)
+        self._do("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?)", *row)
+        self._make_room()
 
-    def resize(self, most: int) -> None:
-        """Set how many bytes may be stored; the oldest answers give way at once."""
-        self.most = most
-        while self._size > most:
-            self._forget(next(iter(self._entries)))
+    def _make_room(self) -> None:
+        """Delete what is too old, and the oldest where there is too much."""
+        self._do("DELETE FROM answers WHERE kept <= ?", time.time() - self._seconds)
+        if (self._do("SELECT SUM(size) FROM answers").fetchone()[0] or 0) > self.most:
+            self._do(_LEAVE, int(self.most * _ROOM))
 
-    def get(self, owner: bytes, id: str) -> Entry:
+    async def resize(self, most: int, seconds: float) -> None:
+        """Set how many bytes may be stored, and how long; what is too much or too old gives way at once."""
+        used, self.most, self._seconds = self.most or most, most, seconds
+        with suppress(Failure):  # which the log has
+            if used:
+                await self._run(self._make_room)
+
+    async def close(self) -> None:
+        """Close the database, where it is open."""
+        if "_database" in vars(self):
+            await self._run(lambda: vars(self).pop("_database").close())
+
+    async def get(self, owner: bytes, id: str) -> Entry:
         """Return a stored answer. Raises `Failure` when there is none with that id."""
-        entry = self._entries.get((owner, id))
+        entry = await self._run(lambda: self._found(owner, id)) if self.most else None
         if entry is None:
             why = f"found {id!r:.80}" if self.most else _OFF
             raise Failure(Kind.NOT_FOUND, f"response: expected the id of a stored response: {why}", param="response_id")
         return entry
 
-    def delete(self, owner: bytes, id: str) -> dict[str, Any]:
+    async def delete(self, owner: bytes, id: str) -> dict[str, Any]:
         """Delete a stored answer; return the confirmation. Raises `Failure` when there is none."""
-        self.get(owner, id)
-        self._forget((owner, id))
+        await self.get(owner, id)
+        await self._run(lambda: self._do("DELETE FROM answers WHERE owner = ? AND id = ?", owner.hex(), id))
         return {"id": id, "object": "response", "deleted": True}
 
-    def _forget(self, key: _Key) -> None:
-        entry = self._entries.pop(key)
-        self._size -= entry.size
-        for item in entry.response["output"]:
-            self._items.pop((key[0], item["id"]), None)
-
-    def input_items(self, owner: bytes, id: str, query: Mapping[str, str]) -> dict[str, Any]:
+    async def input_items(self, owner: bytes, id: str, query: Mapping[str, str]) -> dict[str, Any]:
         """Return a page of the items in an answer's request.
 
         The newest item comes first unless `order` is "asc".
         """
-        items = [_shown(item, i) for i, item in enumerate(self.get(owner, id).given)]
+        items = [_shown(item, i) for i, item in enumerate((await self.get(owner, id)).given)]
         if query.get("order", "desc") != "asc":
             items.reverse()
         ids = [item["id"] for item in items]
@@ -143,6 +214,23 @@ class Stored:
         first, last = (page[0]["id"], page[-1]["id"]) if page else (None, None)
         more = begin + len(page) < len(items)
         return {"object": "list", "data": page, "first_id": first, "last_id": last, "has_more": more}
+
+
+def _refers(item: Any) -> bool:
+    return isinstance(item, Mapping) and item.get("type") == "item_reference"
+
+
+def _resolved(item: Any, found: Callable[[str], Entry | None]) -> Any:
+    """Return the stored item that a reference means; anything else as it is."""
+    if not _refers(item):
+        return item
+    # The ids of an answer's items are made of its own: `msg_` + `4f…` + `000` is the first of `resp_4f…`.
+    id = item.get("id")
+    entry = found(f"resp_{id.partition('_')[2][:-3]}") if isinstance(id, str) else None
+    own = [one for one in entry.response["output"] if one["id"] == id] if entry else []
+    if not own:
+        raise invalid(f"input: expected the id of a stored item, found {id!r:.80}", param="input")
+    return own[0]
 
 
 def _listed(given: Any) -> Sequence[Any]:
