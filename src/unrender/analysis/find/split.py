@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
 _BRACKETS = ("<>", "[]", "«»", "‹›", "⟦⟧", "⟨⟩", "⟪⟫", "【】", "〖〗", "〔〕", "〈〉", "《》", "「」", "『』", "◁▷")
-_BRACKETED = "|".join(rf"\{left}[^\{left}\{right}\s]*\{right}" for left, right in _BRACKETS)
+_BRACKETED = "|".join(rf"\{pair[0]}[^\{pair[0]}\{pair[1]}\s]*\{pair[1]}" for pair in _BRACKETS)
 # `<|call>|>`, with a typing error, is one marker.
 _LEXEME = re.compile(
     rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
