@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unrender import ChatTemplate, ExportError, Target
+from unrender import ChatTemplate, ExportError, Target, UnrenderError
 from unrender.cli.inputs import QUESTION, BadInput, json_option, load, template_argument, template_name_option
 from unrender.cli.templates import finding_row
 from unrender.cli.terminal import print_document, print_heading, print_json, print_line, print_rows, remark
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
 _ALONE = ("sampler", "transformers")
 """Backends without an address."""
+_INSIDE = ("gguf", "transformers")
+"""Backends that hold a model in this process."""
 _NAMING = {
     "example_model": "--example-model",
     "path": "--gguf",
@@ -82,6 +86,13 @@ _RATE = 50.0
 @click.option("--host", help="The address to listen at.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
 @click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Processes that serve the port together.",
+)
 @click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
 def serve_command(
     config: str | None,
@@ -89,6 +100,7 @@ def serve_command(
     host: str | None,
     port: int | None,
     drain: float | None,
+    workers: int,
     log: bool,
     urls: tuple[str, ...],
     **model: str | int | bool | None,
@@ -100,6 +112,12 @@ def serve_command(
     UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress are finished first; at SIGHUP, the file of settings is read
     again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are sent there.
     """
+    if workers > 1:
+        if not hasattr(os, "fork"):
+            raise click.UsageError("--workers needs a system that can fork a process")
+        # Before the import below, which reads it.
+        folder = TemporaryDirectory(prefix="unrender-", ignore_cleanup_errors=True)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = click.get_current_context().with_resource(folder)
     with _extra("gateway"):
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
         from unrender.gateway.failure import Failure  # noqa: PLC0415
@@ -121,7 +139,7 @@ def serve_command(
 
         write_log()
     own = {"host": host, "port": port, "drain": drain}
-    _run(settings, config, {name: value for name, value in own.items() if value is not None})
+    _run(settings, config, {name: value for name, value in own.items() if value is not None}, workers)
 
 
 @contextmanager
@@ -200,13 +218,16 @@ def _describe(config: Config) -> None:
     print_line(f"at http://{config.host}:{config.port}/v1; keys: {len(config.keys.models) or 'none'}")
 
 
-def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
+def _run(config: Config, path: str | None, own: Mapping[str, Any], workers: int) -> None:
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.config import read_file  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
+    from unrender.gateway.record import TOGETHER  # noqa: PLC0415
     from unrender.gateway.routes import app  # noqa: PLC0415
-    from unrender.gateway.serve import listeners, server  # noqa: PLC0415
+    from unrender.gateway.serve import listeners, server, supervise  # noqa: PLC0415
 
+    if workers > 1 and any(said.get("backend") in _INSIDE for said in config.described):
+        raise click.UsageError("--workers: each would hold a model of its own; run the engine apart, and give its URL")
     where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
     for model in config.models:
         if isinstance(model.backend, Sampler):
@@ -221,21 +242,31 @@ def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
         remark("no keys: everyone who reaches this address may use it")
     host = f"[{where['host']}]" if ":" in where["host"] else where["host"]
     remark(f"listening at http://{host}:{sockets[0].getsockname()[1]}/v1")
-    application = app(
-        config.models,
-        limits=config.limits,
-        keys=config.keys,
-        telemetry=_telemetry(),
-        origins=config.cors,
-        store=config.store,
-    )
 
     def read_again() -> Config:
         nonlocal config
         config = read_file(path or "", config)  # Models that have not changed stay as they are.
         return config
 
-    server(application, settings=read_again if path else None, **where).run(sockets)
+    def run(changed: bool) -> None:
+        if changed and path:
+            with suppress(Failure, UnrenderError):  # the log has said so, when the others were told to read it
+                read_again()
+        application = app(
+            config.models,
+            limits=config.limits,
+            keys=config.keys,
+            telemetry=_telemetry(),
+            origins=config.cors,
+            # What one process has stored, the others have to know.
+            store=config.store or (str(Path(os.environ[TOGETHER]) / "answers.sqlite") if workers > 1 else ""),
+        )
+        server(application, settings=read_again if path else None, **where).run(sockets)
+
+    if workers == 1:
+        run(False)
+    else:
+        sys.exit(supervise(run, workers, sockets))
 
 
 def _telemetry() -> Telemetry | None:

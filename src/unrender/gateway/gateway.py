@@ -204,7 +204,7 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self.stored = Stored(self.store, most=self.limits.stored, seconds=self.limits.stored_seconds)
-        self.metrics = Metrics(lambda: self.streams)
+        self.metrics = Metrics()
 
     @contextmanager
     def slot(self) -> Iterator[None]:
@@ -216,6 +216,7 @@ class Gateway:
             raise Failure(Kind.BUSY, said, code="too_many_streams")
         # The models of this moment: a reload replaces them, and waits for the answers that began with them.
         self.streams += 1
+        self.metrics.streams.inc()
         models = self.models
         models.begin()
         try:
@@ -223,6 +224,7 @@ class Gateway:
         finally:
             models.end()
             self.streams -= 1
+            self.metrics.streams.dec()
 
     def client(self, scope: Mapping[str, Any]) -> Hashable:
         """Return who sends a request, as far as clients take turns: a key, else an address."""

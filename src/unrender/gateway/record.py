@@ -1,20 +1,22 @@
 """Says what has become of each request: numbers for Prometheus, and a line of JSON in the log; never its content.
 
 Rules: labels have few values, and no text of a client's makes a new one: a model's name is the one it is served under. A
-stream is counted at its ends, never by the chunk.
+stream is counted at its ends, never by the chunk. Processes that serve one port count together, in files of a folder that the
+environment names: each tells the sums of all.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest, multiprocess
 
 from unrender import CallStatus, Usage
 from unrender.gateway.surfaces.surface import Outcome
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 _REQUESTS = "unrender.gateway.requests"
 _log = logging.getLogger(_REQUESTS)
 
+TOGETHER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable with the folder of processes that count together. It is read when `prometheus_client` is imported."""
 _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "requests_total": ("Requests, by how they ended.", ("surface", "model", "outcome")),
     "tokens_total": ("Tokens, as the engine counts them.", ("model", "kind")),
@@ -58,9 +62,9 @@ class _Registry(CollectorRegistry):
 
 
 class Metrics:
-    """Everything that is counted; `streams` tells how many answers are on their way."""
+    """Everything that is counted."""
 
-    def __init__(self, streams: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         self._registry = _Registry()
         self._counters = {
             name: Counter(f"unrender_{name}", about, labels, registry=self._registry)
@@ -70,7 +74,9 @@ class Metrics:
             name: Histogram(f"unrender_{name}", about, ("surface", "model"), registry=self._registry, buckets=_BUCKETS)
             for name, about in _TIMES.items()
         }
-        Gauge("unrender_streams", "Answers on their way.", registry=self._registry).set_function(streams)
+        self.streams = Gauge(
+            "unrender_streams", "Answers on their way.", registry=self._registry, multiprocess_mode="livesum"
+        )
 
     def count(self, name: str, *labels: str, times: float = 1) -> None:
         """Add to a counter."""
@@ -82,7 +88,11 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text form."""
-        return generate_latest(self._registry)
+        if TOGETHER not in os.environ:
+            return generate_latest(self._registry)
+        every = CollectorRegistry()
+        multiprocess.MultiProcessCollector(every)  # type: ignore[no-untyped-call]
+        return generate_latest(every)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 Rules: at the first SIGTERM or SIGINT no new request is taken and `/ready` says so; the process ends when all answers are out,
 or after `drain` seconds. A second signal ends it at once. At SIGHUP the settings are read again; where they are wrong, or a
-template cannot be loaded, the log says so and nothing changes.
+template cannot be loaded, the log says so and nothing changes. Several processes may serve one port: signals reach all of them, one
+that is killed is begun again, and none outlives the first.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
 
 from unrender import UnrenderError
 from unrender.gateway.config import Config
@@ -30,6 +33,8 @@ _log = logging.getLogger("unrender.gateway")
 
 _BACKLOG = 2048
 """Connections that may wait to be taken."""
+_AGAIN = 1.0
+"""Seconds until a process takes the place of one that was killed."""
 _LAST = 1
 """Seconds that answers are given to break off, when time is up."""
 
@@ -126,3 +131,76 @@ def server(
         timeout_graceful_shutdown=_LAST,
     )
     return Server(config, application.state.gateway, drain, settings)
+
+
+def supervise(run: Callable[[bool], None], workers: int, sockets: Sequence[socket.socket]) -> int:
+    """Serve in so many processes until a signal ends them all; return the exit status.
+
+    Each calls `run`, which serves until it gets a signal; it is told whether the settings may have changed since this process read them.
+    """
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    running: set[int] = set()
+    ending = changed = False
+    status = 0
+    lifeline, held = os.pipe()  # its end, which nobody writes to, tells that this process is gone
+
+    def pass_on(sig: int, _: FrameType | None = None) -> None:
+        nonlocal ending, changed
+        changed = changed or sig == signal.SIGHUP
+        if sig != signal.SIGHUP:
+            ending = True
+            for one in sockets:  # when the last worker has closed its own, nobody connects in vain
+                one.close()
+        for pid in running:
+            os.kill(pid, sig)
+
+    for sig in signals:
+        signal.signal(sig, pass_on)
+    while True:
+        while not ending and len(running) < workers:
+            # A signal between the fork and its note would miss the new process.
+            signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+            if not (pid := os.fork()):
+                os.close(held)
+                _work(run, changed, lifeline, signals)
+            running.add(pid)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+        if not running:
+            return status
+        pid, waited = os.wait()
+        running.discard(pid)
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]
+        code = os.waitstatus_to_exitcode(waited)
+        if ending:
+            continue
+        if code < 0:
+            _log.error("a worker was ended by signal %d; another takes its place", -code)
+            time.sleep(_AGAIN)
+        else:  # it has given up by itself, and so would the next one
+            status = code or 1
+            pass_on(signal.SIGTERM)
+
+
+def _work(run: Callable[[bool], None], changed: bool, lifeline: int, signals: Sequence[signal.Signals]) -> NoReturn:
+    """Serve in this process, which has just begun, and end it."""
+    code = 1
+    try:
+        os.setpgid(0, 0)  # a terminal's Ctrl-C goes to the whole group: with what is passed on, it would be two
+        for sig in signals:
+            signal.signal(sig, signal.SIG_IGN if sig == signal.SIGHUP else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+        threading.Thread(target=_outlive_nobody, args=[lifeline], daemon=True).start()
+        run(changed)
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:  # noqa: BLE001 - whatever it is, this process ends
+        _log.exception("a worker cannot serve")
+    finally:
+        os._exit(code)
+
+
+def _outlive_nobody(lifeline: int) -> None:
+    """End this process as a signal would, when the one that began it is gone."""
+    os.read(lifeline, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
