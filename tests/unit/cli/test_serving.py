@@ -281,6 +281,76 @@ def test_server_finishes_what_it_has_begun(tmp_path):
         server.communicate()
 
 
+def _workers(server):
+    return [int(pid) for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
+
+
+def _settled(read, expected):
+    """Wait until what is read is as expected."""
+    for _ in range(100):
+        if (found := read()) == expected:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"expected {expected}, found {found}")
+
+
+@pytest.mark.slow
+def test_workers_serve_one_port_and_count_together(tmp_path):
+    """Whichever process is asked tells the sum of all; one that is killed is begun again, and a stream survives SIGTERM."""
+    config = tmp_path / "gateway.toml"
+    config.write_text('[[models]]\nname = "m"\nrate = 40.0\n')
+    command = [sys.executable, "-m", "unrender", "serve", "--config", config, "--port", "0", "--workers", "2"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        while "listening at" not in (said := server.stderr.readline()):
+            pass
+        url = said.split()[-1].removesuffix("/v1")
+        _wait(f"{url}/ready")
+        ask = {"max_tokens": 2, "messages": [{"role": "user", "content": "Hi"}]}
+
+        def counted():
+            lines = urllib.request.urlopen(f"{url}/metrics", timeout=5).read().decode().splitlines()
+            wanted = ("unrender_requests_total", "unrender_streams ", "unrender_request_seconds_count")
+            return [float(line.split()[-1]) for line in lines if line.startswith(wanted)]
+
+        for _ in range(6):
+            _post(f"{url}/v1/chat/completions", ask).read()
+        for _ in range(6):
+            _settled(lambda: sorted(counted()), [0, 6, 6])
+
+        killed, _ = _workers(server)
+        os.kill(killed, signal.SIGKILL)
+        _settled(lambda: (len(_workers(server)), killed in _workers(server)), (2, False))
+        _post(f"{url}/v1/chat/completions", ask).read()
+        _settled(lambda: sorted(counted()), [0, 7, 7])
+
+        stream = _post(f"{url}/v1/chat/completions", {**ask, "stream": True, "max_tokens": 30, "seed": 3})
+        lines = [stream.readline()]
+        server.send_signal(signal.SIGTERM)
+        lines.extend(stream)
+        assert lines[-2] == b"data: [DONE]\n"
+        assert server.wait(10) == 0
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.slow
+def test_no_worker_outlives_the_first_process():
+    """When the process that began them is killed, the workers end, and the port is free."""
+    command = [sys.executable, "-m", "unrender", "serve", "--port", "0", "--workers", "2"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while "listening at" not in (said := server.stderr.readline()):
+        pass
+    _wait(said.split()[-1].replace("/v1", "/ready"))
+    workers = _workers(server)
+    server.kill()
+    server.wait()
+
+    _settled(lambda: [pid for pid in workers if Path(f"/proc/{pid}/cmdline").exists()], [])
+    server.communicate()
+
+
 def _wait(url):
     for _ in range(200):
         try:
