@@ -1,3 +1,4 @@
+# ruff: noqa: PLC0415 - each package is imported where it is used: a part of them may be installed
 """What people's own client packages do with the gateway, a class for each: five things that each of their programs does.
 
 Rules: each sets what its own documentation says for a server like OpenAI's or Anthropic's, and nothing that is special to this gateway. A
@@ -50,7 +51,7 @@ class Client(Protocol):
     def tool(self, question: str) -> str:
         """Return the answer that comes after a tool was called."""
 
-    def structured(self, question: str) -> Person:
+    def structured(self, question: str) -> Any:
         """Return the answer as the package reads it."""
 
 
@@ -91,14 +92,14 @@ class PydanticAI:
     def tool(self, question: str) -> str:
         return str(self._agent(tools=[get_weather]).run_sync(question).output)
 
-    def structured(self, question: str) -> Person:
+    def structured(self, question: str) -> Any:
         return self._agent(output_type=Person).run_sync(question).output
 
 
 class PydanticAINative(PydanticAI):
     """The same with its structured answers as a response format."""
 
-    def structured(self, question: str) -> Person:
+    def structured(self, question: str) -> Any:
         from pydantic_ai import NativeOutput
 
         return self._agent(output_type=NativeOutput(Person)).run_sync(question).output
@@ -135,7 +136,7 @@ class Instructor:
         parts = list(self.client.create_partial(response_model=Person, **self._asked(question)))
         return [str(part.name) for part in parts]
 
-    def structured(self, question: str) -> Person:
+    def structured(self, question: str) -> Any:
         return self.client.create(response_model=Person, **self._asked(question))
 
 
@@ -283,7 +284,7 @@ class LangChain:
         *_, last = agent.invoke({"messages": [{"role": "user", "content": question}]})["messages"]
         return str(last.text)
 
-    def structured(self, question: str) -> Person:
+    def structured(self, question: str) -> Any:
         return self.model.with_structured_output(Person).invoke(question)
 
 
@@ -349,7 +350,7 @@ class DSPy:
         (said,) = self.model(question)
         return said["text"] if isinstance(said, Mapping) else str(said)
 
-    def structured(self, question: str) -> Person:
+    def structured(self, question: str) -> Any:
         import dspy
 
         class Asked(dspy.Signature):  # type: ignore[misc] # unknown where it is not installed

@@ -1,0 +1,377 @@
+"""Minutes of streams → what was lost, and whether memory stayed flat: a gateway between a faulty engine and clients that leave.
+
+python scripts/soak.py [--minutes 30] [--streams 300] [--rate 5] [--seed S]
+
+Processes: the engine and the clients (this one), and `unrender serve`. Each request names the fault that it wants, so each client knows
+what it must get: every piece of its own text in order, or the pieces up to the fault and an error in the API's own form. Meanwhile the
+settings are read again, right ones and wrong ones. The exit status is 1 when anything is lost, left behind, or grows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import environment
+
+TESTS = environment.ROOT / "tests"
+sys.path[:0] = [str(environment.ROOT / "src"), str(TESTS)]
+
+from live import free_port  # noqa: E402
+from streams import STREAMED, Broken, added_up, frames, said  # noqa: E402
+
+IDLE = 3.0
+"""Seconds of silence that the gateway grants the engine."""
+RELOAD = 15.0
+"""Seconds between two times that the settings are read."""
+SAMPLE = 2.0
+"""Seconds between two looks at memory."""
+GROWTH = 1.1
+"""How much more memory the last quarter of a run may hold than the second."""
+SLACK = 8 << 20
+"""Bytes more that are none of a leak."""
+FAULTS: Mapping[str, tuple[int, int]] = {
+    "none": (12, 200), "call": (6, 200), "slow": (2, 200), "once": (3, 200), "leave": (4, 0), "reader": (2, 200),
+    "cut": (2, 0), "garbage": (2, 0), "bytes": (1, 0), "error": (1, 0), "silent": (1, 0), "500": (1, 502), "400": (1, 400), "503": (1, 503),
+    "long": (1, 400),
+}  # fmt: skip
+"""What may go wrong → how often, and the status; 0 where it begins well and then goes wrong."""
+STATUSES = {
+    "500": (500, "out of memory"),
+    "400": (400, "no such grammar"),
+    "503": (503, "busy"),
+    "long": (400, "the prompt is too long"),
+}
+MIDDLE: Mapping[str, bytes] = {
+    "garbage": b"data: {nonsense}\n\n",
+    "bytes": b'data: {"content": "\xff\xc3"}\n\n',
+    "error": b'data: {"error": {"code": 500, "message": "out of memory"}}\n\n',
+}
+"""What the engine says in the middle."""
+_ASKED = re.compile(rb"stream (\d+) tokens (\d+) fault (\w+) at (\d+)")
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+_TOOL = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+
+
+def pieces(name: int, tokens: int) -> list[str]:
+    """Return the text of a stream, piece by piece."""
+    return [f"<{name}.{i}> " for i in range(tokens)]
+
+
+@dataclass(slots=True)
+class Engine:
+    """A llama-server that does what each prompt asks it to, faults included."""
+
+    rate: float
+    met: set[bytes] = field(default_factory=set)
+    """The streams that were asked for already: a fault that happens once is over then."""
+    open: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request, and close the connection."""
+        self.open += 1
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = _LENGTH.search(head)
+            asked = _ASKED.search(await reader.readexactly(int(length[1])) if length else b"")
+            if asked:
+                await self._stream(writer, int(asked[1]), int(asked[2]), asked[3].decode(), int(asked[4]))
+            else:
+                writer.write(b'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{"tokens": []}')
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self.open -= 1
+            writer.close()
+
+    async def _stream(self, writer: asyncio.StreamWriter, name: int, tokens: int, fault: str, at: int) -> None:
+        if fault == "once" and str(name).encode() not in self.met:
+            self.met.add(str(name).encode())
+            return
+        status, message = STATUSES.get(fault, (200, ""))
+        writer.write(f"HTTP/1.1 {status} X\r\nconnection: close\r\n\r\n".encode())
+        if message:
+            writer.write(json.dumps({"error": {"code": status, "message": message}}).encode())
+            return
+        _say(writer, '<tool_call>\n{"name": "f", "arguments": {"a": "' if fault == "call" else "")
+        for number, text in enumerate(pieces(name, tokens)):
+            await asyncio.sleep((IDLE * 0.5 if fault == "slow" and number == at else 1) / self.rate)
+            if number == at and fault in ("cut", "silent", *MIDDLE):
+                writer.write(MIDDLE.get(fault, b""))
+                await writer.drain()
+                await asyncio.sleep(IDLE * 5 if fault == "silent" else 0)
+                return
+            _say(writer, text)
+            await writer.drain()
+        _say(writer, '"}}\n</tool_call>' if fault == "call" else "")
+        _say(writer, "", stop=True, stop_type="eos", tokens_predicted=tokens, tokens_evaluated=1)
+
+
+def _say(writer: asyncio.StreamWriter, text: str, *, stop: bool = False, **more: Any) -> None:
+    item = {"content": text, "tokens": [1] if text else [], "stop": stop, **more}
+    writer.write(f"data: {json.dumps(item)}\n\n".encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request, and what must come of it."""
+
+    name: int
+    path: str
+    stream: bool
+    tokens: int
+    fault: str
+    at: int
+
+    def body(self) -> dict[str, Any]:
+        """Return the request."""
+        question = f"stream {self.name} tokens {self.tokens} fault {self.fault} at {self.at}"
+        conversation = {"role": "user", "content": question}
+        said = {"model": "m", "stream": self.stream}
+        if self.path == "/v1/responses":
+            tool = {"type": "function", "name": "f", "parameters": _TOOL}
+            return {**said, "input": [conversation], "tools": [tool]}
+        if self.path == "/v1/messages":
+            return {
+                **said,
+                "messages": [conversation],
+                "max_tokens": 9999,
+                "tools": [{"name": "f", "input_schema": _TOOL}],
+            }
+        tools = [{"type": "function", "function": {"name": "f", "parameters": _TOOL}}]
+        return {**said, "messages": [conversation], "tools": tools}
+
+    def wrong(self, status: int, text: str) -> str:
+        """Return what is wrong with an answer; nothing where it is as it must be."""
+        fails = FAULTS[self.fault][1] or (200 if self.stream and self.at else 502)
+        # A comment that keeps a silent stream open may come before the engine's error: then it is an event.
+        if status == 200 != fails and self.stream:
+            return self._broken(text, "")
+        if status != (529 if fails == 503 and self.path == "/v1/messages" else fails):
+            return f"status {status}, not {fails}"
+        if status != 200:
+            return "" if "error" in json.loads(text) else "no error"
+        whole = "".join(pieces(self.name, self.tokens))
+        if not FAULTS[self.fault][1]:
+            return self._broken(text, "".join(pieces(self.name, self.at)))
+        try:
+            answer = added_up(self.path, text) if self.stream else said(self.path, json.loads(text))
+        except Broken as error:
+            return f"an error: {error}"
+        heard = "".join(strings(answer)).replace('{"a": "', "").replace('"}', "")
+        return "" if whole.strip() in heard and heard.count("<") == self.tokens else f"lost: {heard!r}"
+
+    def _broken(self, text: str, before: str) -> str:
+        try:
+            added_up(self.path, text)
+        except Broken:
+            heard = "".join(map(DELTAS[self.path], frames(text)))
+            return "" if heard.strip() == before.strip() else f"lost before the error: {heard!r}"
+        return "no error in the stream"
+
+
+DELTAS: Mapping[str, Callable[[dict[str, Any]], str]] = {
+    "/v1/chat/completions": lambda frame: "".join(
+        one["delta"].get("content") or "" for one in frame.get("choices", ())
+    ),
+    "/v1/responses": lambda frame: frame["delta"] if frame["type"] == "response.output_text.delta" else "",
+    "/v1/messages": lambda frame: frame.get("delta", {}).get("text", ""),
+}
+"""The text of a frame."""
+PATHS = tuple(path for path in STREAMED if path in DELTAS)
+
+
+def strings(value: Any) -> list[str]:
+    """Return the texts in JSON that say what a stream said."""
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in strings(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in strings(item)]
+    return [value] if isinstance(value, str) and "<" in value else []
+
+
+@dataclass(slots=True)
+class Soak:
+    """A run: what came of its requests, and what the gateway held meanwhile."""
+
+    address: str
+    draw: random.Random
+    until: float
+    ends: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    count: int = 0
+    memory: list[int] = field(default_factory=list)
+    reloads: int = 0
+
+    async def client(self, session: aiohttp.ClientSession) -> None:
+        """Ask one thing after the other until time is over."""
+        weights = [often for often, _ in FAULTS.values()]
+        while time.monotonic() < self.until:
+            self.count += 1
+            tokens = self.draw.randrange(4, 60)
+            fault = self.draw.choices(list(FAULTS), weights)[0]
+            asked = Asked(
+                name=self.count,
+                path=self.draw.choice(PATHS),
+                stream=self.draw.random() < 0.8 or fault in ("leave", "reader"),
+                tokens=tokens,
+                fault=fault,
+                at=self.draw.randrange(tokens),
+            )
+            try:
+                found = await asyncio.wait_for(self._ask(session, asked), 120)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                found = f"no answer: {error!r}"
+            self.ends[fault] += 1
+            if found:
+                self.wrong.append(f"{asked}: {found[:600]}")
+
+    async def _ask(self, session: aiohttp.ClientSession, asked: Asked) -> str:
+        async with session.post(f"{self.address}{asked.path}", json=asked.body()) as answer:
+            heard = b""
+            async for part in answer.content.iter_any():
+                heard += part
+                if asked.fault == "leave" and heard.count(b"\n\n") > asked.at:
+                    return ""
+                await asyncio.sleep(1 if asked.fault == "reader" and self.draw.random() < 0.2 else 0)
+            return "" if asked.fault == "leave" else asked.wrong(answer.status, heard.decode())
+
+    async def watch(self, pid: int) -> None:
+        """Note what the gateway holds, now and then."""
+        while True:
+            await asyncio.sleep(SAMPLE)
+            self.memory.append(memory(pid))
+
+    async def reload(self, pid: int, settings: Path, right: Sequence[str]) -> None:
+        """Have the settings read again, now and then; some are wrong, and change nothing."""
+        while True:
+            await asyncio.sleep(RELOAD)
+            text = self.draw.choice([*right, *right, "port = ]", right[0].replace("llama-server", "nothing")])
+            settings.write_text(text, encoding="utf-8")
+            os.kill(pid, signal.SIGHUP)
+            self.reloads += 1
+
+
+def memory(pid: int) -> int:
+    """Return the bytes that a process holds."""
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def held(pid: int) -> int:
+    """Return how many files and sockets a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+@asynccontextmanager
+async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run `unrender serve`, until it ends by itself after a signal."""
+    command = [sys.executable, "-m", "unrender", "serve", "--config", str(settings)]
+    source = {**os.environ, "PYTHONPATH": str(environment.ROOT / "src")}
+    with log.open("wb") as file:
+        running = await asyncio.create_subprocess_exec(*command, stderr=file, env=source)
+        while "listening at" not in log.read_text(encoding="utf-8"):
+            assert running.returncode is None, log.read_text(encoding="utf-8")
+            await asyncio.sleep(0.2)
+        try:
+            yield running
+        finally:
+            running.terminate()
+            await asyncio.wait_for(running.wait(), 60)
+
+
+def toml(port: int, engine: int, **more: Any) -> str:
+    """Return settings."""
+    model = {
+        "name": "m",
+        "backend": "llama-server",
+        "url": f"http://127.0.0.1:{engine}",
+        "template": str(TESTS / "templates" / "json-tags.jinja"),
+        "idle": IDLE,
+        "probe": False,
+        **more,
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in model.items()]
+    return "\n".join([f"port = {port}", "[limits]", "ping = 1.0", "[[models]]", *lines, ""])
+
+
+async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str]:
+    """Run the soak, print its figures, and return what is wrong."""
+    faulty = Engine(rate)
+    listener = await asyncio.start_server(faulty.serve, "127.0.0.1", 0, backlog=4096)
+    engine, port = listener.sockets[0].getsockname()[1], free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        settings, log = Path(folder) / "gateway.toml", Path(folder) / "log.txt"
+        right = [toml(port, engine, attempts=attempts) for attempts in (2, 3)]
+        settings.write_text(right[0], encoding="utf-8")
+        async with gateway(settings, log) as running:
+            address = f"http://127.0.0.1:{port}"
+            run = Soak(address, random.Random(seed), time.monotonic() + minutes * 60)  # noqa: S311 - no secrets
+            beside = [
+                asyncio.create_task(run.watch(running.pid)),
+                asyncio.create_task(run.reload(running.pid, settings, right)),
+            ]
+            plain = aiohttp.TCPConnector(limit=0, force_close=True)
+            async with aiohttp.ClientSession(connector=plain, timeout=aiohttp.ClientTimeout(None)) as session:
+                await asyncio.gather(*(run.client(session) for _ in range(streams)))
+                for task in beside:
+                    task.cancel()
+                await asyncio.sleep(IDLE * 2)
+                async with session.get(f"{address}/metrics") as answer:
+                    left = re.search(r"^unrender_streams (\S+)", await answer.text(), re.MULTILINE)
+            files = held(running.pid)
+        defects = [
+            line for line in log.read_text(encoding="utf-8").splitlines() if "Traceback" in line or "defect" in line
+        ]
+        found = [*run.wrong, *defects]
+        found += [f"{faulty.open} connections to the engine are left"] if faulty.open else []
+        found += [f"streams left: {left and left[1]}"] if not left or float(left[1]) else []
+        found += [f"the gateway ended with {running.returncode}"] if running.returncode else []
+    quarter = max(1, len(run.memory) // 4)
+    early, late = (statistics.median(run.memory[at:][:quarter]) for at in (quarter, -quarter))
+    if late > early * GROWTH + SLACK:
+        found.append(f"memory grew from {early / 1e6:.0f} to {late / 1e6:.0f} MB")
+    print(
+        f"{run.count} requests, {sum(run.ends.values())} ended, {len(run.wrong)} wrong, {run.reloads} reloads, {files} files open at the end"
+    )
+    print(", ".join(f"{name} {number}" for name, number in sorted(run.ends.items())))
+    print(
+        f"memory: {early / 1e6:.1f} MB in the second quarter, {late / 1e6:.1f} MB in the last, {max(run.memory) / 1e6:.1f} MB at most"
+    )
+    listener.close()
+    return found
+
+
+def main() -> None:
+    """Soak, print, and exit with 1 when anything is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--streams", type=int, default=300, help="at once")
+    parser.add_argument("--rate", type=float, default=5.0, help="tokens a second of each")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    found: list[str] = []
+    with suppress(KeyboardInterrupt):
+        found = asyncio.run(soak(asked.minutes, asked.streams, asked.rate, asked.seed))
+    print(*found[:20], sep="\n")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
