@@ -1,0 +1,70 @@
+"""An argument of several types, in syntaxes that write texts without quotes: each value is read as what it is, and accepted.
+
+The grammar writes only what is read back as a value that the schema admits.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from answers import QUESTION, template_named
+
+from unrender.analysis import shape_context, shape_messages
+from unrender.dialects.remainder import Remainder
+
+PLACE = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+UNIONS: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "text or null": ({"type": ["string", "null"]}, ["a b", "12", "", None]),
+    "text or number": ({"type": ["string", "integer"]}, ["a 5", "-", 5]),
+    "number or null": ({"anyOf": [{"type": "number"}, {"type": "null"}]}, [5, 2.5, None]),
+    "nullable number": ({"type": "integer", "nullable": True}, [7, None]),
+    "object or text": ({"anyOf": [PLACE, {"type": "string"}]}, [{"city": "Rome"}, "Rome", "{Rome"]),
+    "list or text": ({"oneOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}, [["a"], [], "a"]),
+    "object, list or null": ({"anyOf": [PLACE, {"type": "array"}, {"type": "null"}]}, [{"city": "Rome"}, [1], None]),
+    "truth or text": ({"type": ["boolean", "string"]}, [True, False, "yes"]),
+    "words of many types": ({"enum": ["a", 1, None, True]}, ["a", 1, None, True]),
+    "digits as a text": ({"enum": ["1", 2]}, ["1", 2]),
+}
+SYNTAXES = ("tagged-raw", "tagged-typed", "tagged-key")
+
+
+def tools(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    parameters = {
+        "type": "object",
+        "properties": {"value": {"description": "A value.", **schema}},
+        "required": ["value"],
+    }
+    return [{"type": "function", "function": {"name": "keep", "description": "Keep it.", "parameters": parameters}}]
+
+
+@pytest.mark.parametrize("name", SYNTAXES)
+@pytest.mark.parametrize("union", UNIONS)
+def test_a_value_of_a_union_is_what_it_is(union, name):
+    """What a template writes for it is read as the same value, and accepted by the grammar, which writes no other."""
+    schema, values = UNIONS[union]
+    # Nested tags write nothing at all for null, and an empty list as an empty text.
+    values = [value for value in values if name != "tagged-key" or value not in (None, [])]
+    chat, offered = template_named(name), tools(schema)
+    turn = chat.prepare(QUESTION, tools=offered, tool_choice="required")
+    grammar = Remainder(format=turn.format, request=turn.request, begun=turn.begun)
+    written = []
+    for value in values:
+        call = {"name": "keep", "arguments": json.dumps({"value": value})}
+        answer = {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "call00000", "type": "function", "function": call}],
+        }
+        shaped = shape_messages([*QUESTION, answer], chat.capabilities)
+        full = chat.template.render(shaped, **shape_context(offered, chat.capabilities)).unwrap()
+        written.append(full.removeprefix(turn.prompt).removesuffix(turn.format.turn.end))
+    read = [json.loads(turn.parse(text).tool_calls[0].arguments)["value"] for text in written]
+
+    assert [(value, type(value)) for value in read] == [(value, type(value)) for value in values]
+    assert grammar.refused(written) == []
+    for seed in range(3):
+        for made in turn.parse(turn.sample(seed)).tool_calls:
+            jsonschema.validate(json.loads(made.arguments).get("value"), {} if "nullable" in schema else schema)
