@@ -305,12 +305,15 @@ class _CallWriter:
     def value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of a value that one of `stops` follows."""
         # `{"type": ["integer", "null"]}` is digits or the word; `{"type": ["string", "null"]}` is any text.
-        shown = [(option, self.one_value(option, stops, hint)) for option in alternatives(self.resolved(shape))]
-        options, text = [node for _, node in shown], self.any_text(stops)
-        if text in options:
+        found, options, text = list(alternatives(self.resolved(shape))), list[Node](), self.any_text(stops)
+        for option in found:
+            options.append(self.one_value(option, stops, hint))
             # Any text up to the stop includes the other options, `12` and `null` are texts as well; but not nested tags.
-            nested = (Object, shapes.Array) if self.codec.containers is Containers.XML else ()
-            options = [text, *(node for option, node in shown if isinstance(option, nested))]
+            if options[-1] == text and self.codec.containers is not Containers.XML:
+                return text
+        if text in options:
+            tags = zip(found, options, strict=True)
+            options = [text, *(node for option, node in tags if isinstance(option, Object | shapes.Array))]
         return any_pattern(options if len(options) == 1 else list(dict.fromkeys(options)))
 
     def one_value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
