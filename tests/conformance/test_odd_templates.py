@@ -241,6 +241,22 @@ def test_layout_before_the_end_is_allowed(name, text, asked):
     assert answer.refused([template.format.turn.unasked + text + layout, text]) == []
 
 
+def test_keys_that_a_template_sorts_are_generated_sorted():
+    """Also in objects inside of arguments; no grammar allows the order in which the schema has them."""
+    properties = {"b": {"type": "object", "properties": {"d": {"const": 1}, "c": {"const": 2}}}, "a": {"const": 3}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": properties}}}
+    turn = ChatTemplate.from_string(CALLED.replace("tojson", "tojson(sort_keys=true)")).prepare(
+        [{"role": "user", "content": "Hello"}], tools=[tool], tool_choice="required"
+    )
+    answer = Remainder(format=turn.format, request=turn.request, begun=turn.begun)
+    call, other = (
+        '<call>{"arguments": ' + text + ', "name": "f"}</call>'
+        for text in ('{"a": 3, "b": {"c": 2, "d": 1}}', '{"a": 3, "b": {"d": 1, "c": 2}}')
+    )
+
+    assert answer.refused([call, other]) == [other]
+
+
 def test_a_closer_before_calls_stands_for_no_thought():
     """After a result the template writes none, so none is demanded of a call there."""
     source = (

@@ -182,6 +182,8 @@ class Codec:
     """Spaces per level of pretty-printed JSON; 0 for one line."""
     ascii_only: bool = False
     """Non-ASCII characters are written as `\\uXXXX`."""
+    sorted_keys: bool = False
+    """The keys of objects are in alphabetical order, whatever the order in which the caller has them."""
     item_tag: str = ""
     """For XML containers: the tag of a list's items, e.g. `item`."""
 

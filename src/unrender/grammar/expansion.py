@@ -6,10 +6,11 @@ wider, never the others, and is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from unrender import nodes
 from unrender.errors import GrammarError
@@ -141,17 +142,17 @@ class _Expander:
         def report(path: str, keyword: str, reason: str) -> None:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
-        reading = self.parameters(tool, report)
+        reading = self.parameters(tool, report, sorted_keys=call.arguments.codec.sorted_keys)
         return call_node(call, tool.name, reading, self.rules, self.json, report, roles=self.roles)
 
-    def parameters(self, tool: Tool, report: Callable[[str, str, str], None]) -> Reading:
+    def parameters(self, tool: Tool, report: Callable[[str, str, str], None], *, sorted_keys: bool) -> Reading:
         """Return a tool's parameters; where its schema is invalid or too large, more arguments pass."""
 
         def wider(path: str, reason: str) -> None:
             report(path, "parameters", reason)
 
         try:
-            reading = self.read(tool.parameters)
+            reading = self.read(_by_name(tool.parameters) if sorted_keys else tool.parameters)
         except GrammarError as error:
             wider("#", str(error))
             reading = self.read({"type": "object"})
@@ -181,3 +182,14 @@ class _Expander:
                     f"tools: the first {len(self.spent)} take {total} {name}, more than {most}: offer fewer tools, or "
                     f"simplify them; the largest is {largest!r}, at #/properties"
                 )
+
+
+def _by_name(schema: Any, *, names: bool = False) -> Any:
+    """Return a schema whose properties are in alphabetical order; `names` says that the keys are those of properties."""
+    if isinstance(schema, list):
+        return [_by_name(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    items = sorted(schema.items()) if names else schema.items()
+    # A property may itself be called `properties`.
+    return {key: _by_name(item, names=not names and key == "properties") for key, item in items}

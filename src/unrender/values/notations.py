@@ -447,12 +447,16 @@ def _encode_entry(key: str, value: Any, arguments: Arguments) -> str:
 
 def _encode_container(value: Any, arguments: Arguments, margin: str) -> str:
     codec = arguments.codec
+    if codec.sorted_keys and isinstance(value, Mapping):
+        value = dict(sorted(value.items()))
     match codec.containers:
         case Containers.JSON:
             separators = (codec.item_separator, codec.key_separator)
             if not codec.indent:
-                return json.dumps(value, ensure_ascii=codec.ascii_only, separators=separators)
-            text = json.dumps(value, ensure_ascii=codec.ascii_only, indent=codec.indent)
+                return json.dumps(
+                    value, ensure_ascii=codec.ascii_only, separators=separators, sort_keys=codec.sorted_keys
+                )
+            text = json.dumps(value, ensure_ascii=codec.ascii_only, indent=codec.indent, sort_keys=codec.sorted_keys)
             return text.replace("\n", "\n" + margin)
         case Containers.PYTHON:
             return repr(value)

@@ -57,11 +57,11 @@ VALUES: Mapping[str, Any] = {
     "pkeyao": False,
     "pkeyap": None,
     "pkeyaq": [PLAIN_NEEDLE, 2, False],
-    "pkeyar": {"ma": PLAIN_NEEDLE, "mb": [1, True, None]},
+    "pkeyar": {"mb": [1, True, None], "ma": PLAIN_NEEDLE},
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
 }
-"""Values that tell codecs apart, under keys in alphabetical order, since some templates sort them."""
+"""Values that tell codecs apart, under keys in alphabetical order, since some templates sort them; only `pkeyar` shows that."""
 NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, *NAMES, *KEYS, *IDS)
 REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 """In names of fields and variables, and in words with which a prompt begins a thought."""

@@ -35,7 +35,8 @@ class CodecFinding:
 def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecFinding:
     """Find the layout in which `text` writes `values` as one JSON object or Python dictionary."""
     # `{"a":1}` and `{"a": 1}`: every layout is tried, and the first that writes the very same text is the template's.
-    for codec in chain.from_iterable(map(_layouts_of, Containers)):
+    for sorted_keys, layout in product((False, True), chain.from_iterable(map(_layouts_of, Containers))):
+        codec = replace(layout, sorted_keys=sorted_keys)
         if encode_arguments(values, Arguments(codec=codec), margin=margin) == text:
             return CodecFinding(codec=codec)
     return CodecFinding(codec=Codec(), unexplained=(f"the arguments {text!r:.200} are written in no known layout",))
@@ -55,8 +56,8 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     # A key that holds null and is not there: `f(a=1)` for `{"a": 1, "b": null}`.
     codec = replace(codec, words=words, omits_null="pkeyap" in values and "pkeyap" not in written)
     trials = (
-        replace(arguments, codec=replace(codec, containers=containers, **option))
-        for containers in Containers
+        replace(arguments, codec=replace(codec, containers=containers, sorted_keys=sorted_keys, **option))
+        for sorted_keys, containers in product((False, True), Containers)
         for option in _container_options(containers, written, codec)
     )
     best = min(trials, key=lambda trial: len(_misfits(written, seen, trial)))
