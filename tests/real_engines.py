@@ -8,12 +8,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import socket
+import subprocess
+import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import openai
@@ -30,6 +35,8 @@ from unrender.integrations.transformers import chat_template, logits_processor, 
 
 KEPT = ROOT / ".cache" / "example-model"
 """Tests are without the cache of analyses, which would have the model otherwise."""
+STARTS = 900
+"""Seconds that an engine's server may take to be there: its imports alone take 20 s on an idle machine."""
 Messages = Sequence[Mapping[str, Any]]
 
 
@@ -68,6 +75,8 @@ class Real:
     """Its rounding depends on how much of a prompt it has read before, and with it what it says at temperature 0."""
     forced: int
     """How many forced calls are asked for: a slow engine has less time."""
+    plugin: bool = False
+    """The engine's own server answers, with our plug-in in it; no gateway is there."""
 
     @property
     def client(self) -> Any:
@@ -76,7 +85,8 @@ class Real:
 
     def ask(self, request: Request) -> Answer:
         """Return an answer."""
-        more = {"extra_body": {name: request[name] for name in ("continue_final_message",) if name in request}}
+        others = ("continue_final_message", "add_generation_prompt")
+        more = {"extra_body": {name: request[name] for name in others if name in request}}
         body = {name: value for name, value in sent(request).items() if name not in more["extra_body"]}
         with self.client as client:
             return dict(client.chat.completions.create(**body, **more).model_dump())
@@ -95,13 +105,16 @@ class Real:
             return whole(chunk.model_dump() for chunk in run)
 
     def prompt(self, request: Request) -> str:
-        """Return the prompt that the gateway writes."""
+        """Return the prompt that the gateway writes; without one, the prompt that our template renders."""
+        if self.plugin:
+            return self.model.turns.template.prepare(request["messages"]).prompt
         return str(_json(f"{self.url}/v1/render", sent(request))["prompt"])
 
 
-def _json(url: str, body: Any = None) -> Any:
+def _json(url: str, body: Any = None, *, seconds: float | None = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url, data, {"content-type": "application/json"})) as answer:
+    asked = urllib.request.Request(url, data, {"content-type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=seconds) as answer:
         return json.load(answer)
 
 
@@ -235,8 +248,116 @@ def transformers(masks: str) -> Iterator[Real]:
         )
 
 
+class _Server:
+    """vLLM's or SGLang's own server, of which we have the address."""
+
+    def __init__(self, url: str, kind: str, model: Model, *, plugin: bool) -> None:
+        self.url, self._kind, self._model, self._plugin = url, kind, model, plugin
+
+    def prompt(self, messages: Messages) -> list[int]:
+        return list(_json(f"{self.url}/tokenize", {"model": "m", "messages": messages})["tokens"])
+
+    def tokens(self, prompt: str) -> list[int]:
+        body = {"model": "m", "prompt": prompt, "add_special_tokens": False}
+        return list(_json(f"{self.url}/tokenize", body)["tokens"])
+
+    def answer(self, request: Request) -> Answer:
+        if not self._plugin:
+            return dict(_json(f"{self.url}/v1/chat/completions", sent(request)))
+        # Without the plug-in that is in the chat endpoint, the engine completes prompts.
+        asked = {name: value for name, value in sent(request).items() if name != "messages"}
+        prompt = self._model.turns.template.prepare(request["messages"]).prompt
+        answer = dict(_json(f"{self.url}/v1/completions", {**asked, "prompt": prompt, "add_special_tokens": False}))
+        for choice in answer["choices"]:
+            choice["message"] = {"content": choice["text"]}
+        return answer
+
+    def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
+        del model
+        tag = json.dumps(turn.structural_tag())
+        grammar = EngineGrammar(dialect="structural_tag", text=tag, triggers=turn.triggers)
+        job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
+        backend: Any = _before(
+            self._kind, self.url
+        ).backend  # The other one's connections belong to the gateway's loop.
+        body = {**asyncio.run(backend._body(job)), "stream": False}
+        body.pop("stream_options", None)
+        if self._kind == "sglang":
+            said = _json(f"{self.url}/generate", body)
+            return said["text"], said["output_ids"]
+        said = _json(f"{self.url}/v1/completions", {**body, "return_token_ids": True})["choices"][0]
+        return said["text"], said["token_ids"]
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
+        del skip_special_tokens
+        said = _json(f"{self.url}/detokenize", {"model": "m", "tokens": list(ids)})
+        return str(said["prompt" if self._kind == "vllm" else "text"])
+
+    def busy(self) -> bool:
+        # One answer is generated after the other: one of a single token comes soon if nothing else is on.
+        try:
+            _json(f"{self.url}/v1/completions", {"model": "m", "prompt": "Hi", "max_tokens": 1}, seconds=5)
+        except TimeoutError:
+            return True
+        return False
+
+
+def _before(kind: str, url: str) -> Model:
+    """Return the model of a gateway before the server at an address."""
+    settings = {"name": "m", "backend": kind, "url": url, "template": str(example_model(KEPT))}
+    return read({"models": [settings]}).models[0]
+
+
+@contextmanager
+def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
+    """Run vLLM's or SGLang's own server, as their users do: the gateway before it, or our plug-in in it."""
+    file = example_model(KEPT)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    plain = [*_PLUGIN[kind], "--reasoning-parser", "unrender"] if plugin else []
+    log = KEPT / f"{kind}.log"
+    command = [sys.executable, str(ROOT / "tests" / f"real_{kind}.py"), str(file), "--port", str(port), *plain]
+    with log.open("wb") as written, subprocess.Popen(command, stdout=written, stderr=written) as process:
+        try:
+            _wait(process, f"{url}/health", log)
+            model = _before(kind, url)
+            own = _Server(url, kind, model, plugin=plugin)
+            special = frozenset(token for text in ("<|im_start|>", "<|im_end|>") for token in own.tokens(text))
+            more: dict[str, Any] = {"model": model, "own": own, "special": special, "forced": 12}
+            if plugin:
+                yield Real(url=url, plugin=True, **more)
+                return
+            with serving(model) as gateway:
+                yield Real(url=gateway, **more)
+        finally:
+            process.terminate()
+
+
+_PLUGIN = {
+    "vllm": ("--enable-auto-tool-choice", "--tool-call-parser", "unrender"),
+    "sglang": ("--tool-call-parser", "unrender"),
+}
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    end = time.monotonic() + STARTS
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=5)
+        except OSError:
+            assert process.poll() is None, log.read_text(encoding="utf-8", errors="replace")[-4000:]
+            assert time.monotonic() < end, log
+            time.sleep(0.5)
+        else:
+            return
+
+
 ENGINES: Mapping[str, Callable[[], AbstractContextManager[Real]]] = {
     "llama.cpp": llama_cpp,
     **{f"transformers+{masks}": partial(transformers, masks) for masks in ("llguidance", "xgrammar")},
+    **{kind: partial(own_server, kind, plugin=False) for kind in _PLUGIN},
+    **{f"{kind}+plugin": partial(own_server, kind, plugin=True) for kind in _PLUGIN},
 }
 """The engines, by the name that `UNRENDER_REAL` selects."""

@@ -183,7 +183,9 @@ def _choice(asked: Request, choice: Answer) -> Iterator[str]:
     cut = choice["finish_reason"] == "length"
     if cut and asked["max_tokens"] == LONGEST:
         yield f"no end: {message}"
-    if (choice["finish_reason"] == "tool_calls") != bool(calls and not cut):
+    # A call of the function that the request names may end with `stop`: it does in vLLM, as in OpenAI's own answers.
+    named = isinstance(asked.get("tool_choice"), Mapping) and choice["finish_reason"] == "stop"
+    if (choice["finish_reason"] == "tool_calls") != bool(calls and not cut) and not (named and calls):
         yield f"{choice['finish_reason']} with {len(calls)} calls"
     yield from _calls(asked, calls, cut=cut)
     if asked.get("response_format") and not cut:
@@ -224,7 +226,9 @@ def _invalid(text: str, schema: Any) -> Iterator[str]:
 
 def _scored(asked: Request, text: str, tokens: list[Answer]) -> Iterator[str]:
     """Look at log probabilities: they are those of the content's tokens, which are the likeliest at temperature 0."""
-    if "stop" not in asked and b"".join(bytes(token["bytes"]) for token in tokens).decode(errors="replace") != text:
+    told = b"".join(bytes(token["bytes"]) for token in tokens).decode(errors="replace")
+    # vLLM's own endpoint lists the token that ends as well.
+    if "stop" not in asked and told not in (text, text + "".join(token["token"] for token in tokens[-1:])):
         yield f"tokens {[token['token'] for token in tokens]} of {text!r}"
     for token in tokens:
         others = token["top_logprobs"]
