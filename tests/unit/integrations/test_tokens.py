@@ -117,9 +117,9 @@ def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
     made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), ByteLevelDecoder()
     made.add_special_tokens([AddedToken("<|end|>", special=True)])
     reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(tools=TOOLS), made)
-    spelled = [made.token_to_id(letter) for letter in "<|end|>"]
+    ids = made.get_vocab()
 
-    reader.feed([*spelled, *made.encode(ANSWER).ids, made.token_to_id("<|end|>")])
+    reader.feed([*map(ids.__getitem__, "<|end|>"), *made.encode(ANSWER).ids, ids["<|end|>"]])
     reader.finish()
 
     assert reader.message.content.strip() == "<|end|>Grüße, 東京 😀!"
