@@ -4,7 +4,7 @@ python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litell
 
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this one). The servers are `relay`, which copies
 bytes and understands nothing, the floor for anything that is written with asyncio; `unrender`; and LiteLLM's proxy, where its program is
-named or found. CPU time is the server's own, from /proc, between the moment when all streams have begun and the first end; what
+named or found; `together` is unrender with two workers. Each is beside the relay of this run. CPU time is the server's own, from /proc, between the moment when all streams have begun and the first end; what
 beginning costs is counted apart. Lateness is wall time, and needs a quiet machine. Last, llama.cpp's own chat endpoint and the gateway
 before the same engine take turns with one random model, where `xllamacpp` is installed: `gateway_gguf.py`.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import math
 import os
 import re
 import shutil
@@ -38,19 +39,28 @@ ALONE = {
 }
 _SETTLED = 2.0
 """Seconds after the first token of the last stream."""
+_RAMP = 300
+"""Requests a second, until all streams have begun."""
 _FIRSTS = 60
 """Requests, one after the other, whose first byte is timed."""
 
 
+def family(pid: int) -> list[Path]:
+    """Return the threads of a process and of those that it has begun."""
+    own = [*Path(f"/proc/{pid}/task").iterdir()]
+    begun = [int(child) for thread in own for child in (thread / "children").read_text().split()]
+    return own + [thread for child in begun for thread in family(child)]
+
+
 def cpu(pid: int) -> float:
-    """Return the seconds of CPU that a process has used, all its threads together."""
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+    """Return the seconds of CPU that a process has used, with all its threads and workers together."""
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in family(pid)) / 1e9
 
 
 def memory(pid: int) -> int:
-    """Return the bytes that a process holds."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    """Return the bytes that a process and its workers hold."""
+    processes = {thread.parent.parent for thread in family(pid)}
+    return sum(int((one / "statm").read_text().split()[1]) for one in processes) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> dict[str, float]:
@@ -60,11 +70,11 @@ async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> d
     begun, held = cpu(pid), memory(pid)
     idle = (begun - idle) / _SETTLED
     started = time.monotonic()
-    tokens = int(asked.rate * asked.seconds)
+    tokens = int(asked.rate * (asked.seconds + streams / _RAMP))
     tasks = []
     for name in range(streams):
         tasks.append(asyncio.create_task(client(port, name, tokens)))
-        await asyncio.sleep(1 / 400)  # so many requests a second
+        await asyncio.sleep(max(0.0, started + name / _RAMP - time.monotonic()))
     await asyncio.sleep(_SETTLED)
     settled, at, peak = cpu(pid), time.monotonic(), memory(pid)
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -74,12 +84,13 @@ async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> d
     heard: list[Heard] = await asyncio.gather(*tasks)
     ended, altogether = cpu(pid) - idle * (time.monotonic() - started), sum(one.tokens for one in heard)
     chunks = sum(at <= now <= until for one in heard for now, _ in one.lines)
+    cost = steady / chunks if until - at > 1 else math.nan  # a busy machine: streams had ended when the last began
     late = sorted(delay for one in heard for delay in one.late())
     return {
         "streams": streams,
         "wrong": sum(not one.whole() for one in heard),
-        "us_per_chunk": 1e6 * steady / max(chunks, 1),
-        "ms_per_request": 1000 * (ended - begun - steady * altogether / max(chunks, 1)) / streams,
+        "us_per_chunk": 1e6 * cost,
+        "ms_per_request": 1000 * (ended - begun - cost * altogether) / streams,
         "kb_per_stream": (peak - held) / streams / 1024,
         "late_ms_p50": 1000 * late[len(late) // 2],
         "late_ms_p99": 1000 * late[len(late) * 99 // 100],
@@ -106,9 +117,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=8.0, help="tokens a second of each stream")
-    parser.add_argument("--seconds", type=float, default=8.0, help="how long each stream is")
+    parser.add_argument(
+        "--seconds", type=float, default=8.0, help="how long all streams are there together, and two more"
+    )
     parser.add_argument("--litellm", default=shutil.which("litellm") or "", help="the program of LiteLLM's proxy")
-    parser.add_argument("--only", choices=["relay", "unrender", "litellm", "gguf"])
+    parser.add_argument("--only", choices=["relay", "unrender", "together", "litellm", "gguf"], action="append")
     parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--relay", type=int, nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -125,19 +138,23 @@ def _measure(asked: argparse.Namespace) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other, tempfile.TemporaryDirectory() as folder:
         assert other.stdout is not None
         engine_port = int(other.stdout.readline())
+        relay: dict[int, float] = {}
         try:
             for name, command in _servers(asked, engine_port, Path(folder)).items():
-                if asked.only in (None, name):
-                    _measured(name, command, asked, engine_port)
+                if not asked.only or name in asked.only:
+                    _measured(name, command, asked, engine_port, relay)
         finally:
             other.kill()
-    if asked.only in (None, "gguf"):
+    if not asked.only or "gguf" in asked.only:
         import gateway_gguf  # noqa: PLC0415 - wants an engine
 
         gateway_gguf.measure()
 
 
-def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_port: int) -> None:
+def _measured(
+    name: str, command: list[str], asked: argparse.Namespace, engine_port: int, relay: dict[int, float]
+) -> None:
+    """Print the figures of one server; `relay` keeps what a chunk costs the relay, by the number of streams."""
     with (
         _free() as port,
         subprocess.Popen(
@@ -151,8 +168,14 @@ def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_p
             asyncio.run(_warm(port))
             print(name, _figures(asyncio.run(first(port, engine_port))), flush=True)
             for streams in sorted({1, asked.streams // 10 or 1, asked.streams}):
-                print(name, _figures(asyncio.run(run(port, server.pid, streams, asked))), flush=True)
+                found = asyncio.run(run(port, server.pid, streams, asked))
+                if streams in relay or name == "relay":
+                    found["of_relay"] = found["us_per_chunk"] / relay.setdefault(streams, found["us_per_chunk"])
+                print(name, _figures(found), flush=True)
         finally:
+            server.terminate()  # so that its workers end with it
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(20)
             server.kill()
 
 
@@ -173,6 +196,7 @@ def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[
         "relay": [sys.executable, __file__, "--relay", str(engine_port), "{port}"],
         "unrender": [sys.executable, "-m", "unrender", "serve", "--config", str(folder / "g.toml"), "--port", "{port}"],
     }
+    found["together"] = [*found["unrender"], "--workers", "2"]
     if asked.litellm:
         yaml = str(folder / "litellm.yaml")
         found["litellm"] = [asked.litellm, "--config", yaml, "--port", "{port}", "--telemetry", "False"]
