@@ -25,6 +25,14 @@ WEATHER = {
 }
 TOOL = {"type": "function", "function": WEATHER}
 HELLO = [{"role": "user", "content": "Hello"}]
+SHOWING = ChatTemplate.from_string(
+    "{% for m in messages %}<|{{ m.role }}|>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}"
+    "{% if p.type == 'image' %}<|vision|>{% elif p.type == 'audio' %}<|sound|>{% else %}{{ p.text }}{% endif %}{% endfor %}"
+    "{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+"""A template that shows images and sounds."""
+RED = "data:image/png;base64,cmVk"
+"""An image, as far as anybody looks."""
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 
 

@@ -346,6 +346,11 @@ class Media:
     message: int
     """The message that it is in, counted from 0."""
 
+    @property
+    def data(self) -> Any:
+        """What the part holds: a URL, or what stands in its place."""
+        return _value(self.part, self.kind)
+
 
 def shown_media(
     messages: Sequence[Mapping[str, Any]], template: Template, capabilities: Capabilities

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 import warnings
@@ -37,7 +38,7 @@ from unrender import (
     Turn,
 )
 from unrender.cache import Cache
-from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar
+from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
@@ -50,6 +51,9 @@ _NO_CALL = "tool_choice: the model made no call, and no grammar made it"
 _NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
 _WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
 _THREADS = 2
+_IMAGES = ("image", "image_url", "input_image")
+"""The types of parts that are images."""
+_IMAGE_DATA = re.compile(r"data:image/[\w.+-]+;base64,")
 HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
 """What a model is asked to try it out."""
 _UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(content(rest())))
@@ -248,6 +252,23 @@ class Turns:
         except TemplateError as error:
             raise invalid(f"the model's template refuses the conversation: {error}", param="messages") from error
 
+    def _showing(self, ask: Ask, turn: Turn, engine: EngineCapabilities) -> Turn:
+        """Return the turn with its images where the engine looks for them. Raises `Failure` for what it does not take."""
+        for medium in turn.media:
+            where = f"messages[{medium.message}].content"
+            if medium.kind != "image" or not engine.images:
+                raise invalid(f"{where}: the engine takes no {medium.kind} beside a prompt", param=where)
+            if not (isinstance(medium.data, str) and _IMAGE_DATA.match(medium.data)):
+                said = f"expected images as data URLs (data:image/png;base64,…), since none is fetched, found {medium.data!r:.40}"
+                raise invalid(f"{where}: {said}", param=where)
+        if engine.images == "shown":
+            return turn
+        # "<|image_pad|>" means nothing to an engine that marks the place by itself, so its mark is there in place of the image.
+        marked = self._turn(replace(ask, messages=tuple(map(_marked, ask.messages))))
+        if marked.prompt.count(IMAGE) != len(turn.media):
+            raise invalid("messages: the model's template does not show each image once", param="messages")
+        return replace(marked, media=turn.media)
+
     def _opened(self, prompt: str) -> str:
         """Return a text after the token that begins all prompts of the model, which engines are told not to add."""
         bos = self.template.template.bos_token
@@ -269,8 +290,19 @@ class Turns:
     def _keyed(self, ask: Ask, engine: EngineCapabilities) -> tuple[Turn, Hashable | None]:
         """Return the turn, and the key of the grammar that is due; None where none is."""
         turn = self._turn(ask)
+        if turn.media:
+            turn = self._showing(ask, turn, engine)
         due = engine.dialect and self._constrained(turn, engine)
         return turn, _key(turn, engine) if due else None
+
+
+def _marked(message: Any) -> Any:
+    """Return a message with `IMAGE` as a text in place of each image."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    mark = {"type": "text", "text": IMAGE}
+    return {**message, "content": [mark if part.get("type") in _IMAGES else part for part in content]}
 
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:

@@ -26,6 +26,12 @@ class EngineCapabilities:
     sampling: frozenset[str] = frozenset()
     """The names in `Job.sampling` that have an effect."""
     seed: bool = True
+    images: str = ""
+    """Where a prompt shows images: "shown", by the template's own placeholders; "marked", by `IMAGE`; "" for nowhere."""
+
+
+IMAGE = f"<image {secrets.token_hex(8)}>"
+"""Stands in a prompt for an image, until an engine puts its own mark there. No client can write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +153,7 @@ class Sampler:
     @property
     def capabilities(self) -> EngineCapabilities:
         """It needs no grammar: the answers that it draws are well-formed."""
-        return EngineCapabilities(obeys=True)
+        return EngineCapabilities(obeys=True, images="shown")
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield a random answer, the same for the same seed."""

@@ -26,6 +26,8 @@ class Kind:
     health: str = "/v1/models"
     tokenize: str = ""
     """The path that counts tokens; "" for none."""
+    tokens_in: str = ""
+    """The path that takes a prompt's tokens, and images beside them; "" for none."""
 
 
 _UNLIMITED = 4096
@@ -42,7 +44,10 @@ VLLM = Kind(
     constrains=True,
     health="/health",
     tokenize="/tokenize",
+    tokens_in="/inference/v1/generate",
 )
+_SAMPLED = (*sorted(VLLM.sampling), "stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens")
+"""What is said of sampling in both forms."""
 
 
 class Completions(HttpEngine):
@@ -65,7 +70,8 @@ class Completions(HttpEngine):
         An engine that was started with its own reasoning parser accepts grammars on this path and ignores them.
         """
         dialect = "structural_tag" if self._kind.constrains else ""
-        return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling)
+        images = "shown" if self._kind.tokens_in else ""
+        return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling, images=images)
 
     def _reader(self, job: Job) -> Reader:
         finished = False
@@ -99,7 +105,26 @@ class Completions(HttpEngine):
             body["logprobs"] = job.logprobs
         if job.grammar is not None:
             body["structured_outputs"] = {"structural_tag": job.grammar.text}
-        return body
+        return await self._beside(body, job) if job.turn.media else body
+
+    def _path(self, job: Job) -> str:
+        """Return where a job is sent: completions take no images."""
+        return self._kind.tokens_in if job.turn.media else self.path
+
+    async def _beside(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
+        """Return a request as the tokens of its prompt, whose placeholders the engine widens for the images beside them."""
+        sampled = {name: body[name] for name in (*_SAMPLED, "structured_outputs") if name in body}
+        # How many tokens an image takes is the engine's knowledge: without a limit, it takes what is left.
+        if job.limit is not None:
+            sampled["max_tokens"] = job.limit
+        return {
+            **{name: body[name] for name in ("model", "stream", "stream_options")},
+            "token_ids": (await self._tokenized(job.turn.prompt)).get("tokens"),
+            "content_parts": [{"type": "image_url", "url": medium.data} for medium in job.turn.media],
+            "sampling_params": sampled,
+            "output_mode": "text",
+            "reasoning_ended": True,
+        }
 
     def _pieces(self, data: Said, top: int | None) -> list[Piece]:
         found = []
@@ -163,12 +188,17 @@ class Completions(HttpEngine):
         """Return the engine's own count, where it has one."""
         if not self._kind.tokenize:
             return None
+        return (await self._tokenized(text)).number("count")
+
+    async def _tokenized(self, text: str) -> Said:
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
-        return (await self._query(self._kind.tokenize, body)).number("count")
+        return await self._query(self._kind.tokenize, body)
 
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     """Return log probabilities in the form of chat completions; what is none is left out."""
+    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # of the path that takes images
+        return [token for token in logprobs["content"] if isinstance(token, dict)]
     tokens, values, others = (
         found if isinstance(logprobs, dict) and isinstance(found := logprobs.get(name), list) else []
         for name in ("tokens", "token_logprobs", "top_logprobs")

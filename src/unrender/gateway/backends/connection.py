@@ -263,6 +263,10 @@ class HttpEngine:
         connection.health = self.health
         self._where: str = connection.url + self.path
 
+    def _path(self, job: Job) -> str:  # noqa: ARG002
+        """Return where a job is sent."""
+        return self.path
+
     async def _body(self, job: Job) -> dict[str, Any]:
         """Return what is sent for a job."""
         raise NotImplementedError
@@ -275,7 +279,7 @@ class HttpEngine:
         """Yield what the engine writes."""
         body, read = await self._body(job), self._reader(job)
         left: int | None = None
-        async with aclosing(self._connection.lines(self.path, body, job.headers)) as reads:
+        async with aclosing(self._connection.lines(self._path(job), body, job.headers)) as reads:
             async for lines in reads:
                 left = len(lines)
                 for line in lines:

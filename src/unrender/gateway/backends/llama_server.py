@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender import LoadedTemplates, TemplateError, TriggerKind, Usage
-from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
+from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, Job, Piece
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, score
 from unrender.gateway.failure import invalid
 
@@ -56,7 +56,8 @@ class LlamaServer(HttpEngine):
     @property
     def capabilities(self) -> EngineCapabilities:
         """Grammars in GBNF, lazy ones included."""
-        return EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=frozenset(LLAMA_SAMPLING))
+        sampling = frozenset(LLAMA_SAMPLING)
+        return EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=sampling, images="marked")
 
     async def templates(self) -> LoadedTemplates:
         """Return the chat template of the model that the engine has loaded. Raises `EngineError`, `TemplateError`."""
@@ -106,7 +107,12 @@ class LlamaServer(HttpEngine):
         return len(tokens) if isinstance(tokens, list) else None
 
     async def _body(self, job: Job) -> dict[str, Any]:
-        prompt = await self._prompt(job.turn.prompt)
+        prompt: Any = await self._prompt(job.turn.prompt)
+        if job.turn.media:
+            # Every server draws a mark of its own when it starts; older ones have the same.
+            mark = (await self._query("/props")).text("media_marker") or "<__media__>"
+            images = [medium.data.partition(",")[2] for medium in job.turn.media]
+            prompt = {"prompt_string": prompt.replace(IMAGE, mark), "multimodal_data": images}
         body: dict[str, Any] = {
             "prompt": prompt,
             "stream": True,

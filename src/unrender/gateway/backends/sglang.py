@@ -29,7 +29,7 @@ class SGLang(HttpEngine):
     @property
     def capabilities(self) -> EngineCapabilities:
         """Structural tags, and log probabilities."""
-        return EngineCapabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING)
+        return EngineCapabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown")
 
     def _reader(self, job: Job) -> Reader:
         tokens = length = 0
@@ -97,6 +97,8 @@ def request_body(job: Job) -> dict[str, Any]:
     if job.grammar is not None:
         parameters["structural_tag"] = job.grammar.text
     body = {"text": job.turn.prompt, "sampling_params": parameters, "stream": True, "rid": job.request_id}
+    if job.turn.media:
+        body["image_data"] = [medium.data for medium in job.turn.media]
     if job.logprobs is not None:
         body |= {"return_logprob": True, "top_logprobs_num": job.logprobs, "return_text_in_logprobs": True}
     return body

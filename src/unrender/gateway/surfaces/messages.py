@@ -29,6 +29,7 @@ from unrender.gateway.surfaces.surface import (
     Sampling,
     Stop,
     event,
+    image,
     quoted,
 )
 from unrender.gateway.surfaces.tools import read_tools
@@ -52,6 +53,7 @@ class Block(Object):
     tool_use_id: str | None = None
     content: str | list[Block] | None = None
     is_error: bool | None = None
+    source: Any = None
 
 
 class _Message(Object):
@@ -174,7 +176,7 @@ class _Blocks(Conversation):
         # A user's message may hold results of tools: [text, result, result, text] is four messages in OpenAI's form.
         for is_result, group in groupby(blocks, lambda placed: placed[0].type == "tool_result"):
             if not is_result:
-                self.add_texts(role, [_text(block, where) for block, where in group])
+                self.add_parts(role, [_shown(block, where) for block, where in group])
                 continue
             for block, where in group:
                 if block.is_error:
@@ -210,6 +212,14 @@ def _text(block: Block, where: str) -> str:
     if block.type != "text" or block.text is None:
         raise wrong(f"{where}.type", "text, since prompts are text alone", block.type)
     return block.text
+
+
+def _shown(block: Block, where: str) -> str | Mapping[str, Any]:
+    """Return a text, or an image."""
+    if block.type != "image" or not isinstance(block.source, Mapping):
+        return _text(block, where)
+    kind, data = block.source.get("media_type"), block.source.get("data")
+    return image(str(block.source.get("url") or f"data:{kind};base64,{data}"))
 
 
 class MessagesSurface(BlockSurface):

@@ -34,6 +34,7 @@ from unrender.gateway.surfaces.surface import (
     ToolChoice,
     TopLogprobs,
     event,
+    image,
     quoted,
 )
 from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_tools
@@ -78,6 +79,7 @@ class Item(Object):
     output: Any = None
     text: Any = None
     refusal: Any = None
+    image_url: Any = None
 
 
 class _Text(Object):
@@ -196,11 +198,11 @@ class _Items(Conversation):
     def _message(self, item: Item, where: str) -> None:
         if item.role is None:
             raise wrong(f"{where}.role", "a role", None)
-        texts = _texts(item.content, f"{where}.content")
+        said = _texts(item.content, f"{where}.content", _shown if item.role == "user" else _text)
         if item.role == "assistant":
-            self._answer()["content"] += "".join(texts)
+            self._answer()["content"] += "".join(said)
         else:
-            self.add_texts(item.role, texts)
+            self.add_parts(item.role, said)
 
     def _answer(self) -> dict[str, Any]:
         """Return the assistant's message that goes on, or a new one."""
@@ -244,20 +246,25 @@ _READERS: Mapping[str, Callable[[_Items, Item, str], None]] = {
 _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 
 
-def _texts(content: Any, where: str) -> Sequence[str]:
-    """Return the texts of a content, which is text or a list of parts."""
-    if isinstance(content, str):
-        return [content]
-    if not isinstance(content, list):
-        raise wrong(where, "text or a list of parts", content)
-    return [_text(Item.read(part, f"{where}[{i}]"), f"{where}[{i}]") for i, part in enumerate(content)]
-
-
 def _text(part: Item, where: str) -> str:
     text = part.refusal if part.type == "refusal" else part.text if part.type in _TEXTS else None
     if not isinstance(text, str):
         raise wrong(f"{where}.type", "text, since prompts are text alone", part.type)
     return text
+
+
+def _texts(content: Any, where: str, read: Callable[[Item, str], Any] = _text) -> Sequence[Any]:
+    """Return the texts of a content, which is text or a list of parts that `read` reads."""
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list):
+        raise wrong(where, "text or a list of parts", content)
+    return [read(Item.read(part, f"{where}[{i}]"), f"{where}[{i}]") for i, part in enumerate(content)]
+
+
+def _shown(part: Item, where: str) -> str | Mapping[str, Any]:
+    """Return a text, or an image."""
+    return image(part.image_url) if part.type == "input_image" and part.image_url else _text(part, where)
 
 
 _THOUGHT: Mapping[str, Any] = {"type": "reasoning", "summary": [], "content": []}

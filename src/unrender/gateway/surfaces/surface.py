@@ -76,7 +76,7 @@ _TEXT = {"type": "string"}
 _OBJECT = {"type": "object"}
 _PARAMETERS = {
     **_OBJECT,
-    "properties": {"type": {"const": "object"}, "properties": {**_OBJECT, "additionalProperties": _OBJECT}},
+    "properties": {"type": {"default": "object"}, "properties": {**_OBJECT, "additionalProperties": _OBJECT}},
 }
 _FUNCTION = {"name": {**_TEXT, "minLength": 1}, "description": _TEXT}
 _FORMATS = {"type": {"enum": ["text", "json_object", "json_schema"]}}
@@ -172,9 +172,10 @@ class Conversation:
         """Add a message."""
         self.messages.append({"role": role, "content": content, **more})
 
-    def add_texts(self, role: str, texts: Sequence[str]) -> None:
-        """Add a message of several texts."""
-        self.add(role, texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts])
+    def add_parts(self, role: str, said: Sequence[str | Mapping[str, Any]]) -> None:
+        """Add a message of several texts, and of images as `image` makes them."""
+        parts = [{"type": "text", "text": one} if isinstance(one, str) else one for one in said]
+        self.add(role, said[0] if len(said) == 1 and isinstance(said[0], str) else parts)
 
     def add_result(self, id: str | None, text: str) -> None:
         """Add what a tool has returned."""
@@ -186,6 +187,11 @@ class Conversation:
         # A result says only `call_1`; some templates print the name of the tool as well.
         self._names[id or ""] = name
         return {"id": id or "", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def image(url: str) -> dict[str, Any]:
+    """Return an image as a part of a message in OpenAI's form."""
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import asyncio
 import importlib
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -131,6 +132,27 @@ def ended(model, **request):
         if choice.finish_reason != "length":
             return choice
     return pytest.fail("no answer came to its end")
+
+
+@llama_cpp
+def test_image_for_a_model_without_eyes_is_a_400(model):
+    """llama.cpp understands how an image comes beside a prompt, and says in its own words that this model takes none."""
+    from serving import RED, SHOWING, browser  # noqa: PLC0415
+
+    from unrender.gateway import Turns, app  # noqa: PLC0415
+
+    image = {"type": "image_url", "image_url": {"url": RED}}
+    request = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Red?"}, image]}]}
+
+    async def run():
+        async with browser(app([replace(model, turns=Turns(template=SHOWING))])) as client:
+            answer = await client.post("/v1/chat/completions", json=request)
+        await released(model)
+        return answer
+
+    answer = asyncio.run(run())
+    assert answer.status_code == 400
+    assert "model does not support multimodal requests" in answer.json()["error"]["message"]
 
 
 def test_required_call_is_made(model):

@@ -45,6 +45,74 @@ def jobs():
     return [Job(turn=turn, request_id="r"), Job(turn=turn, request_id="r", **full)]
 
 
+def shown():
+    """Return a job with an image that asks for all that a job can, and the image."""
+    from serving import RED, SHOWING  # noqa: PLC0415 - only where its packages are
+
+    parts = [{"type": "text", "text": "Red?"}, {"type": "image_url", "image_url": {"url": RED}}]
+    return dataclasses.replace(jobs()[1], turn=SHOWING.prepare([{"role": "user", "content": parts}])), RED
+
+
+@pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
+def test_vllm_takes_images_beside_tokens():
+    """VLLM's request class of tokens knows every field, with the values that were meant; its events are read as completions are."""
+    from engine_server import Scripted, events  # noqa: PLC0415
+
+    from unrender.gateway.backends.completions import VLLM, Completions  # noqa: PLC0415
+
+    protocol = importlib.import_module("vllm.entrypoints.scale_out.token_in_token_out.protocol")
+    scores = importlib.import_module("vllm.entrypoints.openai.chat_completion.protocol")
+    job, image = shown()
+    backend = Completions(Scripted([], {"/tokenize": {"tokens": [1, 2], "count": 2}}), VLLM, model="m")
+    body = asyncio.run(backend._body(job))
+    request = protocol.GenerateRequest.model_validate(body)
+
+    assert set(body) <= set(protocol.GenerateRequest.model_fields)
+    assert (request.token_ids, request.output_mode, request.stream) == ([1, 2], "text", True)
+    assert [(part["type"], part["url"]) for part in request.content_parts] == [("image_url", image)]
+    sampled = request.sampling_params
+    assert set(body["sampling_params"]) <= {*type(sampled).__struct_fields__}
+    assert {name: getattr(sampled, name) for name in job.sampling} == job.sampling
+    assert (sampled.max_tokens, sampled.seed, sampled.logprobs) == (job.limit, job.seed, job.logprobs)
+    assert (sampled.skip_special_tokens, sampled.stop) == (False, list(job.turn.stop))
+    assert sampled.structured_outputs.structural_tag == job.grammar.text
+
+    top = [scores.ChatCompletionLogProb(token="Red", logprob=-0.5, bytes=[82, 101, 100])]
+    content = [scores.ChatCompletionLogProbsContent(token="Red", logprob=-0.5, bytes=[82, 101, 100], top_logprobs=top)]
+    choice = protocol.GenerateTextStreamChoice(
+        index=0,
+        text="Red",
+        token_ids=[7],
+        finish_reason="stop",
+        logprobs=scores.ChatCompletionLogProbs(content=content),
+    )
+    said = protocol.GenerateTextStreamResponse(choices=[choice]).model_dump()
+    backend._connection = Scripted([events(said)], {"/tokenize": {"tokens": [1, 2]}})
+
+    async def run():
+        return [piece async for piece in backend.generate(job)]
+
+    (piece,) = asyncio.run(run())
+    assert (piece.text, piece.tokens, piece.finish) == ("Red", 1, "stop")
+    assert [token["token"] for token in piece.logprobs] == ["Red"]
+    assert piece.logprobs[0]["top_logprobs"][0]["logprob"] == -0.5
+
+
+@pytest.mark.skipif(not installed("sglang"), reason="sglang is needed")
+def test_sglang_takes_images_beside_a_text():
+    """SGLang's request class takes the images as those of the one prompt."""
+    from unrender.gateway.backends.sglang import request_body  # noqa: PLC0415
+
+    torchless_vision.install()
+    job, image = shown()
+    request = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput(**request_body(job))
+    request.normalize_batch_and_arguments()
+
+    assert request.is_single
+    assert request.image_data == [image]
+    assert request.contains_mm_input()
+
+
 @pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
 def test_vllm_understands_every_field():
     """VLLM's request class knows every field, and has the values that were meant."""

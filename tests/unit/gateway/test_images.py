@@ -1,0 +1,170 @@
+"""Images beside a prompt: where each engine gets them from, in each API, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from engine_server import EngineServer, Scripted, events
+from serving import RED, SHOWING, Told, posted
+
+from unrender import ChatTemplate
+from unrender.gateway import EngineCapabilities, Job, Model, Turns, app
+from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
+from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.llama_server import LlamaServer
+from unrender.gateway.backends.sglang import request_body
+from unrender.gateway.surfaces.chat import read
+
+BLUE = "data:image/jpeg;base64,Ymx1ZQ=="
+TEXT = ("Which is", " red,", " or?")
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
+
+
+def chat(*urls):
+    """Return a request to Chat Completions with a text, and images between its parts."""
+    parts: list[dict[str, Any]] = [{"type": "text", "text": TEXT[0]}]
+    for url, text in zip(urls, TEXT[1:], strict=False):
+        parts += [{"type": "image_url", "image_url": {"url": url, "detail": "low"}}, {"type": "text", "text": text}]
+    return {"messages": [{"role": "user", "content": parts}]}
+
+
+def blocks(*urls):
+    """Return the same for Messages."""
+    (message,) = chat(*urls)["messages"]
+    sources = [
+        {"type": "base64", "media_type": url.partition(";")[0][5:], "data": url.partition(",")[2]}
+        if url.startswith("data:")
+        else {"type": "url", "url": url}
+        for url in urls
+    ]
+    content = [
+        part if part["type"] == "text" else {"type": "image", "source": sources.pop(0)} for part in message["content"]
+    ]
+    return {"messages": [{"role": "user", "content": content}], "max_tokens": 9}
+
+
+def items(*urls):
+    """Return the same for Responses."""
+    (message,) = chat(*urls)["messages"]
+    content = [
+        {"type": "input_text", "text": part["text"]}
+        if part["type"] == "text"
+        else {"type": "input_image", "image_url": part["image_url"]["url"]}
+        for part in message["content"]
+    ]
+    return {"input": [{"role": "user", "content": content}]}
+
+
+ASKED = {CHAT: chat, RESPONSES: items, MESSAGES: blocks}
+
+
+def gateway(engine, template=SHOWING):
+    return app([Model(name="m", turns=Turns(template=template), backend=engine)])
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_images_come_beside_the_prompt_in_their_order(path):
+    """In each API the prompt has the template's placeholders, and the job the images."""
+    engine = Told("Both.", capabilities=EngineCapabilities(images="shown", seed=False))
+
+    assert posted(gateway(engine), path, json=ASKED[path](RED, BLUE)).status_code == 200
+
+    turn = engine.jobs[0].turn
+    assert turn.prompt == "<|user|>Which is<|vision|> red,<|vision|> or?<|end|><|assistant|>"
+    assert [medium.data for medium in turn.media] == [RED, BLUE]
+
+
+@pytest.mark.parametrize("mark", ["<__media_4f__>", ""])
+def test_llama_server_gets_its_own_marks(mark):
+    """llama.cpp finds images by a mark that each server draws for itself; the template's placeholder is not written."""
+    said = events({"content": "Red.", "stop": True, "stop_type": "eos"}, done=False)
+    answers = {"/completion": [said], "/tokenize": {"tokens": []}, "/health": {}, "/props": {"media_marker": mark}}
+
+    async def run():
+        async with EngineServer(answers) as server:
+            backend = LlamaServer(Connection(server.url))
+            turns = Turns(template=SHOWING)
+            prepared = await turns.prepare(read(chat(RED, BLUE)), backend.capabilities)
+            pieces = [piece async for piece in backend.generate(Job(turn=prepared.turn, request_id="r"))]
+            await backend.close()
+            return pieces, next(body for path, body, _ in server.asked if path == "/completion")
+
+    (piece,), body = asyncio.run(run())
+    mark = mark or "<__media__>"
+    assert piece.text == "Red."
+    assert body["prompt"] == {
+        "prompt_string": f"<|user|>Which is{mark} red,{mark} or?<|end|><|assistant|>",
+        "multimodal_data": ["cmVk", "Ymx1ZQ=="],
+    }
+
+
+def test_sglang_and_vllm_get_the_templates_placeholders():
+    """SGLang takes the text and the images, vLLM the prompt's tokens and the images, at a path of its own."""
+    turn = SHOWING.prepare(chat(RED)["messages"])
+    vllm = Completions(Scripted([], {"/tokenize": {"tokens": [1, 2, 3], "count": 3}}), VLLM, model="m")
+    job = Job(turn=turn, request_id="r", sampling={"temperature": 0.5})
+
+    body = asyncio.run(vllm._body(job))
+
+    assert vllm._path(job) == "/inference/v1/generate"
+    assert (body["token_ids"], body["content_parts"]) == ([1, 2, 3], [{"type": "image_url", "url": RED}])
+    assert body["sampling_params"]["temperature"] == 0.5
+    assert "max_tokens" not in body["sampling_params"]
+    assert request_body(job)["image_data"] == [RED]
+
+
+REFUSED = {
+    "an address": ("https://example.org/x.png", "since none is fetched, found 'https://example.org/x.png'"),
+    "a file": ("file:///etc/passwd", "since none is fetched, found 'file:///etc/passwd'"),
+    "no image": ("data:text/html;base64,AAAA", "expected images as data URLs"),
+}
+
+
+@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize(("url", "said"), REFUSED.values(), ids=REFUSED)
+def test_nothing_is_fetched_for_a_client(path, url, said):
+    """What is not the image itself is refused: neither the gateway nor an engine asks an address that a client names."""
+    engine = Told("No.", capabilities=EngineCapabilities(images="shown", seed=False))
+
+    answer = posted(gateway(engine), path, json=ASKED[path](url))
+
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]["message"]
+    assert not engine.jobs
+
+
+def test_what_cannot_be_shown_is_refused():
+    """An engine without images, a template without them, and other media are a 400 that says which it is."""
+    sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+    heard = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hm?"}, sound]}]}
+    seeing = Told("", capabilities=EngineCapabilities(images="shown", seed=False))
+    silent = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}")
+    rows = [
+        (gateway(Told("")), chat(RED), "messages[0].content: the engine takes no image beside a prompt"),
+        (gateway(Completions(Scripted(), PLAIN, model="m")), chat(RED), "the engine takes no image"),
+        (gateway(seeing), heard, "messages[0].content: the engine takes no audio beside a prompt"),
+        (gateway(seeing, silent), chat(RED), "messages[0].content[1]: the template shows no image"),
+    ]
+
+    for application, request, said in rows:
+        answer = posted(application, CHAT, json=request)
+        assert answer.status_code == 400
+        assert said in answer.json()["error"]["message"]
+
+
+def test_image_that_a_template_drops_is_refused():
+    """Where a template shows images only in some messages, an engine that marks them is not given one too many."""
+    first = ChatTemplate.from_string(
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.content is string %}{{ m.content }}{% elif loop.first %}"
+        "{% for p in m.content %}{{ '<|vision|>' if p.type == 'image' else p.text }}{% endfor %}{% else %}later"
+        "{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    engine = Told("", capabilities=EngineCapabilities(images="marked", seed=False))
+    (one,), answer = chat(RED)["messages"], {"role": "assistant", "content": "No."}
+
+    refused = posted(gateway(engine, first), CHAT, json={"messages": [one, answer, one]})
+
+    assert refused.status_code == 400
+    assert "does not show each image once" in refused.json()["error"]["message"]
