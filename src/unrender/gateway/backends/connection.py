@@ -200,7 +200,7 @@ class Connection:
             self._watching = asyncio.create_task(self._watch())
         # Of engines that are equally busy the first is asked: it may still know the beginning of the conversation. One with a problem is
         # asked last, not never, since its health may be better by now.
-        for left, one in enumerate(sorted(self._addresses, key=lambda one: (bool(one.problem), one.active)), 1 - many):
+        for tried, one in enumerate(sorted(self._addresses, key=lambda one: (bool(one.problem), one.active)), 1):
             try:
                 async with self._open(one, path, "GET" if body is None else "POST", sent) as response:
                     yield response
@@ -208,7 +208,7 @@ class Connection:
             except _Untaken as error:
                 if many == 1:
                     raise
-                if not left:
+                if tried == many:
                     said = f"none of the {many} engines can answer: {error.message}"
                     raise EngineError(said, where=self.url, status=503, transient=True) from error
 

@@ -13,6 +13,7 @@ from unrender.gateway.backends import connection
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 
+pytestmark = pytest.mark.slow
 CHAT = "/v1/chat/completions"
 OTHERS = {"/tokenize": {"tokens": []}, "/props": {}, "/health": {}}
 WORD = events({"content": "Hi", "tokens": [1], "stop": False}, done=False)
