@@ -29,8 +29,10 @@ from unrender.limits import MOST_LISTED
 _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
 """Seconds that a database may be busy with another process."""
-_ROOM = 0.9
-"""How full the store is after old answers have given way: making room for each answer alone would be slow."""
+_FULL, _ROOM = 0.95, 0.9
+"""How full the store may be, and how full it is after old answers have given way: making room for each answer alone would be slow."""
+_SEEN = 100
+"""How often it is looked at while it fills: all sizes are added up. What others have written since then has room above `_FULL`."""
 SERVERS = ("postgresql://", "postgres://")
 """What the address of a database server begins with."""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
@@ -71,6 +73,8 @@ class Stored:
         self.most: int = most
         self._place = place
         self._seconds = seconds
+        self._unseen = 0
+        """Bytes that this process has written since it has looked how full the store is."""
         self._server = place.startswith(SERVERS)
         self._driver: Any = importlib.import_module("psycopg") if self._server else sqlite3
         # One thread: the loop waits for none of the database's work, and a connection has one thing to do at a time.
@@ -161,17 +165,20 @@ class Stored:
             return
         row = (owner.hex(), str(response["id"]), time.time(), size, *texts)
         self._do("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?)", *row)
+        self._unseen += size
         self._make_room()
 
     def _make_room(self) -> None:
         """Delete what is too old, and the oldest where there is too much."""
         self._do("DELETE FROM answers WHERE kept <= ?", time.time() - self._seconds)
-        if (self._do("SELECT SUM(size) FROM answers").fetchone()[0] or 0) > self.most:
-            self._do(_LEAVE, int(self.most * _ROOM))
+        if self._unseen >= self.most / _SEEN:
+            self._unseen = 0
+            if (self._do("SELECT SUM(size) FROM answers").fetchone()[0] or 0) > self.most * _FULL:
+                self._do(_LEAVE, int(self.most * _ROOM))
 
     async def resize(self, most: int, seconds: float) -> None:
         """Set how many bytes may be stored, and how long; what is too much or too old gives way at once."""
-        used, self.most, self._seconds = self.most or most, most, seconds
+        used, self.most, self._seconds, self._unseen = self.most or most, most, seconds, most
         with suppress(Failure):  # which the log has
             if used:
                 await self._run(self._make_room)
