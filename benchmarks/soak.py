@@ -1,6 +1,6 @@
 """Minutes of streams → what was lost, and whether memory stayed flat: a gateway between a faulty engine and clients that leave.
 
-python scripts/soak.py [--minutes 30] [--streams 300] [--rate 5] [--seed S]
+python benchmarks/soak.py [--minutes 30] [--streams 300] [--rate 5] [--seed S]
 
 Processes: the engine and the clients (this one), and `unrender serve`. Each request names the fault that it wants, so each client knows
 what it must get: every piece of its own text in order, or the pieces up to the fault and an error in the API's own form. Meanwhile the
@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import environment
 
-TESTS = environment.ROOT / "tests"
-sys.path[:0] = [str(environment.ROOT / "src"), str(TESTS)]
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ROOT / "tests"
+sys.path[:0] = [str(ROOT / "src"), str(TESTS)]
 
 from live import free_port  # noqa: E402
 from streams import STREAMED, Broken, added_up, frames, said  # noqa: E402
@@ -283,7 +283,7 @@ def held(pid: int) -> int:
 async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run `unrender serve`, until it ends by itself after a signal."""
     command = [sys.executable, "-m", "unrender", "serve", "--config", str(settings)]
-    source = {**os.environ, "PYTHONPATH": str(environment.ROOT / "src")}
+    source = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with log.open("wb") as file:
         running = await asyncio.create_subprocess_exec(*command, stderr=file, env=source)
         while "listening at" not in log.read_text(encoding="utf-8"):
@@ -322,7 +322,7 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
         settings.write_text(right[0], encoding="utf-8")
         async with gateway(settings, log) as running:
             address = f"http://127.0.0.1:{port}"
-            run = Soak(address, random.Random(seed), time.monotonic() + minutes * 60)  # noqa: S311 - no secrets
+            run = Soak(address, random.Random(seed), time.monotonic() + minutes * 60)
             beside = [
                 asyncio.create_task(run.watch(running.pid)),
                 asyncio.create_task(run.reload(running.pid, settings, right)),
