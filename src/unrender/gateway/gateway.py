@@ -31,6 +31,30 @@ ALL = frozenset("*")
 """The names of all models, as keys open them."""
 
 
+@dataclass(slots=True)
+class Use:
+    """How many answers a model has on their way: `with model.use` holds its engine."""
+
+    active: int = 0
+    over: asyncio.Event | None = None
+    """Set when the last one is out, once somebody waits for that."""
+
+    def __enter__(self) -> None:
+        self.active += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.active -= 1
+        if not self.active and self.over is not None:
+            self.over.set()
+
+    async def ended(self) -> None:
+        """Wait until all answers are out."""
+        while self.active:
+            # Set here, not before: most models never wait for silence.
+            self.over = asyncio.Event()
+            await self.over.wait()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """One model."""
@@ -51,6 +75,7 @@ class Model:
     """Its engine is tried when it is first there."""
     found: Findings = field(default_factory=Findings)
     """What was found of the engine when it was tried."""
+    use: Use = field(default_factory=Use)
 
     @property
     def capabilities(self) -> EngineCapabilities:
@@ -74,10 +99,16 @@ class Model:
     async def count(self, text: str) -> tuple[int, bool]:
         """Return how many tokens a text is, and whether the engine has said so; if it cannot, the number is an estimate."""
         try:
-            counted = await self.backend.count(text)
+            with self.use:
+                counted = await self.backend.count(text)
         except EngineError:
             counted = None
         return (len(text) // _CHARACTERS + 1, False) if counted is None else (counted, True)
+
+    async def retire(self) -> None:
+        """Let go of the engine, when the last answer is out."""
+        await self.use.ended()
+        await self.backend.close()
 
     def sent(self, turn: Turn) -> Turn:
         """Return the turn as it is sent to the engine."""
@@ -91,10 +122,6 @@ class Models:
     """All models, by their names."""
 
     all: Sequence[Model] = ()
-    active: int = 0
-    """Answers on their way."""
-    idle: asyncio.Event | None = None
-    """Set when the last answer is out, once somebody waits for that."""
     _named: Mapping[str, Model] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,23 +130,10 @@ class Models:
     def __iter__(self) -> Iterator[Model]:
         return iter(self.all)
 
-    def begin(self) -> None:
-        """Note that an answer begins."""
-        self.active += 1
-
-    def end(self) -> None:
-        """Note that an answer has ended."""
-        self.active -= 1
-        if not self.active and self.idle is not None:
-            self.idle.set()
-
     async def retire(self, kept: Sequence[Model] = ()) -> None:
-        """Wait until all answers are out, and let go of the engines of all models but those `kept`."""
-        # Set here, not before: most gateways never wait for silence.
-        self.idle = asyncio.Event()
-        if self.active:
-            await self.idle.wait()
-        await asyncio.gather(*(model.backend.close() for model in self.all if not any(model is one for one in kept)))
+        """Let go of the engines of all models but those `kept`."""
+        # Counted for each model, not for all together: one that is kept at one reload and dropped at the next has older answers.
+        await asyncio.gather(*(model.retire() for model in self.all if not any(model is one for one in kept)))
 
     def among(self, opened: frozenset[str]) -> list[Model]:
         """Return the models whose names are among these."""
@@ -214,15 +228,11 @@ class Gateway:
         if self.streams >= self.limits.streams:
             said = f"expected at most {self.limits.streams} answers at a time"
             raise Failure(Kind.BUSY, said, code="too_many_streams")
-        # The models of this moment: a reload replaces them, and waits for the answers that began with them.
         self.streams += 1
         self.metrics.streams.inc()
-        models = self.models
-        models.begin()
         try:
             yield
         finally:
-            models.end()
             self.streams -= 1
             self.metrics.streams.dec()
 
@@ -231,11 +241,10 @@ class Gateway:
         peer = scope.get("client") or ("", 0)
         return self.keys.owner(dict(scope["headers"])) or peer[0]
 
-    async def replace(self, models: Sequence[Model], limits: GatewayLimits, keys: Keys) -> None:
-        """Serve these models from now on, once they are warm; answers on their way are finished by those before."""
-        # Warm before they serve; what is on its way holds on to the old ones, which let go of their engines after it.
+    async def replace(self, models: Sequence[Model], limits: GatewayLimits, keys: Keys) -> Models:
+        """Serve these models from now on, once they are warm; return those before, which finish the answers on their way."""
         fresh, before = Models(models), self.models
         await asyncio.gather(*(model.turns.warm_up() for model in models if not any(model is one for one in before)))
         self.models, self.limits, self.keys = fresh, limits, keys
         await self.stored.resize(limits.stored, limits.stored_seconds)
-        await before.retire(kept=models)
+        return before

@@ -51,6 +51,7 @@ class Server(uvicorn.Server):
         self._until = 0.0
         self._settings = settings
         self._reloads: set[asyncio.Task[None]] = set()
+        self._reading = asyncio.Lock()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, also to SIGHUP where there are settings to read."""
@@ -68,13 +69,15 @@ class Server(uvicorn.Server):
     async def reload(self) -> None:
         """Read the settings again; answers on their way are finished by the models that began them."""
         assert self._settings is not None
-        try:
-            config = await asyncio.to_thread(self._settings)
-        except (Failure, UnrenderError) as error:
-            _log.error("the settings are not read again: %s", error)
-            return
-        _log.info("the settings are read again: %d models", len(config.models))
-        await self._gateway.replace(config.models, config.limits, config.keys)
+        async with self._reading:  # one after the other: the last settings win
+            try:
+                config = await asyncio.to_thread(self._settings)
+            except (Failure, UnrenderError) as error:
+                _log.error("the settings are not read again: %s", error)
+                return
+            _log.info("the settings are read again: %d models", len(config.models))
+            before = await self._gateway.replace(config.models, config.limits, config.keys)
+        await before.retire(kept=config.models)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain at the first signal; end at once at the second."""

@@ -244,6 +244,33 @@ def test_settings_are_read_again_beside_answers():
     assert (slow[0], new[0], gone[0], streams) == (200, 200, 404, 5)
 
 
+def test_engine_is_let_go_after_the_last_answer():
+    """A model that one reload keeps and the next one drops has answers from before both: its engine stays until they are out."""
+
+    class Noting(Told):
+        async def close(self):
+            noted.append((self.closed, len(self.jobs)))
+
+    noted: list[tuple[int, int]] = []
+    engine, other = Noting(["a", 0.2, "b"]), read({"models": [{"name": "x"}]})
+
+    async def run():
+        async with listening(engine) as gateway:
+            shared = gateway.application.state.gateway
+            (first,) = shared.models
+            slow = asyncio.create_task(gateway.ask(CHAT))
+            await settled(lambda: shared.streams == 1)
+            kept = replace(other, models=(*other.models, first))
+            told = iter([kept, other, replace(other, limits=GatewayLimits(streams=5))])
+            gateway.server._settings = lambda: next(told)
+            await asyncio.gather(*(gateway.server.reload() for _ in range(3)))
+            return await slow, shared.limits.streams
+
+    slow, streams = asyncio.run(run())
+    assert (slow[0], b'"content":"ab"' in slow[1], streams) == (200, True, 5)
+    assert noted == [(1, 1)]
+
+
 def test_settings_that_are_wrong_change_nothing(caplog):
     """A mistake in the settings is logged, and the gateway goes on as it was."""
 
