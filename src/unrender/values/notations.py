@@ -333,8 +333,8 @@ def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
         return notation.write(value)
     if isinstance(value, Mapping | list | tuple):
         text = _encode_container(value, arguments, margin)
-        nested = codec.containers is Containers.XML or not notation.unquoted
-        return text if nested else raw_alphabet(codec).written(text)
+        whole = codec.escapes and notation.unquoted and codec.containers is not Containers.XML
+        return raw_alphabet(codec).written(text) if whole else text
     if value is None:
         return "" if codec.omits_null else notation.scalars.null
     if isinstance(value, bool):
