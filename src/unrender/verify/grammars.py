@@ -218,9 +218,11 @@ def _may_be_said(turn: Turn, found: Rendition) -> bool:
     said, request = found.expected, turn.request
     # What goes on after a text at which generation stops is no model's.
     bare = min(with_and_without_end(turn.format, found.text), key=len)
-    before_call = bool(said.content) and request.tool_choice in _WANTED
+    apart = bool(said.content) and request.tool_choice in _WANTED
+    # `Action: f` and then `Final Answer: Hi`: content that a marker parts from calls is a turn of its own.
+    apart |= bool(said.content and said.calls and turn.format.turn.tools_to_content.strip())
     names = [name for name, _ in said.calls]
-    return _allows(request, said.content, names) and not before_call and not any(stop in bare for stop in turn.stop)
+    return _allows(request, said.content, names) and not apart and not any(stop in bare for stop in turn.stop)
 
 
 def _allows(request: Request, content: str, names: list[str]) -> bool:
