@@ -80,7 +80,9 @@ def test_the_position_of_the_id_follows_from_the_skeleton(family: Family, positi
 
 
 SAVED = json.loads((Path(__file__).parent / "version_1.json").read_text(encoding="utf-8"))
-"""Formats as releases with version 1 saved them; together they have every field."""
+"""Formats as releases with version 1 saved them; together they have every field that is not new."""
+NEW = ("sorted_keys",)
+"""Fields that no release with version 1 had; rows of `tests/corpus` say them."""
 
 
 @pytest.mark.parametrize("data", SAVED)
@@ -94,7 +96,7 @@ def test_the_saved_formats_have_every_field() -> None:
     text = json.dumps([SAVED, {"escapes": (), "closers": ()}])
     kinds = (Format, TurnTexts, Reasoning, Content, CallSyntax, Arguments, Envelope, Codec, Spelling)
 
-    assert [field.name for kind in kinds for field in fields(kind) if f'"{field.name}": ' not in text] == []
+    assert [item.name for kind in kinds for item in fields(kind) if f'"{item.name}": ' not in text] == list(NEW)
 
 
 GONE: list[tuple[str, Any, Any]] = [
