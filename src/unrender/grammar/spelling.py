@@ -16,7 +16,20 @@ from typing import Any, NamedTuple
 
 from unrender.limits import MAX_SPACE
 from unrender.messages.wire import JsonSchema
-from unrender.nodes import EMPTY, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Rules, Sequence, Until
+from unrender.nodes import (
+    EMPTY,
+    Chars,
+    Choice,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Rules,
+    Sequence,
+    Until,
+    sequence_of,
+)
 from unrender.nodes.patterns import any_pattern
 from unrender.nodes.texts import Alphabet, all_but, between, cannot_contain, encoded_node
 from unrender.schema import shapes
@@ -198,8 +211,12 @@ class Speller:
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
         """Return a list or an object, whose body (None: nothing) may be left out if it is optional."""
         parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
-        inside = (Optional(Sequence(parts)),) if optional and parts else parts
-        return Sequence((Literal(opening), self.space(), *inside, Literal(closing)))
+        inside = (Optional(self.row(*parts)),) if optional and parts else parts
+        return self.row(Literal(opening), self.space(), *inside, Literal(closing))
+
+    def row(self, *parts: Node) -> Node:
+        """Return parts one after the other; where there is white space between tokens, none of them are one word."""
+        return Sequence(parts) if self.lexicon.flexible else sequence_of(list(parts))
 
     def array(self, shape: shapes.Array, hint: str) -> Node:
         return self.bracketed("[", self.items(shape, hint), "]", optional=shape.minimum == 0)
@@ -260,7 +277,7 @@ class Speller:
     def entry(self, item: Property, hint: str) -> Ref:
         name = f"{hint}-{item.name}"
         colon = self.separator(self.lexicon.key_separator)
-        return self.rules.add(name, Sequence((self.key(item.name), colon, self.spell(item.shape, name))))
+        return self.rules.add(name, self.row(self.key(item.name), colon, self.spell(item.shape, name)))
 
     def extra_key(self, keys: Text) -> Node:
         if not self.lexicon.bare_keys:

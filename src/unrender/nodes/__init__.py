@@ -309,7 +309,7 @@ def in_sequence(*parts: Node) -> Node:
     Ref(rule='a')
     """
     kept = tuple(part for part in parts if part != EMPTY)
-    return kept[0] if len(kept) == 1 else Sequence(kept)
+    return kept[0] if len(kept) == 1 else Sequence(kept) if kept else EMPTY
 
 
 def sequence_of(parts: list[Node]) -> Node:

@@ -157,8 +157,10 @@ class _Lowering:
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
-        # Without a lexer, a rule that brings its own stops means the same wherever it is: it keeps its name, mostly its node.
-        own = frozenset() if for_lexer else frozenset(filter(self.openness.is_closed, source))
+        self.bounded = frozenset(filter(self.openness.is_closed, source))
+        """The rules that bring their own stops."""
+        # Without a lexer, such a rule means the same wherever it is: it keeps its name, mostly its node.
+        own = frozenset[str]() if for_lexer else self.bounded
         self.own = own if "root" not in own and all(map(nodes.is_name, own)) else frozenset[str]()
         self.rules = nodes.Rules(dict.fromkeys(self.own, nodes.EMPTY))
         self.below: dict[str, list[str]] = {}
@@ -411,15 +413,15 @@ class _Lowering:
     def ruled(self, name: str) -> nodes.Node:
         """Return the node of a rule of the grammar, closed."""
         below = self.links.below.get(name, [])
-        # A rule of rules that bring their own stops is written as it is, if it is made of nothing but what dialects write.
-        local = name in self.own and name not in self.links.texts and self.own.issuperset(below)
-        if local:
+        # What is made of rules that bring their own stops does not end in free text anywhere.
+        self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
+        if self.ends_itself and name in self.own:
             self.below[name] = below
-        if local and name in self.links.plain:
-            for other in below:
-                self.named(other)
-            return self.source[name]
-        self.ends_itself = local or (name in self.source and name not in self.links.free)
+            if name in self.links.plain:
+                self.ends_itself = False
+                for other in below:
+                    self.named(other)
+                return self.source[name]
         found = self.closed(self.rule(name))
         self.ends_itself = False
         return found

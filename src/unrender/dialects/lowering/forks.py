@@ -97,7 +97,7 @@ class Forks:
 
     def heads(self, node: Node) -> Heads:
         """Return how `node` may begin."""
-        if isinstance(node, Ref):
+        if type(node) is Ref:
             return self._heads.get(node.rule, _NONE)
         return self._once(self._known_heads, node, self._find_heads)
 
@@ -204,7 +204,9 @@ class Forks:
 
     def ends(self, node: Node) -> Heads:
         """Return how `node` may continue at places where it might also have ended."""
-        if isinstance(node, Ref):
+        if type(node) is Literal:
+            return _NONE
+        if type(node) is Ref:
             return self._ends.get(node.rule, _NONE)
         return self._once(self._known_ends, node, self._find_ends)
 

@@ -313,13 +313,16 @@ class Openness:
 
     def nullable(self, node: Node) -> bool:
         """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
+        # The kinds that nearly all nodes are of come first; it is asked of every node.
+        if type(node) is Ref:
+            return self._empty.get(node.rule, False)
+        if type(node) is Literal:
+            return not node.text
+        if type(node) is Sequence:
+            return all(map(self.nullable, node.parts))
         match node:
-            case Ref(name):
-                return self._empty.get(name, False)
-            case Literal(text) | nodes.Layout(text):
+            case nodes.Layout(text):
                 return text == ""
-            case Sequence(parts):
-                return all(map(self.nullable, parts))
             case Choice(options):
                 return any(map(self.nullable, options))
             case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.End():
@@ -334,6 +337,10 @@ class Openness:
 
     def endings(self, node: Node) -> frozenset[Stops]:
         """Return the stops of each free text that `node` may end in."""
+        if type(node) is Literal:
+            return _CLOSED
+        if type(node) is Ref:
+            return self._endings.get(node.rule, _CLOSED)
         # By identity, with the node kept so that no other gets its number: comparing nodes compares all below them.
         known = self._known.get(id(node))
         if known is None:
@@ -346,16 +353,16 @@ class Openness:
 
     def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
         match node:
-            case Literal() | Chars():
-                return _CLOSED
             case Ref(name):
                 return self._endings.get(name, _CLOSED)
+            case Sequence(parts):
+                return self._find_last(parts, below)
+            case Literal() | Chars():
+                return _CLOSED
             case Until(stops):
                 return frozenset((stops,))
             case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
                 return below(inner)
-            case Sequence(parts):
-                return self._find_last(parts, below)
             case Choice(options):
                 return _CLOSED.union(*map(below, options))
         return _CLOSED
@@ -365,7 +372,7 @@ class Openness:
         found = _CLOSED
         for part in reversed(parts):
             found |= below(part)
-            if not self.nullable(part) and not isinstance(part, Until):
+            if type(part) is not Until and not self.nullable(part):
                 break
         return found
 
@@ -417,6 +424,7 @@ def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
         elif type(here) is Literal:
             plain = plain and here.text != ""
         elif type(here) is Sequence:
+            plain = plain and here.parts != ()
             waiting += here.parts[::-1]
         elif type(here) is Optional:
             waiting.append(here.node)
