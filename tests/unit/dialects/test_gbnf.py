@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrender.dialects.gbnf import automaton, text_pieces, write_rules
+from unrender.dialects.gbnf import automaton, gbnf_of, text_pieces, write_rules
 from unrender.dialects.lowering.context_free import Stopped
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.nodes import EMPTY, Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
 
 A, B, X = Literal("a"), Literal("b"), Ref("x")
 DIGIT = Chars((("0", "9"),))
@@ -130,3 +130,22 @@ def test_text_is_cut_at_the_stop_that_is_complete_first(stops: list[str], text: 
         read += 1
 
     assert (read, "" if state in moves else state) == (at, expected)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ({"x": Sequence((A, Optional(B)))}, 'root ::= "(" x ")"\nx ::= "a" "b"?\n'),
+        ({"x": Sequence((A, B))}, 'root ::= "(" x ")"\nx ::= "a" "b"\n'),
+        ({"x": Choice((A, EMPTY))}, 'root ::= "(" x ")"\nx ::= "a" | ""\n'),
+        ({"x": Sequence(())}, 'root ::= "(" x ")"\nx ::= ""\n'),
+        ({"x": Repeat(A, 1, None, B)}, 'root ::= "(" x ")"\nx ::= "a" "ba"*\n'),
+        ({"x": Sequence((A, Repeat(Ref("y"), 0, 0))), "y": B}, 'root ::= "(" x ")"\nx ::= "a"\n'),
+        ({"x": Ref("root"), "root": A}, 'root ::= "(" x ")"\nx ::= root-2\nroot-2 ::= "a"\n'),
+        ({"x": Ref("My Rule"), "My Rule": A}, 'root ::= "(" x ")"\nx ::= my-rule\nmy-rule ::= "a"\n'),
+    ],
+    ids=["as it is", "words", "empty text", "nothing", "a separator", "no times", "the start's name", "no name"],
+)
+def test_rules_that_end_by_themselves_keep_their_names(rules: dict[str, Node], expected: str) -> None:
+    """They are written as they are, if that is how GBNF says it."""
+    assert gbnf_of(Grammar(Sequence((Literal("("), X, Literal(")"))), rules)) == expected

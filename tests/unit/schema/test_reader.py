@@ -199,3 +199,77 @@ def test_branches_are_multiplied_up_to_a_bound(first, second):
     losses = [item.keyword for item in read_schema({"type": "string", "allOf": places}).unsupported]
 
     assert losses == (["anyOf"] if first * second > 256 else [])
+
+
+LEAVES = (
+    *(
+        {"type": "string"},
+        {"type": "integer", "minimum": 1},
+        {"enum": ["a", "b", "a"]},
+        {"enum": [1, "a"]},
+        {"enum": []},
+    ),
+    *(
+        {"type": "string", "enum": ["a", 1]},
+        {"const": 5},
+        {},
+        {"title": "t"},
+        True,
+        False,
+        {"type": "object"},
+        {"type": "array"},
+    ),
+    *(
+        {"type": "string", "format": "of nobody"},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"$ref": "#/$defs/a"},
+    ),
+)
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=str)
+@pytest.mark.parametrize("times", [1, 14, 46])
+def test_plain_schemas_are_read_as_all_others(leaf, times):
+    """The short way, of what is written in the most common keywords, gives what the long way gives, at any depth."""
+
+    def inside(depth: int, **more: Any) -> dict[str, Any]:
+        """Return the leaf in lists and objects; `more` keywords, which say nothing, send the reader the long way."""
+        inner = inside(depth - 1, **more) if depth else leaf
+        here = {f"min{kind}": 0 for kind in more}
+        if depth % 2:
+            return {"type": "array", "items": inner, **here}
+        return {"type": "object", "properties": {"x": inner, "y": leaf}, "required": ["y"] * (depth % 4), **here}
+
+    short, long = (
+        _read_or_error({**inside(times, **more), "$defs": {"a": {"type": "null"}}})
+        for more in ({}, {"Items": 0, "Properties": 0})
+    )
+
+    assert short == long
+
+
+def _read_or_error(schema: dict[str, Any]) -> object:
+    try:
+        found = read_schema(schema)
+    except GrammarError as error:
+        return str(error)
+    return found.shape, found.unsupported, found.weight
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {}}, "required": ["b"]},
+        {"type": "object", "properties": {"a": {}}, "required": ["a", 5]},
+        {"type": "object", "properties": {"a": {}}, "required": True},
+        {"type": "object", "properties": {"a": {}}, "additionalProperties": False},
+        {"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "null"}},
+        {"type": "object", "properties": {"a": False, "b": {}}},
+        {"type": "object", "properties": {"a": False, "b": {"type": "wrong"}}, "required": ["a"]},
+        {"type": "object", "properties": {"a": {"type": "wrong"}}},
+    ],
+    ids=str,
+)
+def test_objects_are_read_alike_whatever_is_beside_them(schema):
+    """A size that asks for nothing is one keyword more, and changes nothing."""
+    assert _read_or_error(schema) == _read_or_error({**schema, "minProperties": 0})
