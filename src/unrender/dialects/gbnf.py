@@ -126,9 +126,9 @@ def written_choice(node: Node, item: Callable[[Node], str]) -> str:
 
 
 def _item(node: Node) -> str:
+    if type(node) is Ref:
+        return node.rule
     match node:
-        case Ref(name):
-            return name
         case Literal(text):
             return _text(text)
         case Chars(ranges, negated, low, high):

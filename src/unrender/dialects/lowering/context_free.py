@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import ParamSpec, TypeGuard, TypeVar
 
@@ -405,10 +405,24 @@ class _Lowering:
 
     def named(self, name: str) -> nodes.Ref:
         found = self.known.get(name)
-        if found is None and name in self.own:
-            found = self.known[name] = nodes.Ref(name)
-            self.pending.append((name, lambda: self.ruled(name)))
-        return found or self.later(name, name, lambda: self.ruled(name))
+        if found is None:
+            found = self.kept(name) if name in self.own else self.later(name, name, lambda: self.ruled(name))
+        return found
+
+    def kept(self, name: str) -> nodes.Ref:
+        """Return a rule under its own name; with its own node if that is made of nothing but what dialects write."""
+        waiting = [name]
+        for here in waiting:
+            if here in self.known:
+                continue
+            self.known[here] = nodes.Ref(here)
+            if here in self.links.plain and self.bounded.issuperset(self.links.below[here]):
+                self.table[here] = self.source[here]
+                self.below[here] = self.links.below[here]
+                waiting += self.below[here]
+            else:
+                self.pending.append((here, partial(self.ruled, here)))
+        return self.known[name]
 
     def ruled(self, name: str) -> nodes.Node:
         """Return the node of a rule of the grammar, closed."""
@@ -417,11 +431,6 @@ class _Lowering:
         self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
         if self.ends_itself and name in self.own:
             self.below[name] = below
-            if name in self.links.plain:
-                self.ends_itself = False
-                for other in below:
-                    self.named(other)
-                return self.source[name]
         found = self.closed(self.rule(name))
         self.ends_itself = False
         return found

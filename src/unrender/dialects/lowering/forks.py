@@ -83,9 +83,12 @@ class Forks:
 
     def _settle(self, links: Links) -> None:
         self._headed = self._settled = False
-        until_settled(links, self._heads, lambda name, node: frozenset(_within(name, it) for it in self.heads(node)))
+        rules, users = links.rules, links.users
+        until_settled(
+            rules, users, self._heads, lambda name, node: frozenset(_within(name, it) for it in self.heads(node))
+        )
         self._headed = True
-        until_settled(links, self._ends, lambda _, node: self.ends(node))
+        until_settled(rules, users, self._ends, lambda _, node: self.ends(node))
         self._settled = True
 
     def _once(self, known: dict[int, tuple[Node, Heads]], node: Node, find: Callable[[Node], Heads]) -> Heads:

@@ -303,9 +303,11 @@ class Openness:
         self._settle(linked_alone(name, node))
 
     def _settle(self, links: Links) -> None:
-        until_settled(links, self._empty, lambda _, node: self.nullable(node))
-        open_ones = replace(links, order=[name for name in links.order if name in links.free])
-        until_settled(open_ones, self._endings, lambda _, node: self._unsettled(node))
+        # What holds a word is never empty, and what ends by itself does not end in free text: most rules need not be asked.
+        uncertain = {name: node for name, node in links.rules.items() if not _holds_word(node)}
+        until_settled(uncertain, links.users, self._empty, lambda _, node: self.nullable(node))
+        free = {name: node for name, node in links.rules.items() if name in links.free}
+        until_settled(free, links.users, self._endings, lambda _, node: self._unsettled(node))
 
     def is_closed(self, rule: str) -> bool:
         """Return whether a rule does not end in free text."""
@@ -379,15 +381,11 @@ class Openness:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Some rules, the names that each refers to, the rules that refer to each name, and an order.
-
-    In that order a rule comes after those that it refers to, as far as there is such an order.
-    """
+    """Some rules, the names that each refers to, and the rules that refer to each name."""
 
     rules: Mapping[str, Node]
     below: Mapping[str, list[str]]
     users: Mapping[str, list[str]]
-    order: list[str]
     free: frozenset[str]
     """The rules that hold free text, or refer to one that does: what is in any other rule ends by itself."""
     texts: frozenset[str]
@@ -409,7 +407,7 @@ def linked(rules: Mapping[str, Node]) -> Links:
             plain.add(name)
     users = inverted(below)
     free = nodes.reached(texts, lambda name: users.get(name, ()))
-    return Links(rules, below, users, _nearly_sorted(rules, users), free, frozenset(texts), frozenset(plain))
+    return Links(rules, below, users, free, frozenset(texts), frozenset(plain))
 
 
 def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
@@ -441,7 +439,7 @@ _PLAIN = frozenset((Choice, Repeat, Chars, JsonValue))
 
 def linked_alone(name: str, node: Node) -> Links:
     """Return one rule that refers to itself, and to none that is not known yet."""
-    return Links({name: node}, {name: [name]}, {name: [name]}, [name], frozenset((name,)), frozenset((name,)))
+    return Links({name: node}, {name: [name]}, {name: [name]}, frozenset((name,)), frozenset((name,)))
 
 
 def leaves_first(below: Mapping[str, Iterable[str]]) -> list[str]:
@@ -466,21 +464,30 @@ def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return above
 
 
-def until_settled(links: Links, found: dict[str, T], compute: Callable[[str, Node], T]) -> None:
-    """Set what is `found` of every rule, and again of the users of each rule that changed, until none does.
+def until_settled(
+    rules: Mapping[str, Node], users: Mapping[str, list[str]], found: dict[str, T], compute: Callable[[str, Node], T]
+) -> None:
+    """Set what is `found` of each of `rules`, and again of the users of each rule that changed, until none does.
 
     A rule comes after the rules that it refers to, so a chain of rules is settled in one round.
     """
     # Mostly there are no circles but in JSON values: nearly all rules are settled when they are looked at once.
-    waiting = set(links.order)
+    order = _nearly_sorted(rules, users)
+    waiting = set(order)
     while waiting:
-        for name in links.order:
+        for name in order:
             if name in waiting:
                 waiting.discard(name)
-                value = compute(name, links.rules[name])
+                value = compute(name, rules[name])
                 if name not in found or value != found[name]:
                     found[name] = value
-                    waiting.update(links.users.get(name, ()))
+                    waiting.update(user for user in users.get(name, ()) if user in rules)
+
+
+def _holds_word(node: Node) -> bool:
+    """Return whether a word is in every text of `node`, at sight."""
+    parts = node.parts if type(node) is Sequence else (node,)
+    return any(type(part) is Literal and part.text for part in parts)
 
 
 def _nearly_sorted(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
@@ -494,7 +501,7 @@ def _nearly_sorted(rules: Mapping[str, Node], users: Mapping[str, list[str]]) ->
         while path:
             name, above = path[-1]
             for user in above:
-                if user not in seen:
+                if user not in seen and user in rules:
                     seen.add(user)
                     path.append((user, iter(users.get(user, ()))))
                     break
