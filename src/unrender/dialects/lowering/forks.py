@@ -83,12 +83,16 @@ class Forks:
 
     def _settle(self, links: Links) -> None:
         self._headed = self._settled = False
-        rules, users = links.rules, links.users
+        # What begins with a word and ends with one, as most rules do, need not be asked.
+        words = {name: word for name, node in links.rules.items() if (word := _first_word(node))}
+        self._heads.update((name, frozenset((Head(word, name),))) for name, word in words.items())
+        others = {name: node for name, node in links.rules.items() if name not in words}
         until_settled(
-            rules, users, self._heads, lambda name, node: frozenset(_within(name, it) for it in self.heads(node))
+            others, links.users, self._heads, lambda name, it: frozenset(_within(name, h) for h in self.heads(it))
         )
         self._headed = True
-        until_settled(rules, users, self._ends, lambda _, node: self.ends(node))
+        unended = {name: node for name, node in links.rules.items() if not _ends_in_word(node)}
+        until_settled(unended, links.users, self._ends, lambda _, node: self.ends(node))
         self._settled = True
 
     def _once(self, known: dict[int, tuple[Node, Heads]], node: Node, find: Callable[[Node], Heads]) -> Heads:
@@ -255,6 +259,22 @@ def _longer(some: Iterable[str], others: Iterable[str]) -> bool:
     texts = sorted(others)
     # What is longer than a text and begins with it sorts directly after it: `</a` before `</ab`.
     return any((at := bisect_right(texts, one)) < len(texts) and texts[at].startswith(one) for one in some)
+
+
+def _first_word(node: Node) -> str:
+    """Return the word with which a node begins, where that is seen at once; else ""."""
+    parts = node.parts if type(node) is Sequence else (node,)
+    # `"<", "call>"` is one word, and so is what is in a sequence or a tag after a word.
+    alone = len(parts) == 1 or (parts and isinstance(parts[1], _NO_WORD))
+    return parts[0].text if alone and type(parts[0]) is Literal else ""
+
+
+def _ends_in_word(node: Node) -> bool:
+    last = node.parts[-1] if type(node) is Sequence and node.parts else node
+    return isinstance(last, nodes.JsonValue) or (type(last) is Literal and last.text != "")
+
+
+_NO_WORD = (Ref, Until, Choice, Optional, Repeat, nodes.Chars, nodes.JsonValue)
 
 
 def _within(rule: str, head: Head | Until) -> Head | Until:
