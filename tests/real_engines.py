@@ -280,7 +280,14 @@ class _Server:
         backend: Any = _before(
             self._kind, self.url
         ).backend  # The other one's connections belong to the gateway's loop.
-        body = {**asyncio.run(backend._body(job)), "stream": False}
+
+        async def asked() -> dict[str, Any]:
+            try:
+                return {**await backend._body(job), "stream": False}
+            finally:
+                await backend.close()
+
+        body = asyncio.run(asked())
         body.pop("stream_options", None)
         if self._kind == "sglang":
             said = _json(f"{self.url}/generate", body)
@@ -289,8 +296,8 @@ class _Server:
         return said["text"], said["token_ids"]
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
-        del skip_special_tokens
-        said = _json(f"{self.url}/detokenize", {"model": "m", "tokens": list(ids)})
+        body = {"model": "m", "tokens": list(ids), "skip_special_tokens": skip_special_tokens}
+        said = _json(f"{self.url}/detokenize", body)
         return str(said["prompt" if self._kind == "vllm" else "text"])
 
     def busy(self) -> bool:
@@ -316,7 +323,7 @@ def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    plain = [*_PLUGIN[kind], "--reasoning-parser", "unrender"] if plugin else []
+    plain = _PLUGIN[kind] if plugin else ()
     log = KEPT / f"{kind}.log"
     command = [sys.executable, str(ROOT / "tests" / f"real_{kind}.py"), str(file), "--port", str(port), *plain]
     with log.open("wb") as written, subprocess.Popen(command, stdout=written, stderr=written) as process:
@@ -335,8 +342,9 @@ def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
             process.terminate()
 
 
+# In SGLang our parser of reasoning refuses a template that has none, as this one.
 _PLUGIN = {
-    "vllm": ("--enable-auto-tool-choice", "--tool-call-parser", "unrender"),
+    "vllm": ("--enable-auto-tool-choice", "--tool-call-parser", "unrender", "--reasoning-parser", "unrender"),
     "sglang": ("--tool-call-parser", "unrender"),
 }
 

@@ -192,7 +192,7 @@ def _choice(asked: Request, choice: Answer) -> Iterator[str]:
         yield from _invalid(text, asked["response_format"]["json_schema"]["schema"])
     yield from (f"the stop text {stop!r}" for stop in asked.get("stop", ()) if stop in text)
     if asked.get("logprobs"):
-        yield from _scored(asked, text, (choice.get("logprobs") or {}).get("content") or [])
+        yield from _scored(asked, text, calls, (choice.get("logprobs") or {}).get("content") or [])
     elif choice.get("logprobs"):
         yield "log probabilities that nobody wants"
 
@@ -224,11 +224,12 @@ def _invalid(text: str, schema: Any) -> Iterator[str]:
         yield f"{text[:200]}: {str(error).splitlines()[0]}"
 
 
-def _scored(asked: Request, text: str, tokens: list[Answer]) -> Iterator[str]:
+def _scored(asked: Request, text: str, calls: list[Answer], tokens: list[Answer]) -> Iterator[str]:
     """Look at log probabilities: they are those of the content's tokens, which are the likeliest at temperature 0."""
     told = b"".join(bytes(token["bytes"]) for token in tokens).decode(errors="replace")
-    # vLLM's own endpoint lists the token that ends as well.
-    if "stop" not in asked and told not in (text, text + "".join(token["token"] for token in tokens[-1:])):
+    # vLLM's own endpoint lists the token that ends as well, and those of calls.
+    more = told.startswith(text) if calls else told == text + "".join(token["token"] for token in tokens[-1:])
+    if "stop" not in asked and told != text and not more:
         yield f"tokens {[token['token'] for token in tokens]} of {text!r}"
     for token in tokens:
         others = token["top_logprobs"]

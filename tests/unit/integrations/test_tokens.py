@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
@@ -113,7 +115,7 @@ def test_markers_that_are_added_but_not_special_are_read():
 
 def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
     """A model that has no token for `<call>` begins calls with its letters; what is a token can still be quoted."""
-    made = Tokenizer(BPE(vocab={letter: at for at, letter in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
+    made: Any = Tokenizer(BPE(vocab={letter: at for at, letter in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
     made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), ByteLevelDecoder()
     made.add_special_tokens([AddedToken("<|end|>", special=True)])
     reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(tools=TOOLS), made)
