@@ -277,9 +277,8 @@ class _Server:
         tag = json.dumps(turn.structural_tag())
         grammar = EngineGrammar(dialect="structural_tag", text=tag, triggers=turn.triggers)
         job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
-        backend: Any = _before(
-            self._kind, self.url
-        ).backend  # The other one's connections belong to the gateway's loop.
+        # The connections of the gateway's own belong to its loop.
+        backend: Any = _before(self._kind, self.url).backend
 
         async def asked() -> dict[str, Any]:
             try:
