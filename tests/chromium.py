@@ -42,6 +42,6 @@ def checks_of(script: Path) -> list[str]:
 def held(script: Path, address: str, *more: str) -> Mapping[str, Any]:
     """Run all checks of a script in one browser, and return what each found; True is good."""
     command = ["node", str(script), address, CHROMIUM, str(FOLDER), *more]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=580)
     assert run.returncode == 0, run.stderr
     return {found["name"]: found["found"] for found in map(json.loads, run.stdout.splitlines())}

@@ -110,6 +110,9 @@ const checks = {
     const lines = await text(page, "#lines");
     const want = ["BUTTON=name", "MARK=get_weather"].every((item) => joined.includes(item));
     const event = joined.some((item) => item.startsWith("LI=") && item.includes("ToolCallStarted"));
+    await page.hover('#pictures button:has-text("arguments\\":")');
+    const back = await page.$$eval("#film .joined", (found) => found.map((one) => one.textContent));
+    if (back.join() !== '"arguments":') return back;
     return (want && event && lines.includes("'name': call.function.name")) || { joined, lines };
   },
   async "the caret in the template marks what its line writes"(page) {

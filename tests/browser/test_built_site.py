@@ -27,7 +27,7 @@ pytestmark = [
         not (SITE / "playground" / "pyodide").is_dir(),
         reason="SITE NOT CHECKED: it is not built: run `python3 scripts/run.py site --offline`",
     ),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 
 

@@ -23,7 +23,7 @@ from unrender.playground import static
 SCRIPT = Path(__file__).parent / "playground.mjs"
 CHECKS = [*chromium.checks_of(SCRIPT), *(f"axe finds nothing serious: {scheme}" for scheme in ("light", "dark"))]
 
-pytestmark = [chromium.NEEDED, pytest.mark.timeout(300)]
+pytestmark = [chromium.NEEDED, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,9 @@ const LINES = 3; // Lines of the template that are shown for a part.
 /** Words by which a template's line tells that it writes a slot. */
 const WRITES = { reasoning: /[.'"](reasoning|think)/, content: /[.'"]content\b/, name: /[.'"]name\b/, argument: /[.'"]arguments\b|\bvalue\b/, id: /[.'"]id\b/ };
 
+/** The longest word of a text: layout in a marker may be another in an answer, so `", "arguments": ` is told by `"arguments":`. */
+const longest = (text) => text.trim().split(/\s+/).reduce((best, word) => (word.length > best.length ? word : best));
+
 /** The parts of one format, each once: what is the same text in the same role is the same part. */
 export class Parts {
   constructor(rows) {
@@ -21,7 +24,7 @@ export class Parts {
 
   /** The parts that a text of the output is, as their numbers: a marker in it may be several, a slot is the first of its role. */
   of(role, text) {
-    const fits = (piece) => (role === "marker" ? piece.role === role && piece.text.trim() && text.includes(piece.text.trim()) : piece.role === role);
+    const fits = (piece) => (role === "marker" ? piece.role === role && piece.text.trim() && text.includes(longest(piece.text)) : piece.role === role);
     return this.all.flatMap((piece, index) => (fits(piece) ? [index] : [])).join(" ");
   }
 
