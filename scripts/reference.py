@@ -18,6 +18,7 @@ import sys
 import tomllib
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
@@ -326,6 +327,23 @@ def formats(page: str) -> str:
     return between(page, "formats", "\n".join([head, *(rows[name] for name in sorted(rows, key=str.lower))]))
 
 
+_SAID = {"reasoning": "reasoning_content", "content": "content"}
+_SLOTS = {
+    "reasoning": "message.reasoning_content",
+    "content": "message.content",
+    "name": "call.function.name",
+    "arguments": "call.function.arguments | tojson",
+    "id": "call.id",
+    "index": "loop.index0",
+}
+_VALUES = (
+    ("value if value is string else value | tojson", ""),
+    ("value if value is string else value | tojson", ", "),
+    ("value | tojson", ""),
+    ("value | tojson", ", "),
+)
+
+
 def gallery(page: str) -> str:
     """Return the pictures of the formats of all vendors' templates at hand, a line each, with the day when each was derived.
 
@@ -334,8 +352,9 @@ def gallery(page: str) -> str:
     kept: dict[str, Any] = json.loads(page or "{}")
     for path in vendors():
         found, before = picture(path), kept.get(path.stem, {})
-        day = before.get("derived") if found.items() <= before.items() else ""
-        kept[path.stem] = {"derived": day or date.today().isoformat(), **found}  # noqa: DTZ011 - a day for readers
+        if not found.items() <= before.items():
+            day = date.today().isoformat()  # noqa: DTZ011 - a day for readers
+            kept[path.stem] = {"derived": day, **found, "sketch": sketch(found["rows"])}
     lines = (
         f"{json.dumps(name)}: {json.dumps(kept[name], ensure_ascii=False)}" for name in sorted(kept, key=str.lower)
     )
@@ -345,11 +364,89 @@ def gallery(page: str) -> str:
 def picture(path: Path) -> dict[str, Any]:
     """Return how a template writes calls, and the picture of its format: text, role and field of each part."""
     template = ChatTemplate.from_file(path)
-    rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
-    return {
-        "calls": template.format.tools.mode.value,
-        "rows": [[[piece.text, piece.role, piece.field] for piece in row] for row in rows],
+    return {"calls": template.format.tools.mode.value, "rows": _rows(template)}
+
+
+def _rows(template: ChatTemplate) -> list[list[list[str]]]:
+    seen = template.analysis
+    return [
+        [[piece.text, piece.role, piece.field] for piece in row]
+        for row in pictures(template.format, seen.capabilities, seen.evidence)
+    ]
+
+
+def _parts(rows: list[list[list[str]]]) -> list[list[list[str]]]:
+    return [[[text, role] for text, role, _ in row if text.strip()] for row in rows]
+
+
+def sketch(rows: list[list[list[str]]]) -> str:
+    """Return a short template of our own of which the same picture is drawn, "" for none: the playground opens it in place of the vendor's.
+
+    How a value of a tagged argument is written, and what is between two of them, no picture says: what fits is found by trying.
+    """
+    for value, between in _VALUES:
+        source = _sketched(rows, value, between)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if _parts(_rows(ChatTemplate.from_string(source, cache=False))) == _parts(rows):
+                return source
+    return ""
+
+
+def _sketched(rows: list[list[list[str]]], value: str, between: str) -> str:
+    calling, speaking = (_answer(row, value, between) for row in (rows[-1], rows[0]))
+    answer = (
+        speaking if len(rows) == 1 else f"{{% if message.tool_calls %}}{calling}{{% else %}}{speaking}{{% endif %}}"
+    )
+    end = _writing([part for part in rows[0] if part[2] == "turn.end"], value)
+    return (
+        "{% if tools %}<|tools|>{{ tools | tojson }}\n{% endif %}{% for message in messages %}<|{{ message.role }}|>"
+        f"{{% if message.role != 'assistant' %}}{{{{ message.content }}}}{end}{{% else %}}{answer}{{% endif %}}{{% endfor %}}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+
+
+def _answer(row: list[list[str]], value: str, between: str) -> str:
+    """Return what writes one row: parts of reasoning, of content and of calls, each where the message has them."""
+    groups: dict[str, list[list[str]]] = {
+        name: [] for name in ("reasoning", "content", "before", "each", "after", "end")
     }
+    for part in row:
+        where = {
+            "turn.reasoning_to_content": "reasoning",
+            "turn.end": "end",
+            "tools.section_start": "before",
+            "tools.section_end": "after",
+        }
+        start = part[2].partition(".")[0]
+        groups[where.get(part[2]) or {"turn": "before", "tools": "each"}.get(start, start)].append(part)
+    written = {name: _writing(parts, value) for name, parts in groups.items()}
+    entries = [at for at, part in enumerate(groups["each"]) if part[2] == "tools.arguments.entry"]
+    if entries:
+        first, last = entries[0], entries[-1] + 1
+        head, entry, tail = (
+            _writing(parts, value)
+            for parts in (groups["each"][:first], groups["each"][first:last], groups["each"][last:])
+        )
+        comma = f"{{{{ {json.dumps(between)} if not loop.last }}}}" if between else ""
+        written["each"] = (
+            f"{head}{{% for key, value in call.function.arguments | items %}}{entry}{comma}{{% endfor %}}{tail}"
+        )
+    said = "".join(
+        f"{{% if message.{field} %}}{written[name]}{{% endif %}}" for name, field in _SAID.items() if written[name]
+    )
+    if written["each"]:
+        calls = f"{{% for call in message.tool_calls %}}{written['each']}{{% endfor %}}"
+        said += f"{{% if message.tool_calls %}}{written['before']}{calls}{written['after']}{{% endif %}}"
+    return said + written["end"]
+
+
+def _writing(parts: list[list[str]], value: str) -> str:
+    slots = _SLOTS | {"value": value}
+    return "".join(
+        f"{{{{ {json.dumps(text, ensure_ascii=False) if role == 'marker' else slots.get(text, text)} }}}}"
+        for text, role, _ in parts
+    )
 
 
 def vendors() -> list[Path]:

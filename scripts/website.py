@@ -304,7 +304,11 @@ def _page_by_use() -> str:
 def gallery() -> str:
     """Return the page of the gallery."""
     sections = (
-        ("Models", "What was derived from the templates that models come with, and when.", models()),
+        (
+            "Models",
+            "What was derived from the templates that models come with, and when; a link opens a template of ours that writes the same.",
+            models(),
+        ),
         ("Declared formats", "What no template shows, as data with a reason.", declared()),
         (
             "Short templates of our own",
@@ -333,7 +337,10 @@ def models() -> Iterator[str]:
                 [PicturePiece(text=text, role=role, field=field) for text, role, field in row]
                 for row in kept[name]["rows"]
             ]
-            yield titled(name, f"derived on {kept[name]['derived']}", rows)
+            said = f"derived on {kept[name]['derived']}"
+            if sketch := kept[name]["sketch"]:
+                said += f' · <a href="{playground_link(sketch)}">open it in the playground</a>'
+            yield titled(name, said, rows)
 
 
 def derived(paths: Iterable[Path]) -> Iterator[str]:

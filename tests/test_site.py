@@ -133,6 +133,7 @@ def test_the_gallery_has_what_was_derived_of_models() -> None:
         shown.count("\n<p>derived on 20") == shown.count("#### ") == len(json.loads(website.DERIVED.read_text("utf-8")))
     )
     assert "#### Qwen3-Coder\n" in shown
+    assert shown.count("#v1=") > len(json.loads(website.DERIVED.read_text("utf-8"))) / 2
 
 
 def test_the_page_of_unrender_has_every_name_once() -> None:
