@@ -336,6 +336,15 @@ _SLOTS = {
     "id": "call.id",
     "index": "loop.index0",
 }
+_PLACES = {
+    "turn.reasoning_to_content": "reasoning",
+    "turn.end": "end",
+    "turn": "before",
+    "tools.section_start": "before",
+    "tools.section_end": "after",
+    "tools": "each",
+}
+"""Fields, or what their names begin with → where in a sketch of an answer their parts stand."""
 _VALUES = (
     ("value if value is string else value | tojson", ""),
     ("value if value is string else value | tojson", ", "),
@@ -396,13 +405,15 @@ def sketch(rows: list[list[list[str]]]) -> str:
 def _sketched(rows: list[list[list[str]]], value: str, between: str) -> str:
     calling, speaking = (_answer(row, value, between) for row in (rows[-1], rows[0]))
     answer = (
-        speaking if len(rows) == 1 else f"{{% if message.tool_calls %}}{calling}{{% else %}}{speaking}{{% endif %}}"
+        speaking
+        if len(rows) == 1
+        else f"\n{{%- if message.tool_calls %}}{calling}\n{{%- else %}}{speaking}\n{{%- endif %}}"
     )
     end = _writing([part for part in rows[0] if part[2] == "turn.end"], value)
     return (
-        "{% if tools %}<|tools|>{{ tools | tojson }}\n{% endif %}{% for message in messages %}<|{{ message.role }}|>"
-        f"{{% if message.role != 'assistant' %}}{{{{ message.content }}}}{end}{{% else %}}{answer}{{% endif %}}{{% endfor %}}"
-        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+        "{% if tools %}<|tools|>{{ tools | tojson }}{% endif %}\n{%- for message in messages %}<|{{ message.role }}|>"
+        f"\n{{%- if message.role != 'assistant' %}}{{{{ message.content }}}}{end}\n{{%- else %}}{answer}\n{{%- endif %}}\n{{%- endfor %}}"
+        "\n{%- if add_generation_prompt %}<|assistant|>{% endif %}"
     )
 
 
@@ -412,14 +423,8 @@ def _answer(row: list[list[str]], value: str, between: str) -> str:
         name: [] for name in ("reasoning", "content", "before", "each", "after", "end")
     }
     for part in row:
-        where = {
-            "turn.reasoning_to_content": "reasoning",
-            "turn.end": "end",
-            "tools.section_start": "before",
-            "tools.section_end": "after",
-        }
         start = part[2].partition(".")[0]
-        groups[where.get(part[2]) or {"turn": "before", "tools": "each"}.get(start, start)].append(part)
+        groups[_PLACES.get(part[2]) or _PLACES.get(start, start)].append(part)
     written = {name: _writing(parts, value) for name, parts in groups.items()}
     entries = [at for at, part in enumerate(groups["each"]) if part[2] == "tools.arguments.entry"]
     if entries:
@@ -430,14 +435,16 @@ def _answer(row: list[list[str]], value: str, between: str) -> str:
         )
         comma = f"{{{{ {json.dumps(between)} if not loop.last }}}}" if between else ""
         written["each"] = (
-            f"{head}{{% for key, value in call.function.arguments | items %}}{entry}{comma}{{% endfor %}}{tail}"
+            f"{head}\n{{%- for key, value in call.function.arguments | items %}}{entry}{comma}\n{{%- endfor %}}{tail}"
         )
     said = "".join(
-        f"{{% if message.{field} %}}{written[name]}{{% endif %}}" for name, field in _SAID.items() if written[name]
+        f"\n{{%- if message.{field} %}}{written[name]}\n{{%- endif %}}"
+        for name, field in _SAID.items()
+        if written[name]
     )
     if written["each"]:
-        calls = f"{{% for call in message.tool_calls %}}{written['each']}{{% endfor %}}"
-        said += f"{{% if message.tool_calls %}}{written['before']}{calls}{written['after']}{{% endif %}}"
+        calls = f"\n{{%- for call in message.tool_calls %}}{written['each']}\n{{%- endfor %}}"
+        said += f"\n{{%- if message.tool_calls %}}{written['before']}{calls}{written['after']}\n{{%- endif %}}"
     return said + written["end"]
 
 
