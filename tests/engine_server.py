@@ -88,12 +88,13 @@ class Scripted(Connection):
 
     @asynccontextmanager
     async def _request(self, path: str, *_: Any) -> AsyncGenerator[Any, None]:
-        async def parts() -> AsyncGenerator[bytes, None]:
-            for part in self.parts:
-                yield part
+        parts = iter(self.parts)
+
+        async def readany() -> bytes:
+            return next(parts, b"")
 
         async def read() -> bytes:
             return json.dumps(self.others.get(path, {})).encode()
 
-        content = SimpleNamespace(iter_any=parts, total_bytes=0)
+        content = SimpleNamespace(readany=readany, total_bytes=0)
         yield SimpleNamespace(content=content, connection=None, close=lambda: None, read=read)

@@ -134,6 +134,8 @@ def serve_command(
     if check:
         _describe(settings)
         return
+    if workers > 1 and any(said.get("backend") in _INSIDE for said in settings.described):
+        raise click.UsageError("--workers: each would hold a model of its own; run the engine apart, and give its URL")
     if log:
         from unrender.gateway.record import write_log  # noqa: PLC0415 - an extra
 
@@ -226,8 +228,6 @@ def _run(config: Config, path: str | None, own: Mapping[str, Any], workers: int)
     from unrender.gateway.routes import app  # noqa: PLC0415
     from unrender.gateway.serve import listeners, server, supervise  # noqa: PLC0415
 
-    if workers > 1 and any(said.get("backend") in _INSIDE for said in config.described):
-        raise click.UsageError("--workers: each would hold a model of its own; run the engine apart, and give its URL")
     where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
     for model in config.models:
         if isinstance(model.backend, Sampler):

@@ -174,12 +174,10 @@ def supervise(run: Callable[[bool], None], workers: int, sockets: Sequence[socke
         running.discard(pid)
         mark_process_dead(pid)  # type: ignore[no-untyped-call]
         code = os.waitstatus_to_exitcode(waited)
-        if ending:
-            continue
-        if code < 0:
+        if not ending and code < 0:
             _log.error("a worker was ended by signal %d; another takes its place", -code)
             time.sleep(_AGAIN)
-        else:  # it has given up by itself, and so would the next one
+        elif not ending:  # it has given up by itself, and so would the next one
             status = code or 1
             pass_on(signal.SIGTERM)
 

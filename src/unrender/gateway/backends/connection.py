@@ -122,7 +122,7 @@ class Connection:
             size, whole = 0, False
             silence = _Silence(response, self._idle)
             try:
-                async for chunk in response.content.iter_any():
+                while chunk := await response.content.readany():
                     rest.append(chunk)
                     size += len(chunk)
                     if b"\n" in chunk:
