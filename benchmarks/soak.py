@@ -292,7 +292,8 @@ async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess
         try:
             yield running
         finally:
-            running.terminate()
+            with suppress(ProcessLookupError):
+                running.terminate()
             await asyncio.wait_for(running.wait(), 60)
 
 
@@ -323,12 +324,15 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
         async with gateway(settings, log) as running:
             address = f"http://127.0.0.1:{port}"
             run = Soak(address, random.Random(seed), time.monotonic() + minutes * 60)
-            beside = [
-                asyncio.create_task(run.watch(running.pid)),
-                asyncio.create_task(run.reload(running.pid, settings, right)),
-            ]
             plain = aiohttp.TCPConnector(limit=0, force_close=True)
             async with aiohttp.ClientSession(connector=plain, timeout=aiohttp.ClientTimeout(None)) as session:
+                # Its port is open before it serves; only then does it hear signals.
+                async with session.get(f"{address}/health"):
+                    pass
+                beside = [
+                    asyncio.create_task(run.watch(running.pid)),
+                    asyncio.create_task(run.reload(running.pid, settings, right)),
+                ]
                 await asyncio.gather(*(run.client(session) for _ in range(streams)))
                 for task in beside:
                     task.cancel()
