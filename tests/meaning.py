@@ -75,6 +75,7 @@ def _spells(arguments: Arguments, text: str, parts: Sequence[SampledPart], value
         if not (written.startswith(arguments.start) and written.endswith(arguments.end)):
             return False
         inside = written[len(arguments.start) : len(written) - len(arguments.end)]
+        inside = json.loads(inside) if arguments.codec.escapes else inside  # A string that holds the object.
         return _is_spelling(arguments, inside, values)
     outermost = [part for part in below if not any(part in _inside(other, below) for other in below)]
     texts = [text[part.start : part.end] for part in outermost]
@@ -94,10 +95,13 @@ def _entry(arguments: Arguments, key: str, value: Any, text: str) -> str:
 
 def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
     codec = arguments.codec
-    raw = codec.strings.unquoted and text == value
-    if raw or _one_spelling(encode_value(value, arguments)) == _one_spelling(text):
+    if _one_spelling(encode_value(value, arguments)) == _one_spelling(text):
         return True
-    return any(read == value and type(read) is type(value) for read in _readings(text, codec))
+    if codec.escapes and codec.strings.unquoted:
+        characters = {form: character for character, form in codec.escapes}
+        text = re.sub("|".join(map(re.escape, characters)), lambda found: characters[found.group()], text)
+    raw = codec.strings.unquoted and text == value
+    return raw or any(read == value and type(read) is type(value) for read in _readings(text, codec))
 
 
 def _one_spelling(text: str) -> str:

@@ -29,6 +29,7 @@ WORDS = (
 )
 JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 SLOT = {name: {"slot": name} for name in ("name", "arguments", "id", "index", "key", "value", "any", "type")}
+_ESCAPES = ([["&", "&amp;"], ["<", "&lt;"]], [["<", "&lt;"]], [['"', '\\"']], [["\n", "\\n"]])
 _LISTS = ("json", "json", "python", "bare")
 
 
@@ -162,7 +163,11 @@ class Draw:
         codec: Data = self.one({}, {}, {}, {"strings": "python", "words": "python", "containers": "python"})
         if not codec and self.chance(20):
             codec |= self.one(
-                {"indent": 4}, {"ascii_only": True}, {"item_separator": ",", "key_separator": ":"}, {"indent": 2}
+                {"indent": 4},
+                {"ascii_only": True},
+                {"item_separator": ",", "key_separator": ":"},
+                {"indent": 2},
+                {"escapes": [['"', '\\"'], ["\\", "\\\\"], ["\n", "\\n"]]},
             )
         data: Data = {"codec": codec}
         if self.chance(15):
@@ -222,10 +227,15 @@ class Draw:
             case Strings.JSON | Strings.PYTHON | Strings.SINGLE:
                 return {}
             case Strings.RAW:
-                return {"cdata": self.chance(10)}
+                return {"cdata": self.chance(10)} if self.chance(85) else {"escapes": self.one(*_ESCAPES)}
             case Strings.QUOTED:
                 quote = self.one("<|'|>", self.marker(spaced=False), "«")
-                return {"string_open": quote, "string_close": self.one(quote, "»", self.marker(spaced=False))}
+                escapes = [["'", "\\'"], ["»", "\\»"]] if self.chance(15) else []
+                return {
+                    "string_open": quote,
+                    "string_close": self.one(quote, "»", self.marker(spaced=False)),
+                    "escapes": escapes,
+                }
             case _:
                 assert_never(strings)
 

@@ -355,7 +355,8 @@ class _CallWriter:
     def any_text(self, stops: tuple[str, ...]) -> Node:
         """Return the nodes of all raw text before one of `stops`."""
         # `a \"b\"/>`: text that escapes what it would end at is written sign by sign.
-        character = raw_alphabet(self.codec).general if self.codec.escapes else None
+        escaped = dict(self.codec.escapes)
+        character = raw_alphabet(self.codec).general if all(stop[:1] in escaped for stop in stops) else None
         return Repeat(character) if character else nodes.Until(stops)
 
     def path(self, hint: str) -> str:

@@ -276,7 +276,7 @@ def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
         case Strings.SINGLE:
             return _SINGLE_QUOTES
         case Strings.QUOTED:
-            alphabet = raw_alphabet(codec) if codec.escapes else None
+            alphabet = raw_alphabet(codec) if codec.string_close[:1] in dict(codec.escapes) else None
             return (Quotes(codec.string_open, codec.string_close, alphabet, own=True),)
         case _:
             assert_never(codec.strings)
