@@ -88,7 +88,7 @@ class Writer:
                 break
         notes = [f"the template {why}; {concession.words}" for concession in writer.conceded]
         notes += [f"messages[{i}].content: the template does not show it" for i in lost]
-        uncalled = islice(_uncalled(rendering.text, messages), MOST_LOST) if rendering.error is None else ()
+        uncalled = writer._uncalled(messages, rendering, asks=asks)
         notes += [f"messages[{i}].tool_calls: the template does not show them" for i in uncalled]
         return replace(writer, notes=(*writer.heard.notes, *self._undocumented(rendering), *notes)), rendering
 
@@ -102,6 +102,23 @@ class Writer:
         planted = list(messages)
         for i in missing:
             planted[i] = {**messages[i], "content": _NEEDLE.format(i)}
+        text = self.text(planted, asks=asks)
+        return [i for i in missing if text is not None and _NEEDLE.format(i) not in text]
+
+    def _uncalled(self, messages: Sequence[Mapping[str, Any]], rendering: Rendering, *, asks: bool) -> list[int]:
+        """Return the messages whose calls are not in a rendering, as far as that is certain."""
+        if rendering.error is not None or not (
+            missing := [*islice(_without_calls(rendering.text, messages), MOST_LOST)]
+        ):
+            return []
+        # A tool's name is in the prompt where the tool is offered: a needle in its place tells whether the call is shown.
+        planted = list(messages)
+        for i in missing:
+            calls = [
+                {**call, "function": {**function_of(call), "name": _NEEDLE.format(i)}}
+                for call in message_calls(planted[i])
+            ]
+            planted[i] = {**planted[i], "tool_calls": calls}
         text = self.text(planted, asks=asks)
         return [i for i in missing if text is not None and _NEEDLE.format(i) not in text]
 
@@ -165,17 +182,23 @@ def _missing(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
                 break
 
 
-def _uncalled(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
-    """Yield the messages of which some call's name is not in `text`."""
-    at = 0
+def _without_calls(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    """Yield the messages of which some call's name is not in `text` after what was said before."""
+    at, escaped = 0, 0
     for i, message in enumerate(messages):
-        for name in (str(function_of(call).get("name")) for call in message_calls(message)):
-            found = text.find(name, at)
+        content = message.get("content")
+        names = [str(function_of(call).get("name")) for call in message_calls(message)]
+        # Where nothing is written as it was said, each search would go to the end of the prompt.
+        known = [content.strip()] if isinstance(content, str) and escaped < MOST_LOST else []
+        for said in (*known, *names):
+            found = text.find(said, at)
             if found >= 0:
-                at = found + len(name)
-            elif name not in text:
+                at = found + len(said)
+            elif said in names:
                 yield i
                 break
+            else:
+                escaped += 1
 
 
 def _with_known_roles(messages: Sequence[Mapping[str, Any]], template: Template) -> Sequence[Mapping[str, Any]]:

@@ -168,16 +168,19 @@ def test_tools_that_a_template_cannot_describe_are_described_with_single_types(s
 PLAIN = "the template refuses the tools; each parameter is described with a single type"
 
 
-def test_calls_that_a_template_does_not_show_are_named():
-    """Without tools, many templates write nothing of earlier calls."""
+@pytest.mark.parametrize(
+    ("shows", "tools"), [("tools", []), ("not m.content", [{"type": "function", "function": {"name": "f"}}])]
+)
+def test_calls_that_a_template_does_not_show_are_named(shows, tools):
+    """Some templates write nothing of earlier calls without tools, others nothing beside content."""
     template = ChatTemplate.from_string(
-        "{{ tools }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls if tools %}"
+        "{{ tools }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls if " + shows + " %}"
         "<c>{{ c.function | tojson }}</c>{% endfor %}{% endfor %}<bot>"
     )
     said = [USER, {"role": "assistant", "content": "c", "tool_calls": [CALL]}, {**USER, "content": "So?"}]
 
     with pytest.warns(TemplateWarning):
-        turn = template.prepare(said)
+        turn = template.prepare(said, tools=tools)
 
     assert turn.notes == ("messages[1].tool_calls: the template does not show them",)
 
