@@ -32,6 +32,8 @@ from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, 
 TagFormat = dict[str, Any]
 _PART = 25
 """Characters of a tree for each part of a schema besides its names and values, at least: `{"x": {"type": "string"}}, `."""
+_PLACES = 2
+"""Places of a tree where a call is written, mostly: as the first one, and as the next one."""
 SHORT = 8_000
 """Characters that a tree may have whatever its EBNF takes: small requests are handed over in the engine's own words."""
 
@@ -51,7 +53,8 @@ def is_long(spelled: Expansion) -> bool:
 
     Engines compile such EBNF in half the time.
     """
-    return not spelled.unsupported and spelled.weight.characters + _PART * spelled.weight.parts > SHORT
+    size = spelled.weight.characters + _PART * spelled.weight.parts
+    return not spelled.unsupported and _PLACES * size > SHORT
 
 
 def write_ebnf(spelled: Expansion) -> TagFormat:

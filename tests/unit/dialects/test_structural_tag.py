@@ -87,14 +87,14 @@ def test_a_stop_within_a_longer_one_is_ebnf() -> None:
 @pytest.mark.parametrize(
     ("weight", "expected"),
     [
-        (Weight(parts=0, characters=SHORT), False),
-        (Weight(parts=0, characters=SHORT + 1), True),
-        (Weight(parts=4, characters=SHORT - 100), False),
-        (Weight(parts=5, characters=SHORT - 100), True),
+        (Weight(parts=0, characters=SHORT // 2), False),
+        (Weight(parts=0, characters=SHORT // 2 + 1), True),
+        (Weight(parts=4, characters=SHORT // 2 - 100), False),
+        (Weight(parts=5, characters=SHORT // 2 - 100), True),
     ],
 )
 def test_which_tools_are_too_long_for_a_tree(weight: Weight, expected: bool) -> None:
-    """A part takes 25 characters besides its names; where EBNF would lose a keyword, no length is too long."""
+    """A call is in two places, and a part takes 25 characters besides its names; where EBNF would lose a keyword, no length is too long."""
     spelled = expand(Grammar(A), Values.SPELLED)
     lossy = Unsupported(path="#", keyword="format", reason="it is not known")
 
