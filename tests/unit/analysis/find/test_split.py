@@ -213,3 +213,12 @@ def test_json_is_looked_for_at_few_brackets():
 
     assert [len(found) for found in spans] == [1, 0]
     assert list(json_spans("[" * 50_000, "[", 50_000)) == []
+
+
+@pytest.mark.parametrize("brackets", ["<>", "[]", "⟦⟧", "«»", "【】", "◁▷"])
+def test_markers_in_any_brackets_are_cut_as_a_whole(brackets):
+    """Two ends of a turn share their last sign by accident."""
+    over, wait = (f"{brackets[0]}{word}{brackets[1]}" for word in ("over", "wait"))
+
+    assert common_suffix([f"Hi{over}", f"call{wait}"]) == ""
+    assert is_tag(over)
