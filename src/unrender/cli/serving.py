@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -221,27 +222,14 @@ def _describe(config: Config) -> None:
 
 
 def _run(config: Config, path: str | None, own: Mapping[str, Any], workers: int) -> None:
-    from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.config import read_file  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.record import TOGETHER  # noqa: PLC0415
     from unrender.gateway.routes import app  # noqa: PLC0415
-    from unrender.gateway.serve import listeners, server, supervise  # noqa: PLC0415
+    from unrender.gateway.serve import server, supervise  # noqa: PLC0415
 
     where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
-    for model in config.models:
-        if isinstance(model.backend, Sampler):
-            remark(f"{model.name}: {_SAMPLED}")
-    try:
-        sockets = listeners(where["host"], where["port"])
-    except Failure as failure:
-        raise BadInput(failure.message) from failure
-    # `fe80::1%eth0`: what follows the percent sign is a network's name.
-    here = all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
-    if not config.keys.models and not here:
-        remark("no keys: everyone who reaches this address may use it")
-    host = f"[{where['host']}]" if ":" in where["host"] else where["host"]
-    remark(f"listening at http://{host}:{sockets[0].getsockname()[1]}/v1")
+    sockets = _listening(config, where["host"], where["port"])
 
     def read_again() -> Config:
         nonlocal config
@@ -267,6 +255,28 @@ def _run(config: Config, path: str | None, own: Mapping[str, Any], workers: int)
         run(False)
     else:
         sys.exit(supervise(run, workers, sockets))
+
+
+def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
+    """Return the sockets, and say where they are and what is served there."""
+    from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.failure import Failure  # noqa: PLC0415
+    from unrender.gateway.serve import listeners  # noqa: PLC0415
+
+    for model in config.models:
+        if isinstance(model.backend, Sampler):
+            remark(f"{model.name}: {_SAMPLED}")
+    try:
+        sockets = listeners(host, port)
+    except Failure as failure:
+        raise BadInput(failure.message) from failure
+    # `fe80::1%eth0`: what follows the percent sign is a network's name.
+    here = all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
+    if not config.keys.models and not here:
+        remark("no keys: everyone who reaches this address may use it")
+    shown = f"[{host}]" if ":" in host else host
+    remark(f"listening at http://{shown}:{sockets[0].getsockname()[1]}/v1")
+    return sockets
 
 
 def _telemetry() -> Telemetry | None:
