@@ -47,9 +47,10 @@ def test_work_of_a_client_that_has_gone_is_not_begun():
 
 
 def tool(number, properties):
-    """Return a tool whose grammar takes a while: no other has the same."""
-    schema = {"type": "integer", "minimum": -(10**15) - number, "maximum": 10**16 + number}
-    parameters = {"type": "object", "properties": {f"p{number}x{i}": schema for i in range(properties)}}
+    """Return a tool whose grammar takes a while: no other has the same, and no two of its properties."""
+    ends = [(-(10**15) - number, 10**16 + i) for i in range(properties)]
+    schemas = [{"type": "integer", "minimum": low, "maximum": high} for low, high in ends]
+    parameters = {"type": "object", "properties": {f"p{number}x{i}": schema for i, schema in enumerate(schemas)}}
     return {"type": "function", "function": {"name": f"f{number}", "parameters": parameters}}
 
 
