@@ -52,7 +52,7 @@ def said(arguments: Any, schema: Any = SCHEMA) -> list[str]:
         ({"when": "now"}, "argument 'when' should be integer or null, found 'now'"),
         ({"both": 7}, "argument 'both' should be string, found 7"),
         ({"free": {"a": 1}}, "argument 'free.a' should be boolean, found 1"),
-        ({"ratio": 2}, "argument 'ratio' should be number below 1 with digits after the point up to 1, found 2"),
+        ({"ratio": 2}, "argument 'ratio' should be number up to 0.9 with digits after the point up to 1, found 2"),
         ({"word": "no"}, "argument 'word' should be string but none of ['no'], found 'no'"),
         ({"town": 1}, "no argument is called 'town'; known are"),
     ],
