@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from hunting.drawn_formats import Data, cases
 from hunting.formats import check_case, replay
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from unrender.verify.grammars import installed
 
 pytestmark = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 
 
+@seed(1)
 @given(cases())
 @settings(
     max_examples=30,
-    derandomize=True,
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
