@@ -354,4 +354,7 @@ def _entry(arguments: Arguments) -> str:
     value = "(?P<value>.*?)"
     front, back = at_most(before[len(before.rstrip()) :]), at_most(after[: len(after) - len(after.lstrip())])
     exact = front + opened + value + closed + back
-    return skeleton(parts, groups=(Slot.KEY, Slot.VALUE)).replace(value, exact)
+    spelled = "|".join(map(escaped_pattern, (after.strip(), *arguments.closers)))
+    closer = f"(?:{spelled})" if arguments.closers else spelled
+    first, _, rest = skeleton(parts, groups=(Slot.KEY, Slot.VALUE)).partition(value)
+    return first + exact + closer + rest.removeprefix(escaped_pattern(after.strip()))
