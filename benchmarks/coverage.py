@@ -110,12 +110,12 @@ def _shown(candidate: Candidate) -> Iterator[Rendition]:
 
 
 def _content_first(text: str, answer: ProofAnswer) -> bool:
-    """Return whether content stands before calls; where a template writes it behind them, no engine would go on to it."""
+    """Return whether content comes before calls. An engine would stop before content that comes after them."""
     return not (answer.content and answer.calls) or -1 < text.find(answer.content) < text.find(answer.calls[0][0])
 
 
 def _own(candidate: Candidate, shown: Rendition) -> bool:
-    """Return whether the derived format reads an answer; words that the prompt has begun reasoning with are no part of it."""
+    """Return whether the derived format reads an answer. Words with which the prompt began the reasoning do not count."""
     message = parse(candidate, shown.prompt, [shown.text])
     calls = [(call.name, call.arguments) for call in message.tool_calls]
     reasoning = _bare(_bare(message.reasoning).removeprefix(prefill(candidate.format, shown.prompt).strip()))

@@ -43,7 +43,7 @@ class Said:
 
     @property
     def rate(self) -> float:
-        """Tokens a second after the first one; 0 where there are no others."""
+        """Tokens a second after the first token; 0 for an answer of one token."""
         return (self.tokens - 1) / (self.seconds - self.first) if self.tokens > 1 else 0.0
 
 

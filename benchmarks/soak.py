@@ -4,7 +4,7 @@ python benchmarks/soak.py [--minutes 30] [--streams 300] [--rate 5] [--seed S]
 
 Processes: the engine and the clients (this one), and `unrender serve`. Each request names the fault that it wants, so each client knows
 what it must get: every piece of its own text in order, or the pieces up to the fault and an error in the API's own form. Meanwhile the
-settings are read again, right ones and wrong ones. The exit status is 1 when anything is lost, left behind, or grows.
+settings are read again, right ones and wrong ones. The exit status is 1 when text is lost, when a connection stays open, or when memory grows.
 """
 
 from __future__ import annotations

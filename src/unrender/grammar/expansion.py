@@ -184,12 +184,8 @@ class _Expander:
                 )
 
 
-def _by_name(schema: Any, *, names: bool = False) -> Any:
-    """Return a schema whose properties are in alphabetical order; `names` says that the keys are those of properties."""
-    if isinstance(schema, list):
+def _by_name(schema: Any) -> Any:
+    """Return a schema with all keys in alphabetical order: those of properties, and of the objects in an `enum`."""
+    if isinstance(schema, list | tuple):
         return [_by_name(item) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    items = sorted(schema.items()) if names else schema.items()
-    # A property may itself be called `properties`.
-    return {key: _by_name(item, names=not names and key == "properties") for key, item in items}
+    return {key: _by_name(schema[key]) for key in sorted(schema)} if isinstance(schema, Mapping) else schema

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, TypeVar, get_args
 
 from unrender.format import Arguments, CallSyntax, Skeleton, Slot
@@ -334,12 +335,17 @@ _HOLDERS: Mapping[type, tuple[str, ...]] = {
 """The fields of each class of nodes that may hold other nodes."""
 
 
-_BELOW: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {
-    Sequence: lambda node: node.parts,
-    Choice: lambda node: node.options,
-    Repeat: lambda node: (node.node,) if node.separator is None else (node.node, node.separator),
-    **dict.fromkeys((Optional, Peek, Negate, Tag, Atomic), lambda node: (node.node,)),
-}
+def _reader(kind: type) -> Callable[[Any], tuple[Node, ...]]:
+    """Return the function from a node of this class to the nodes in its fields."""
+    first, *more = _HOLDERS[kind]
+    if more:
+        return lambda node: tuple(below for name in (first, *more) if (below := getattr(node, name)) is not None)
+    listed = any(item.name == first and "tuple" in str(item.type) for item in fields(kind))
+    return attrgetter(first) if listed else lambda node: (getattr(node, first),)
+
+
+_BELOW: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {kind: _reader(kind) for kind in _HOLDERS if _HOLDERS[kind]}
+"""Made once for each class: every step of writing a grammar walks over it."""
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -116,7 +116,8 @@ def test_a_malformed_file_in_effect_ends_every_command(asked, monkeypatch, comma
     Path("formats").mkdir()
     Path("bad.json").rename("formats/bad.json")
     monkeypatch.setenv("UNRENDER_FORMATS", "formats")
-    Path("t.jinja").write_text("{{ messages[-1].content }}", encoding="utf-8")
+    # A text of its own: a process looks at the declared formats once for each template, and tests share a process.
+    Path("t.jinja").write_text("{{ messages[-1].content }}{# not read by any other test #}", encoding="utf-8")
     result = asked(f"{command} t.jinja" + " cut.txt" * (command == "explain"))
 
     assert result.exit_code == 2

@@ -26,7 +26,7 @@ _TOO_LONG = re.compile(
     r"""max(imum)?\ (context|model|input|prompt|allowed)\ (length|size)  # "This model's maximum context length is 4096 tokens"
     | exceeds?(\ the)?(\ available|\ model's)?\ context\ (size|window|length|limit)
     | context\ (size|window|length)\ has\ been\ exceeded
-    | (prompt|input|conversation)\b.{0,80}\ too\ long  # "The prompt (total length 9000) is too long to fit into the model"
+    | (prompt|input|conversation)\b.{0,80}(?<!\ took)\ too\ long  # "The prompt (total length 9000) is too long to fit into the model"
     | (prompt|input|request)\b.{0,80}\ (longer|greater|larger)\ than\ the\ (model|max|context)
     | (prompt|input)\ length\b.{0,80}\ exceeds?  # "Input length (9000 tokens) exceeds the maximum"
     | expected\ a\ prompt\ of\ at\ most""",
