@@ -22,6 +22,8 @@ from unrender.verify.axes import PROOF_TOOLS, ProofAnswer
 
 _QUESTION = "What about zebra crossings?"
 _NEXT_QUESTION = "And what about unicorns?"
+_EOS = "<|end_of_sequence|>"
+"""Stands in for the end-of-sequence token of a bare template file, which does not say what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class Candidate:
     template: Template
     format: Format
     capabilities: Capabilities
+    eos_token: str = ""
     thinking: bool | None = None
     """Whether prompts switch thinking on or off; None leaves that to the template."""
     gave_up: bool = False
@@ -47,9 +50,12 @@ class Candidate:
     @classmethod
     def of(cls, template: ChatTemplate) -> Self:
         """Return a template with its format, or with the format or the grammar that it was given."""
+        # `{{ content + eos_token + "\n" }}`: without the token, the line break would be taken for the model's.
+        eos_token = template.template.eos_token or _EOS * ("eos_token" in template.template.reads)
         return cls(
             template=template.template,
-            format=template.format.ended_by(template.template.eos_token),
+            eos_token=eos_token,
+            format=template.format.ended_by(eos_token),
             capabilities=template.capabilities,
             grammar=template.grammar,
             gave_up=bool(template.analysis.given_up),
@@ -82,7 +88,7 @@ class Candidate:
 
         def render(messages: Sequence[Mapping[str, Any]]) -> str | None:
             shaped = shape_messages(messages, self.capabilities)
-            rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)
+            rendering = self.template.render(shaped, add_generation_prompt=prompts, eos_token=self.eos_token, **context)
             return None if rendering.error else rendering.text
 
         messages = [*map(dict, self.before), dict(self._asked()), *answers]
@@ -210,12 +216,14 @@ def _going_on(format: Format, shown: Rendition, begun: str) -> str:
     if reasoning:
         return ""
     # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
-    text = shown.text.lstrip().removeprefix(markers.empty).removeprefix(markers.end)
+    bare = shown.text.lstrip()
+    text = bare.removeprefix(markers.empty).removeprefix(markers.end)
     layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.expected
     # `</think>\n\n` is begun, and a call is four line breaks after a thought: it is two after this.
     joint = turn.reasoning_to_tools if said.calls and not said.content else turn.reasoning_to_content
     rest = joint[len(layout) :] if joint.isspace() and joint.startswith(layout) else ""
-    return rest + text.lstrip() if layout else text
+    # `<bot>\n\n<call>` without a thought, and `<think></think>` is begun: the line breaks are the answer's.
+    return rest + text.lstrip() if layout else shown.text if text == bare else text
 
 
 def _begins_content(format: Format, begun: str) -> bool:

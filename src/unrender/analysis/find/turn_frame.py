@@ -305,7 +305,9 @@ def _agree(prompt: str, lead: str) -> bool:
 
 def _without_opener(lead: str, answers: list[str]) -> str:
     """Cut off a marker at the end of `lead` that every answer closes: `<think>` is the answer's, not the header's."""
-    openings = [text[len(lead) :].partition(CONTENT)[0].partition(NAMES[0])[0] for text in answers]
+    # `<bot></bot>` is an answer that shows nothing of its call: what closes it ends the turn.
+    shown = [text[len(lead) :] for text in answers if CONTENT in text[len(lead) :] or NAMES[0] in text[len(lead) :]]
+    openings = [text.partition(CONTENT)[0].partition(NAMES[0])[0] for text in shown]
     # A lead may hold a whole prompt: only its end is looked at.
     far, lead = lead[:-LONGEST_HEADER], lead[-LONGEST_HEADER:]
     parts = lexemes(lead.rstrip())

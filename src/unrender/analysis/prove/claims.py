@@ -242,7 +242,8 @@ _WEAKER = (
     _Weaker(
         claim=_CALLS,
         parts=lambda format: {} if format.tools.mode is ToolMode.NONE else {"tools": CallSyntax()},
-        needed_by=lambda said: bool(said.calls),
+        # What reads `f()` and loses every `f(a=1)` reads no calls.
+        needed_by=lambda said: any(call.arguments for call in said.calls),
         refuted_by=lambda wrong: wrong.calls_are_wrong,
         unread=True,
     ),

@@ -326,13 +326,14 @@ class ArgumentCode:
     def compile(self) -> None:
         """Emit the code that reads all arguments, or the text written when there are none."""
         arguments, empty = self.arguments, self.arguments.when_empty
-        if empty is None:
+        first = arguments.start if arguments.start.strip() else "".join(map(text_of, arguments.entry[:1]))
+        begins = tokens(first)[:1] or ([] if arguments.entry else ["{", '"'])
+        # `f with a = 1;` and `f with ;`: only what follows the arguments shows that there are none, and each entry looks for it.
+        if empty is None or not (empty.strip() or begins):
             self._read_arguments()
             return
         none = self.code.reserve()
         self._read_arguments()
-        first = arguments.start if arguments.start.strip() else "".join(map(text_of, arguments.entry[:1]))
-        begins = tokens(first)[:1] or ([] if arguments.entry else ["{", '"'])
         self.code.put(none, NoArguments(empty.strip(), Finder(begins), len(self.code)))
 
     def _read_arguments(self) -> None:
