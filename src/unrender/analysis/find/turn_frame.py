@@ -305,8 +305,9 @@ def _agree(prompt: str, lead: str) -> bool:
 
 def _without_opener(lead: str, answers: list[str]) -> str:
     """Cut off a marker at the end of `lead` that every answer closes: `<think>` is the answer's, not the header's."""
-    # `<bot></bot>` is an answer that shows nothing of its call: what closes it ends the turn.
-    shown = [text[len(lead) :] for text in answers if CONTENT in text[len(lead) :] or NAMES[0] in text[len(lead) :]]
+    rests = [text[len(lead) :] for text in answers]
+    # `<bot></bot>` is an answer that shows nothing of its call: its last marker ends the turn, and closes nothing in it.
+    shown = [text if CONTENT in text or NAMES[0] in text else split_last_tag(text)[0] for text in rests]
     openings = [text.partition(CONTENT)[0].partition(NAMES[0])[0] for text in shown]
     # A lead may hold a whole prompt: only its end is looked at.
     far, lead = lead[:-LONGEST_HEADER], lead[-LONGEST_HEADER:]
