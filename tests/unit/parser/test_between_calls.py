@@ -17,6 +17,8 @@ from unrender.format import (
     ToolMode,
     Typing,
 )
+from unrender.messages.wire import Request, Tool
+from unrender.parser.streaming import Parser
 
 ARGUMENTS = Arguments(
     entry=("<key>", Slot.KEY, "<val>", Slot.VALUE, "</val>"), codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
@@ -48,3 +50,17 @@ def test_calls_that_nothing_shows_are_refused(
         Format(tools=replace(TAGGED, function=function, arguments=arguments))
 
     assert refused.value.where == field
+
+
+def test_a_name_after_the_value_closes_no_tag():
+    """`+a 1 -a+b so -b`: an argument that ends in its name has no text after that to look for."""
+    entry = ("+", Slot.KEY, " ", Slot.VALUE, " -", Slot.KEY)
+    codec = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
+    function = ("<f>", Slot.NAME, " ", Slot.ARGUMENTS, "</f>")
+    tools = replace(TAGGED, function=function, arguments=Arguments(entry=entry, codec=codec))
+    parser = Parser(Format(tools=tools), Request(tools=(Tool(name="go"),)))
+    parser.feed("<f>go +a 1 -a+b so -b</f>")
+    parser.finish()
+    [call] = parser.message.tool_calls
+
+    assert (call.name, call.arguments) == ("go", '{"a": 1, "b": "so"}')

@@ -137,7 +137,10 @@ def openers_of(closer: str) -> tuple[str, ...]:
     return (*candidates, *(closer.replace(right, left) for left, right in _PAIRS if right in closer))
 
 
-_OPEN_TAG = re.compile(r"[^<>]*>")
+# `/k][k]` begins inside of a tag; `]<~[<` does not: other signs are between its brackets.
+_OPEN_TAG = re.compile(
+    "[^<>]*>|" + "|".join(rf"[^\{left}\{right}]*\{right}\s*\{left}" for left, right in _BRACKETS[1:])
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -459,7 +459,8 @@ def _tags(arguments: Arguments, i: int) -> TagStyle | None:
     entry = arguments.entry
     # `"Rome"` ends at its quotation mark, whatever tag is around it.
     by_itself = not arguments.codec.strings.unquoted and arguments.codec.containers is not Containers.XML
-    if Slot.KEY not in entry[i + 1 :] or by_itself:
+    # Of `a=1/a, b=2/b` the name ends the argument, and nothing closes a tag.
+    if Slot.KEY not in entry[i + 1 : -1] or by_itself:
         return None
     again = entry.index(Slot.KEY, i + 1)
     opens = text_of(entry[0]).strip()
