@@ -23,7 +23,6 @@ class FrozenDict(dict[Any, Any]):
     __slots__ = ("content",)
     content: bytes
     """Its `content_key`, once that was asked for."""
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenDict, (dict(self),)
@@ -33,11 +32,18 @@ class FrozenList(list[Any]):
     """A list that cannot be changed."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenList, (list(self),)
+
+
+_CHANGING = {
+    FrozenDict: "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update",
+    FrozenList: "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort",
+}
+for _kind, _names in _CHANGING.items():  # In the classes' bodies they would have types that checkers cannot tell.
+    for _name in _names.split():
+        setattr(_kind, _name, _refuse)
 
 
 def frozen(value: Any) -> Any:
