@@ -179,9 +179,21 @@ def _boost(page: str) -> int:
     return next((more for start, more in _BOOSTED.items() if page.startswith(start)), 1)
 
 
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Give the place of a table of contents that would be empty to the page, whose tables are wide."""
+    if not any(item.children for item in page.toc.items):
+        page.meta.setdefault("hide", ["toc"])
+    return html
+
+
 def on_post_page(output: str, **_: Any) -> str:
     """Name the theme's search for those who cannot see it: a dialog without a name is read out as nothing."""
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """Do the same on the page that is shown when there is none."""
+    return on_post_page(output_content)
 
 
 def on_post_build(config: Any) -> None:
@@ -358,13 +370,13 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
 def declared() -> Iterator[str]:
     """Yield the pictures of the library's declared formats: all that they read, in rows."""
     for found in declared_formats():
-        yield titled(found.name, escape(found.why), pictures(found.format, Capabilities()))
+        yield titled(found.name, escape(found.why), pictures(found.format, Capabilities()), level=3)
         yield "".join(row(call_picture(syntax)) for syntax in found.format.tolerated)
 
 
-def titled(name: str, said: str, rows: Iterable[Iterable[PicturePiece]]) -> str:
+def titled(name: str, said: str, rows: Iterable[Iterable[PicturePiece]], level: int = 4) -> str:
     """Return a format's picture under its name, which is a heading so that the search leads to it."""
-    return f"#### {name}\n\n<p>{said}</p>\n\n{''.join(map(row, rows))}"
+    return f"{'#' * level} {name}\n\n<p>{said}</p>\n\n{''.join(map(row, rows))}"
 
 
 def playground_link(source: str) -> str:
@@ -403,6 +415,7 @@ def words() -> str:
     """Return the page of the words."""
     return (
         "# Words of the Format\n\nWhat may be in [a Format](api/unrender.format.md), generated from the code's tables.\n\n"
+        "## Parts of a Format\n\n"
         + "".join(map(enum_table, FORMAT))
         + "## Parts of an output, dialects, policies\n\n"
         + "".join(map(enum_table, OUTPUT))
