@@ -262,6 +262,19 @@ const checks = {
     const coarse = (await text(page, "#time-shown")).includes("in chunks of 43");
     return (coarse && move < bare / 2 + 20) || `${move} ms a move; the bare text takes ${bare} ms`;
   },
+  async "of very many calls the last are shown, and of a long one that is held back both ends"(page) {
+    const show = async (text, time) => {
+      await page.evaluate((given) => Object.assign(document.querySelector("#output"), { value: given }).dispatchEvent(new Event("input")), text);
+      await settles(page, (length) => document.querySelector("#time-shown").textContent.includes(`of ${length} characters`), text.length);
+      await page.evaluate((given) => Object.assign(document.querySelector("#time"), { value: given }).dispatchEvent(new Event("input")), String(time));
+    };
+    const call = (city) => `<tool_call>{"name": "get_weather", "arguments": {"city": "${city}"}}</tool_call>`;
+    await show(call("Paris").repeat(2000), 5000);
+    const calls = JSON.parse(await text(page, "#message")).tool_calls;
+    await show(call("Paris ".repeat(30000)), 2500);
+    const marks = await page.$$eval("#film .held, #film .beyond", (found) => found.map((one) => one.textContent.length));
+    return (calls.length === 21 && calls[0] === "… 1980 calls …" && marks.length === 4 && Math.max(...marks) === 4000) || { calls: calls.length, first: calls[0], marks };
+  },
   async "without a server the first example is there before Python is"() {
     const page = await browser.newPage();
     await page.goto(alone);

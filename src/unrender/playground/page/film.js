@@ -4,6 +4,7 @@ import { make } from "./dom.js";
 
 const WINDOW = 4000; // Characters that are shown on either side of the place that is read.
 const SHOWN = 100; // Events and deltas that are listed.
+const CALLS = 20; // Calls of a message that are shown.
 const BETWEEN = 50; // Steps between two messages that are kept.
 
 /** The role of what an event says, by its name. */
@@ -42,7 +43,10 @@ export class Film {
       const [from, to] = [Math.max(start, first), Math.min(end, settled)];
       if (to > from) drawn.push(this.coloured(part(from, to), role, from, to));
     }
-    if (fed > settled) drawn.push(this.coloured(part(settled, fed), "held", settled, fed));
+    const [until, on] = fed - settled > 2 * WINDOW ? [settled + WINDOW, fed - WINDOW] : [fed, fed];
+    if (until > settled) drawn.push(this.coloured(part(settled, until), "held", settled, until));
+    if (on > until) beyond(on - until, "held back as well");
+    if (fed > on) drawn.push(this.coloured(part(on, fed), "held", on, fed));
     if (last > fed) drawn.push(make("span", { className: "later", textContent: part(fed, last) }));
     if (last < this.total) beyond(this.total - last, "after this");
     return drawn;
@@ -64,7 +68,7 @@ export class Film {
 
   item(item, from, to) {
     const data = item.event in SAYS ? { parts: this.parts(SAYS[item.event], ""), from, to } : {};
-    return make("li", { textContent: JSON.stringify(item), data });
+    return make("li", { textContent: JSON.stringify(item, ended), data });
   }
 
   /** The message after a step, as a client adds up the deltas. */
@@ -84,21 +88,28 @@ function positions(text) {
   return (position) => starts[position];
 }
 
+/** A message with what more steps say of it; what they say nothing of is the same in both. */
 function folded(before, steps) {
-  const message = structuredClone(before);
+  const message = { ...before, ...(before.tool_calls && { tool_calls: [...before.tool_calls] }) };
   for (const delta of steps.flatMap((step) => step.deltas)) {
     for (const field of ["content", "reasoning_content"]) if (delta[field]) message[field] = (message[field] ?? "") + delta[field];
     for (const { index, ...call } of delta.tool_calls ?? []) {
       message.tool_calls ??= [];
-      if (call.id) message.tool_calls[index] = structuredClone(call);
-      else message.tool_calls[index].function.arguments += call.function.arguments;
+      const { function: begun, ...rest } = message.tool_calls[index] ?? {};
+      message.tool_calls[index] = call.id ? call : { ...rest, function: { ...begun, arguments: begun.arguments + call.function.arguments } };
     }
   }
   return message;
 }
 
-/** A message as JSON, of whose long texts the end is shown: there the film is. */
+/** What is written of a value of JSON: of long texts the end, there the film is. */
+function ended(_, value) {
+  return typeof value === "string" && value.length > WINDOW ? `… ${value.length - WINDOW} characters … ${value.slice(-WINDOW)}` : value;
+}
+
+/** A message as JSON, of whose many calls the last are shown. */
 export function messageText(message) {
-  const ended = (_, value) => (typeof value === "string" && value.length > WINDOW ? `… ${value.length - WINDOW} characters … ${value.slice(-WINDOW)}` : value);
-  return JSON.stringify(message, ended, 2);
+  const more = (message.tool_calls?.length ?? 0) - CALLS;
+  const shown = more > 0 ? { ...message, tool_calls: [`… ${more} calls …`, ...message.tool_calls.slice(more)] } : message;
+  return JSON.stringify(shown, ended, 2);
 }

@@ -347,11 +347,9 @@ function drawTime() {
   const index = Number($("time").value);
   $("time-shown").textContent = film.said(index);
   fill($("film"), ...film.drawn(index));
-  for (const name of ["events", "deltas"]) {
-    fill($(name), ...film.logged(index, name));
-    $(name).scrollTop = $(name).scrollHeight;
-  }
+  for (const name of ["events", "deltas"]) fill($(name), ...film.logged(index, name));
   $("message").textContent = messageText(film.messageAt(index));
+  for (const name of ["events", "deltas"]) $(name).scrollTop = $(name).scrollHeight; // Last: it makes the browser lay out all.
 }
 
 function play() {
