@@ -73,6 +73,8 @@ MOVED: Mapping[str, str] = {
 """Files beside docs/ that are pages of the site; links to others lead to pages that show the file."""
 SHOWN = "source"
 """The folder of the pages that show a file."""
+UNFOUND = (f"{SHOWN}/", "changelog.md")
+"""What the search leaves out: what is of no use now makes it slow, and its results long."""
 _LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 _NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -170,7 +172,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if path in WIDE:
         page.meta["hide"] = ["navigation", "toc"]
     # Who searches wants to do something: sources are not found, and what tells how is found first.
-    page.meta["search"] = {"exclude": True} if path.startswith(f"{SHOWN}/") else {"boost": _boost(path)}
+    page.meta["search"] = {"exclude": True} if path.startswith(UNFOUND) else {"boost": _boost(path)}
     return for_site(markdown, page.file.src_uri)
 
 
@@ -391,7 +393,7 @@ def playground_link(source: str) -> str:
 
 def row(pieces: Iterable[PicturePiece]) -> str:
     """Return parts as a row of HTML; each says where it comes from."""
-    return f'<div class="answer">{"".join(map(_part, pieces))}</div>\n\n'
+    return f'<div class="answer" data-search-exclude>{"".join(map(_part, pieces))}</div>\n\n'
 
 
 def _part(piece: PicturePiece) -> str:

@@ -112,7 +112,7 @@ def test_a_format_is_a_row_of_parts() -> None:
     (template,) = [path for path in website.own() if path.stem == "plain"]
 
     assert website.row(pictures(Format(turn=TurnTexts(end="<e>\n")), Capabilities())[0]) == (
-        '<div class="answer"><span class="p-content slot" title="content">content</span>'
+        '<div class="answer" data-search-exclude><span class="p-content slot" title="content">content</span>'
         '<span class="p-marker" title="turn.end">&lt;e&gt;↵</span></div>\n\n'
     )
     assert "#### plain\n" in "".join(website.derived([template]))
@@ -122,7 +122,7 @@ def test_declared_formats_are_in_the_gallery() -> None:
     """Each is there with its reason, and with every syntax that it reads besides."""
     shown = "".join(website.declared())
 
-    assert [found.name for found in declared_formats() if f"#### {found.name}\n" not in shown] == []
+    assert [found.name for found in declared_formats() if f"### {found.name}\n" not in shown] == []
 
 
 def test_the_gallery_has_what_was_derived_of_models() -> None:
