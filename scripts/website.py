@@ -268,6 +268,7 @@ def for_site(text: str, page: str) -> str:
     """Return a page's Markdown as the site wants it: links between its pages, names over files."""
     named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', text)
     named = re.sub(r"^```python(?=\n>>>)", "```pycon", named, flags=re.MULTILINE)
+    named = re.sub(r"^<BLANKLINE>$", "", named, flags=re.MULTILINE)  # How a doctest writes an empty line.
     source = source_of(page)
 
     def moved(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ Rules, for who writes a page:
 - A `python` block is executed; one with `>>>` is a doctest. A page's blocks share their names, in order.
 - A `console` block is a session: `$ unrender …` or `$ pytest …` is run and its output compared, `...` stands for
   anything.
-  `< FILE`, `> FILE` and `$ echo $?` work as in a shell.
+  `< FILE`, `> FILE`, `$ export NAME=VALUE` and `$ echo $?` work as in a shell.
 - A block after `<!-- file: NAME -->` is written to that file first; what few need to see is in `<details markdown="1">`.
   Nothing that an example needs is hidden from readers. Every page has a folder of its own.
 - `sh`, `text` and other blocks are only shown.
@@ -160,6 +160,9 @@ def run(command: str) -> tuple[str, int]:
     program, *words = shlex.split(command)
     if program == "pytest":
         return run_pytest(words)
+    if program == "export":
+        os.environ.update({name: value for name, _, value in (word.partition("=") for word in words)})
+        return "", 0
     assert program == "unrender", f"only unrender and pytest are run in console blocks, not {program}"
     redirects = {sign: words[words.index(sign) + 1] for sign in "<>" if sign in words}
     arguments = words[: min((words.index(sign) for sign in redirects), default=len(words))]
