@@ -78,6 +78,8 @@ UNFOUND = (f"{SHOWN}/", "changelog.md")
 _LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 _NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_OURS = re.compile(r"^Written by `scripts/\w+\.py`; do not edit\.\s*", re.MULTILINE)
+"""What a generated page says to those who would change it, not to those who read it."""
 _LIST = re.compile(r"(?<=:)\n(?=- )")
 _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yaml", ".toml": "toml", ".sh": "bash"}
 
@@ -194,8 +196,9 @@ def on_post_page(output: str, **_: Any) -> str:
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
-    """Do the same on the page that is shown when there is none."""
-    return on_post_page(output_content)
+    """Do the same on the page that is shown when there is none, and say there what to do."""
+    said = "404 - Not found</h1>\n<p>There is no such page. The search finds what moved; the bar above leads to the rest.</p>"
+    return on_post_page(output_content).replace("404 - Not found</h1>", said)
 
 
 def on_post_build(config: Any) -> None:
@@ -269,6 +272,7 @@ def for_site(text: str, page: str) -> str:
     named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', text)
     named = re.sub(r"^```python(?=\n>>>)", "```pycon", named, flags=re.MULTILINE)
     named = re.sub(r"^<BLANKLINE>$", "", named, flags=re.MULTILINE)  # How a doctest writes an empty line.
+    named = _OURS.sub("", named)
     source = source_of(page)
 
     def moved(match: re.Match[str]) -> str:
