@@ -37,7 +37,10 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "grammar_total": ("Answers, by what became of a grammar.", ("model", "result")),
     "cancellations_total": ("Answers that were broken off, by whom.", ("surface", "by")),
     "rejections_total": ("Requests that were refused before an answer, by the reason.", ("reason",)),
-    "backend_errors_total": ("Jobs that an engine failed, those sent again included.", ("model", "kind")),
+    "backend_errors_total": (
+        "Jobs that an engine failed, those included that were sent again, or to another engine.",
+        ("model", "kind"),
+    ),
 }
 _TIMES = {
     "request_seconds": "From a request to the end of its answer.",

@@ -59,6 +59,8 @@ class Job:
     """Alternatives wanted beside each token's log probability; None for none at all."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that are handed on, e.g. `traceparent`."""
+    errors: list[str] = field(default_factory=list)
+    """Gets the `kind` of what went wrong at each engine that another one stood in for."""
 
 
 class Piece(NamedTuple):

@@ -110,13 +110,13 @@ class Connection:
         self._session: aiohttp.ClientSession | None = None
 
     async def lines(
-        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str], errors: list[str]
     ) -> AsyncGenerator[list[bytes], None]:
         """Send JSON and yield the lines of the answer, without their ends and without empty ones. Raises `EngineError`.
 
-        They come in lists: what was read at once.
+        They come in lists: what was read at once. `errors` gets a word for each engine that did not take it while another one is there.
         """
-        async with self._request(path, body, headers, self._timeout) as response:
+        async with self._request(path, body, headers, self._timeout, errors) as response:
             # A line may come in thousands of reads: joined at each of them, it would be copied as often.
             rest: list[bytes] = []  # of a line whose end has not come; joined once, however small its pieces are
             size, whole = 0, False
@@ -149,7 +149,7 @@ class Connection:
 
     async def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON of a short answer. Raises `EngineError`."""
-        async with self._request(path, body, {}, _QUICK) as response:
+        async with self._request(path, body, {}, _QUICK, []) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self) -> str | None:
@@ -193,6 +193,7 @@ class Connection:
         body: Mapping[str, Any] | None,
         headers: Mapping[str, str],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - it is the client's own
+        errors: list[str],
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         sent = {"json": body, "headers": {**self._headers, **headers}, "timeout": timeout}
         many = len(self._addresses)
@@ -211,6 +212,7 @@ class Connection:
                 if tried == many:
                     said = f"none of the {many} engines can answer: {error.message}"
                     raise EngineError(said, where=self.url, status=503, transient=True) from error
+                errors.append(error.kind)
 
     @asynccontextmanager
     async def _open(
@@ -279,7 +281,7 @@ class HttpEngine:
         """Yield what the engine writes."""
         body, read = await self._body(job), self._reader(job)
         left: int | None = None
-        async with aclosing(self._connection.lines(self._path(job), body, job.headers)) as reads:
+        async with aclosing(self._connection.lines(self._path(job), body, job.headers, job.errors)) as reads:
             async for lines in reads:
                 left = len(lines)
                 for line in lines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import pytest
 from engine_server import EngineServer, events
@@ -81,6 +81,21 @@ def test_engine_that_dies_before_its_first_byte_is_replaced(dead):
         assert status == 200
         assert b"Hi" in body
         assert b"error" not in body
+
+
+def test_engine_that_is_replaced_counts():
+    """What went wrong at an engine is told, although another one takes its job at once."""
+
+    async def run():
+        async with EngineServer({"/completion": WHOLE}) as engine:
+            several, errors = Connection(Closed().url, engine.url), []
+            async with aclosing(several.lines("/completion", {}, {}, errors)) as lines:
+                said = [line async for read in lines for line in read]
+            await several.close()
+            return said, errors
+
+    said, errors = asyncio.run(run())
+    assert (len(said), errors) == (2, ["unreachable"])
 
 
 def test_engine_that_dies_later_ends_its_stream_alone():
