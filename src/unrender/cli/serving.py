@@ -226,8 +226,10 @@ def _run(config: Config, path: str | None, own: Mapping[str, Any], workers: int)
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.record import TOGETHER  # noqa: PLC0415
     from unrender.gateway.routes import app  # noqa: PLC0415
-    from unrender.gateway.serve import server, supervise  # noqa: PLC0415
+    from unrender.gateway.serve import hold_reload, server, supervise  # noqa: PLC0415
 
+    if path:
+        hold_reload()
     where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
     sockets = _listening(config, where["host"], where["port"])
 

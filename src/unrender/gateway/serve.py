@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -35,6 +36,8 @@ _BACKLOG = 2048
 """Connections that may wait to be taken."""
 _AGAIN = 1.0
 """Seconds until a process takes the place of one that was killed."""
+_COLLECT = (10_000, 20, 20)
+"""When the collector looks for circles of objects, of which a request leaves none: seldom, since it stops all streams."""
 _LAST = 1
 """Seconds that answers are given to break off, when time is up."""
 
@@ -52,13 +55,28 @@ class Server(uvicorn.Server):
         self._settings = settings
         self._reloads: set[asyncio.Task[None]] = set()
         self._reading = asyncio.Lock()
+        self._alone = False
+        """This process does nothing else."""
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal ends it."""
+        self._alone = True
+        super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, also to SIGHUP where there are settings to read."""
-        await super().startup(sockets)
-        if self._settings is not None and threading.current_thread() is threading.main_thread():
-            with contextlib.suppress(NotImplementedError, AttributeError):  # Windows knows no such signal.
-                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.begin_reload)
+        main = threading.current_thread() is threading.main_thread()
+        async with self._reading:  # what a signal wants meanwhile waits until all is there
+            if main and self._settings is not None:
+                with contextlib.suppress(NotImplementedError, AttributeError):  # Windows knows no such signal.
+                    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.begin_reload)
+                    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
+            await super().startup(sockets)
+        if self._alone:
+            # Modules, formats and templates stay for good. Looked through again and again, they would stop all streams for 0.1 s.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*_COLLECT)
 
     def begin_reload(self) -> None:
         """Read the settings again while answers are still being generated."""
@@ -136,6 +154,12 @@ def server(
     return Server(config, application.state.gateway, drain, settings)
 
 
+def hold_reload() -> None:
+    """Let SIGHUP wait until a server listens to it: it would end the process before."""
+    with contextlib.suppress(AttributeError):  # Windows knows no such signal.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+
+
 def supervise(run: Callable[[bool], None], workers: int, sockets: Sequence[socket.socket]) -> int:
     """Serve in so many processes until a signal ends them all; return the exit status.
 
@@ -188,8 +212,9 @@ def _work(run: Callable[[bool], None], changed: bool, lifeline: int, signals: Se
     try:
         os.setpgid(0, 0)  # a terminal's Ctrl-C goes to the whole group: with what is passed on, it would be two
         for sig in signals:
-            signal.signal(sig, signal.SIG_IGN if sig == signal.SIGHUP else signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+            signal.signal(sig, signal.SIG_DFL)
+        # SIGHUP waits until the server listens to it; where there are no settings to read, it never does.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [sig for sig in signals if sig != signal.SIGHUP])
         threading.Thread(target=_outlive_nobody, args=[lifeline], daemon=True).start()
         run(changed)
         code = 0
