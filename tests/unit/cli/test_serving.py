@@ -253,7 +253,7 @@ def _post(url, body):
 
 @pytest.mark.slow
 def test_server_finishes_what_it_has_begun(tmp_path):
-    """At SIGTERM the answer on its way is finished, `/ready` and new requests are refused, and the process ends well."""
+    """An early SIGHUP ends nothing; at SIGTERM the answer on its way is finished, and new requests are refused, as `/ready` says."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -262,6 +262,9 @@ def test_server_finishes_what_it_has_begun(tmp_path):
     url = f"http://127.0.0.1:{port}"
     server = subprocess.Popen([sys.executable, "-m", "unrender", "serve", "--config", config], stderr=subprocess.PIPE)
     try:
+        while b"listening at" not in server.stderr.readline():
+            pass
+        server.send_signal(signal.SIGHUP)  # There is no server yet that would heed it.
         _wait(f"{url}/ready")
         stream = _post(
             f"{url}/v1/chat/completions", {"stream": True, "seed": 3, "messages": [{"role": "user", "content": "Hi"}]}
@@ -304,6 +307,7 @@ def test_workers_serve_one_port_and_count_together(tmp_path):
     try:
         while "listening at" not in (said := server.stderr.readline()):
             pass
+        server.send_signal(signal.SIGHUP)
         url = said.split()[-1].removesuffix("/v1")
         _wait(f"{url}/ready")
         ask = {"max_tokens": 2, "messages": [{"role": "user", "content": "Hi"}]}
