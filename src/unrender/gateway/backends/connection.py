@@ -48,23 +48,24 @@ Reader = Callable[[bytes], tuple[list[Piece], bool]]
 class _Silence:
     """Breaks an answer off that has been silent for too long, and is waited for. One timer serves it, however often it is read."""
 
-    __slots__ = ("_content", "_idle", "_loop", "_read", "_since", "timer", "waiting")
+    __slots__ = ("_content", "_idle", "_loop", "_read", "_vain", "timer", "waiting")
 
     def __init__(self, response: aiohttp.ClientResponse, idle: float) -> None:
         self.waiting = True
         self._loop = asyncio.get_running_loop()
         self._content, self._idle = response.content, idle
-        self._read, self._since = -1, self._loop.time()
+        self._read, self._vain = -1, 0
         # The client's own timer would be set anew with each read. It is left to run for the first one.
         if response.connection is not None and response.connection.protocol is not None:
             response.connection.protocol.read_timeout = None
         self._look()
 
     def _look(self) -> None:
-        read, now = self._content.total_bytes, self._loop.time()
-        if read != self._read or not self.waiting:
-            self._read, self._since = read, now
-        if now - self._since >= self._idle:
+        read = self._content.total_bytes
+        # Looks are counted, and no time: of a process that stood still for a while, some loops run the timers before they read.
+        self._vain = self._vain + 1 if read == self._read and self.waiting else 0
+        self._read = read
+        if self._vain >= _LOOKS:
             self._content.set_exception(aiohttp.SocketTimeoutError("silent"))
         else:
             self.timer = self._loop.call_later(self._idle / _LOOKS, self._look)
