@@ -233,7 +233,8 @@ def _scored(asked: Request, text: str, calls: list[Answer], tokens: list[Answer]
         yield f"tokens {[token['token'] for token in tokens]} of {text!r}"
     for token in tokens:
         others = token["top_logprobs"]
-        if not -1e4 < token["logprob"] <= 0 or len(others) != asked["top_logprobs"]:
+        # vLLM's completions name alternatives by their text, and the halves of characters have none.
+        if not -1e4 < token["logprob"] <= 0 or (len(others) != asked["top_logprobs"] and token["token"]):
             yield f"log probability {token}"
         elif not asked.get("tools") and max(other["logprob"] for other in others) > token["logprob"]:
             yield f"not the likeliest: {token}"

@@ -130,7 +130,8 @@ def test_token_ids_say_what_the_text_says(engine: Real, choice: Any) -> None:
     by_text.finish()
 
     ends = [at for at, id in enumerate(ids) if id in engine.special]
-    assert engine.own.decode(ids[: ends[-1]] if ends else ids) == text
+    # An engine may write the text that ends an answer, or leave it out.
+    assert text in {engine.own.decode(ids[:end]) for end in (len(ids), *ends[-1:])}
     assert plain_message(by_ids.message) == plain_message(by_text.message)
 
 
@@ -143,19 +144,21 @@ def test_three_apis_make_the_same_call(engine: Real) -> None:
     """Chat Completions, Responses and Messages ask for one call each, and get the same."""
     import anthropic  # noqa: PLC0415 - slow to import
 
-    request = {**ASKED, "tool_choice": "required", "parallel_tool_calls": False}
-    function = ASKED["tools"][0]["function"]
+    # Templates see all of a tool, and what they write of it changes what this model says.
+    function = {**ASKED["tools"][0]["function"], "strict": True}
+    tools = [{"type": "function", "function": function}]
+    request = {**ASKED, "tools": tools, "tool_choice": "required", "parallel_tool_calls": False}
     chat = engine.ask(request)["choices"][0]["message"]["tool_calls"][0]["function"]
     with engine.client as client:
         response = client.responses.create(
-            model="m", input=ASKED["messages"], tools=[{"type": "function", "strict": True, **function}],
+            model="m", input=ASKED["messages"], tools=[{"type": "function", **function}],
             tool_choice="required", parallel_tool_calls=False, temperature=0, max_output_tokens=700,
         )  # fmt: skip
     other: Any = anthropic.Anthropic(base_url=engine.url, api_key="-", max_retries=0)
     with other:
         message = other.messages.create(
             model="m", messages=ASKED["messages"], max_tokens=700, extra_body={"temperature": 0},
-            tools=[{"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}],
+            tools=[{"input_schema" if name == "parameters" else name: value for name, value in function.items()}],
             tool_choice={"type": "any", "disable_parallel_tool_use": True},
         )  # fmt: skip
 

@@ -29,9 +29,9 @@ CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"
 class Engine(Told):
     """An engine that obeys a grammar, or does not, strips special tokens, or writes a first token, as it is told."""
 
-    def __init__(self, *, holds=True, strips=False, doubles=False, capabilities=CONSTRAINED, fails=None):
+    def __init__(self, *, holds=True, strips=False, doubles=False, end="", capabilities=CONSTRAINED, fails=None):
         super().__init__("", capabilities=capabilities)
-        self.holds, self.strips, self.doubles, self.fails = holds, strips, doubles, fails
+        self.holds, self.strips, self.doubles, self.end, self.fails = holds, strips, doubles, end, fails
 
     async def generate(self, job):
         self.jobs.append(job)
@@ -40,7 +40,7 @@ class Engine(Told):
         text = "Hello there"
         if job.grammar is not None and self.holds:
             text = json.loads(job.grammar.text)["format"].get("value", text)
-        yield Piece("" if self.strips and text.startswith("<") else text)
+        yield Piece("" if self.strips and text.startswith("<") else text + self.end)
         tokens = await self.count(job.turn.prompt) + self.doubles
         yield Piece("", 0, "stop", Usage(prompt_tokens=tokens, completion_tokens=2))
 
@@ -62,13 +62,14 @@ async def asked(application, method, path, **request):
     ("engine", "found"),
     [
         (Engine(), {"grammar": True, "markers": True, "doubled": False}),
+        (Engine(end="<|end|>"), {"grammar": True, "markers": True, "doubled": False}),
         (Engine(holds=False), {"grammar": False, "markers": None, "doubled": False}),
         (Engine(strips=True), {"grammar": True, "markers": False, "doubled": False}),
         (Engine(doubles=True), {"grammar": True, "markers": True, "doubled": True}),
         (Engine(capabilities=EngineCapabilities()), {"grammar": None, "markers": None, "doubled": False}),
         (Engine(fails=EngineError("refused", status=400)), {"grammar": False, "markers": None, "doubled": None}),
     ],
-    ids=["good", "disregards", "strips", "doubles", "without-grammars", "refuses"],
+    ids=["good", "writes the end", "disregards", "strips", "doubles", "without-grammars", "refuses"],
 )
 def test_engine_is_found_out(engine, found, caplog):
     """`/ready` and the log tell what a few tokens have shown; an engine is tried once."""

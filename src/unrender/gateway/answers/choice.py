@@ -65,6 +65,8 @@ class Choice:
         self._length = 0
         self._logprobs: deque[tuple[int, Mapping[str, Any]]] | None = deque() if logprobs else None
         """Tokens that may be content, with the place in the output where each ends."""
+        self._early: list[Mapping[str, Any]] = []
+        """Tokens that came before their text: the first half of a character has none."""
 
     @property
     def done(self) -> bool:
@@ -76,10 +78,12 @@ class Choice:
         self.finish_reason = piece.finish or self.finish_reason
         self.usage = piece.usage or self.usage
         self._tokens += piece.tokens
+        if self._logprobs is not None:
+            self._early += piece.logprobs
+            if piece.text:
+                self._place(self._logprobs, piece.text)
         if not piece.text:
             return []
-        if self._logprobs is not None:
-            self._place(self._logprobs, piece)
         return self._taken(self.parser.feed(piece.text), piece.tokens)
 
     def finish(self) -> list[unrender.Event]:
@@ -118,13 +122,14 @@ class Choice:
                 found.append(token)
         return found
 
-    def _place(self, places: deque[tuple[int, Mapping[str, Any]]], piece: Piece) -> None:
-        """Note where each token ends; a token that holds only a part of a character ends with its piece."""
-        at, self._length = self._length, self._length + len(piece.text)
+    def _place(self, places: deque[tuple[int, Mapping[str, Any]]], text: str) -> None:
+        """Note where each token of a text ends; a token that holds only a part of a character ends with the text."""
+        tokens, self._early = self._early, []
+        at, self._length = self._length, self._length + len(text)
         # Tokens are laid on the text one after the other: "It ", "rains" end at 3 and 8. Where their texts do not add up to
         # the piece, a token was half a character, which the engine writes as a replacement: they all end with the piece.
-        whole = sum(len(str(token["token"])) for token in piece.logprobs) == len(piece.text)
-        for token in piece.logprobs:
+        whole = sum(len(str(token["token"])) for token in tokens) == len(text)
+        for token in tokens:
             at = at + len(str(token["token"])) if whole else self._length
             places.append((at, token))
 

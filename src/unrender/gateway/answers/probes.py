@@ -75,7 +75,8 @@ async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> Non
     grammar = _only(dialect, WORD)
     text, usage = await _answer(turn, backend, grammar)
     if grammar is not None:
-        found.grammar = text.strip() == WORD
+        # Some engines write the text that ends an answer as well.
+        found.grammar = text.strip() in (WORD, *(WORD + end for end in turn.stop))
     marker = next((token for token in turn.preserved_tokens if token not in turn.stop), "")
     if found.grammar and marker:
         found.markers = _kept(marker, *await _answer(turn, backend, _only(dialect, marker)))

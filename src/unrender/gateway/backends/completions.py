@@ -38,6 +38,8 @@ VLLM = Kind(
         "add_special_tokens": False,  # the template has written the first one
         "skip_special_tokens": False,  # the parser reads them
         "spaces_between_special_tokens": False,
+        # The parser ends at a stop text; to leave it out, the engine holds back as many characters as it has, to the last.
+        "include_stop_str_in_output": True,
         "return_token_ids": True,
     },
     sampling=_COMMON | _MORE,
@@ -46,7 +48,10 @@ VLLM = Kind(
     tokenize="/tokenize",
     tokens_in="/inference/v1/generate",
 )
-_SAMPLED = (*sorted(VLLM.sampling), "stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens")
+_SAMPLED = (
+    *sorted(VLLM.sampling),
+    *("stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens", "include_stop_str_in_output"),
+)
 """What is said of sampling in both forms."""
 
 

@@ -57,7 +57,7 @@ class SGLang(HttpEngine):
                 completion_tokens=tokens,
                 cached_tokens=meta.number("cached_tokens"),
             )
-            piece = Piece(text, max(tokens - before, 0), ended, usage if ended else None, told.beside(text, meta))
+            piece = Piece(text, max(tokens - before, 0), ended, usage if ended else None, told.new(meta))
             return [piece], ended is not None
 
         return read
@@ -105,35 +105,27 @@ def request_body(job: Job) -> dict[str, Any]:
 
 
 class _Told:
-    """The log probabilities of one answer, each given once, beside the text that its token is in.
-
-    A server that sends the whole text again sends all log probabilities again. A token whose text waits for the rest of a
-    character waits with it.
-    """
+    """The log probabilities of one answer, each given once: a server that sends the whole text again sends all of them again."""
 
     def __init__(self, top: int | None, *, cumulative: bool) -> None:
         self._top = top
         self._cumulative = cumulative
         self._seen = 0
-        self._waiting: list[Mapping[str, Any]] = []
 
-    def beside(self, text: str, meta: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-        """Return the tokens that are new, if `text` is not empty."""
+    def new(self, meta: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+        """Return the tokens that are new."""
         if self._top is None:
             return ()
         values, others = _rows(meta, "output_token_logprobs"), _rows(meta, "output_top_logprobs")
-        # The same for log probabilities: of 3 values, 2 of them seen, the third is new.
+        # As with the text: of 3 values, 2 of them seen, the third is new.
         start = self._seen if self._cumulative else 0
         self._seen = max(self._seen, len(values))
-        # "é" may be two tokens, each half a character: the first has no text yet, so it waits and goes with the second.
+        found = []
         for at in range(start, len(values)):
             beside = others[at] if at < len(others) and isinstance(others[at], list) else []
             alternatives = [token for item in beside[: self._top] for token in _scored(item)]
-            self._waiting += [token | {"top_logprobs": alternatives} for token in _scored(values[at])]
-        if not text:
-            return ()
-        found, self._waiting = tuple(self._waiting), []
-        return found
+            found += [token | {"top_logprobs": alternatives} for token in _scored(values[at])]
+        return tuple(found)
 
 
 def _new(text: str, length: int, *, last: bool) -> tuple[str, int]:

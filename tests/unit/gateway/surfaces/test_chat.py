@@ -141,6 +141,18 @@ def test_logprobs_are_those_of_the_content():
         assert [item.token for item in completion.choices[0].logprobs.content] == ["It ", "rains", "."]
 
 
+def test_logprobs_that_come_before_their_text_wait_for_it():
+    """Halves of characters, and all tokens of an engine that holds text back, are told once their text is there."""
+    said = [("", ["\ufffd"]), ("é", ["\ufffd"]), ("", ["It"]), ("I", [" is"]), ("t is", []), ("<|end|>", ["<|end|>"])]
+    scored = {"logprob": -1.0, "bytes": None, "top_logprobs": []}
+    pieces = [Piece(text, logprobs=tuple({"token": token, **scored} for token in tokens)) for text, tokens in said]
+
+    for completion in asyncio.run(both(openai_client(served(Told(pieces))), logprobs=True)):
+        (choice,) = completion.choices
+        assert choice.message.content == "éIt is"
+        assert [item.token for item in choice.logprobs.content] == ["\ufffd", "\ufffd", "It", " is"]
+
+
 def test_what_has_no_effect_is_named():
     """Parameters that nothing heeds are named in a header and in the body, streamed or not."""
     request = {"messages": HELLO, "top_k": 3, "logit_bias": {"1": 2}, "store": False, "tools": [{"type": "web_search"}]}
