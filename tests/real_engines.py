@@ -341,11 +341,8 @@ def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
             process.terminate()
 
 
-# In SGLang our parser of reasoning refuses a template that has none, as this one.
-_PLUGIN = {
-    "vllm": ("--enable-auto-tool-choice", "--tool-call-parser", "unrender", "--reasoning-parser", "unrender"),
-    "sglang": ("--tool-call-parser", "unrender"),
-}
+_PARSERS = ("--tool-call-parser", "unrender", "--reasoning-parser", "unrender")
+_PLUGIN = {"vllm": ("--enable-auto-tool-choice", *_PARSERS), "sglang": _PARSERS}
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:

@@ -112,7 +112,7 @@ def schema_requests() -> dict[str, Request]:
             "messages": _said(f"{row['question']} Answer in JSON."),
             "response_format": {
                 "type": "json_schema",
-                "json_schema": {"name": "arguments", "schema": row["schema"], "strict": True},
+                "json_schema": {"name": "arguments", "schema": row["schema"], "strict": row.get("strict", True)},
             },
         }
         for row in rows

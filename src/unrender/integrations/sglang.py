@@ -113,9 +113,8 @@ class _ReasoningDetector:
         **_kwargs: Any,
     ) -> None:
         template = engine_template(tokenizer)
+        # A template without reasoning has no markers: SGLang encodes the end to no tokens, and lets grammars hold from the start.
         markers = template.format.reasoning
-        if not markers.end.strip():
-            raise ValueError("--reasoning-parser unrender: the chat template has no reasoning; leave the option out")
         self.think_start_token, self.think_end_token = markers.start.strip(), markers.end.strip()
         self.message_start_think_openers = [self.think_start_token] if self.think_start_token else []
         self.think_excluded_tokens = None
