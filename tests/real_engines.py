@@ -26,6 +26,8 @@ from real_requests import ROOT, Answer, Request, sent, whole
 
 from unrender import Turn
 from unrender.gateway import EngineGrammar, Job, Model, Turns, app
+from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.transformers import Transformers
 from unrender.gateway.config import read
 from unrender.gateway.example import example_model
@@ -118,6 +120,18 @@ def _json(url: str, body: Any = None, *, seconds: float | None = None) -> Any:
         return json.load(answer)
 
 
+def _body(backend: Any, job: Job) -> dict[str, Any]:
+    """Return what a backend sends for a whole answer. It is a backend of its own: the gateway's connections belong to its loop."""
+
+    async def made() -> dict[str, Any]:
+        try:
+            return {**await backend._body(job), "stream": False}
+        finally:
+            await backend.close()
+
+    return asyncio.run(made())
+
+
 @contextmanager
 def serving(model: Model) -> Iterator[str]:
     """Run a gateway in a thread of its own; yields its address."""
@@ -154,10 +168,7 @@ class _Llama:
     def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
         grammar = EngineGrammar(dialect="gbnf", text=turn.gbnf(), triggers=turn.triggers)
         job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
-        backend: Any = model.backend
-        # The backend's connections belong to the gateway's loop, and making a body needs none once the gateway has answered.
-        body = asyncio.run(backend._body(job))
-        said = _json(f"{self.url}/completion", {**body, "stream": False})
+        said = _json(f"{self.url}/completion", _body(LlamaServer(Connection(self.url)), job))
         return said["content"], said["tokens"]
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
@@ -277,16 +288,7 @@ class _Server:
         tag = json.dumps(turn.structural_tag())
         grammar = EngineGrammar(dialect="structural_tag", text=tag, triggers=turn.triggers)
         job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
-        # The connections of the gateway's own belong to its loop.
-        backend: Any = _before(self._kind, self.url).backend
-
-        async def asked() -> dict[str, Any]:
-            try:
-                return {**await backend._body(job), "stream": False}
-            finally:
-                await backend.close()
-
-        body = asyncio.run(asked())
+        body = _body(_before(self._kind, self.url).backend, job)
         body.pop("stream_options", None)
         if self._kind == "sglang":
             said = _json(f"{self.url}/generate", body)

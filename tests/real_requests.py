@@ -7,12 +7,12 @@ this one may write a text without one to the end of its context.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import random
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jsonschema
@@ -121,21 +121,12 @@ def schema_requests() -> dict[str, Request]:
 
 def forced_calls(count: int) -> list[Request]:
     """Return as many requests that force a call, drawn from the tables of `benchmarks/grammar_worth.py`."""
-    tables, draw = _grammar_worth(), random.Random(25)
+    sys.path.append(str(ROOT / "benchmarks"))
+    tables, draw = importlib.import_module("grammar_worth"), random.Random(25)
     kinds = [make for name, make in tables.CATEGORIES.items() if name != "irrelevant"]
     tasks = [kinds[at % len(kinds)](draw) for at in range(count)]
     more = {"tool_choice": "required", "parallel_tool_calls": False}
     return [{"messages": _said(task.question), "tools": bounded(task.tools), **more} for task in tasks]
-
-
-def _grammar_worth() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("grammar_worth", ROOT / "benchmarks" / "grammar_worth.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    importlib.import_module("sys").modules["grammar_worth"] = module  # Its dataclasses look for their module.
-    spec.loader.exec_module(module)
-    return module
 
 
 def bounded(value: Any) -> Any:
