@@ -19,6 +19,8 @@ from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
 from unrender.limits import MOST_CALLS
 
+_HALF = "\ufffd"
+"""The character that replaces a part of one."""
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
 
 
@@ -129,6 +131,10 @@ class Choice:
         # Tokens are laid on the text one after the other: "It ", "rains" end at 3 and 8. Where their texts do not add up to
         # the piece, a token was half a character, which the engine writes as a replacement: they all end with the piece.
         whole = sum(len(str(token["token"])) for token in tokens) == len(text)
+        if tokens and not whole and all(token.get("bytes") == [*_HALF.encode()] for token in tokens):
+            # "👋" of three tokens, each "\ufffd" to an engine that tells no bytes: clients join bytes, so the last one has them all.
+            *halves, last = tokens
+            tokens = [*({**half, "bytes": []} for half in halves), {**last, "bytes": [*text.encode(errors="replace")]}]
         for token in tokens:
             at = at + len(str(token["token"])) if whole else self._length
             places.append((at, token))

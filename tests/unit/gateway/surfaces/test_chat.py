@@ -11,6 +11,7 @@ from serving import CALL, HELLO, TOOL, Told, browser, chunked, corpus, openai_cl
 
 from unrender import ChatTemplate, Usage
 from unrender.gateway import Model, Piece, Sampler, Turns, app
+from unrender.gateway.backends.backend import scored
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 
@@ -144,13 +145,17 @@ def test_logprobs_are_those_of_the_content():
 def test_logprobs_that_come_before_their_text_wait_for_it():
     """Halves of characters, and all tokens of an engine that holds text back, are told once their text is there."""
     said = [("", ["\ufffd"]), ("é", ["\ufffd"]), ("", ["It"]), ("I", [" is"]), ("t is", []), ("<|end|>", ["<|end|>"])]
-    scored = {"logprob": -1.0, "bytes": None, "top_logprobs": []}
-    pieces = [Piece(text, logprobs=tuple({"token": token, **scored} for token in tokens)) for text, tokens in said]
+    pieces = [
+        Piece(text, logprobs=tuple({**scored(token, -1), "top_logprobs": []} for token in tokens))
+        for text, tokens in said
+    ]
 
     for completion in asyncio.run(both(openai_client(served(Told(pieces))), logprobs=True)):
         (choice,) = completion.choices
         assert choice.message.content == "éIt is"
         assert [item.token for item in choice.logprobs.content] == ["\ufffd", "\ufffd", "It", " is"]
+        # The halves have no bytes of their own here; a client joins the bytes of all tokens.
+        assert b"".join(bytes(item.bytes) for item in choice.logprobs.content).decode() == "éIt is"
 
 
 def test_what_has_no_effect_is_named():
