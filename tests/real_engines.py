@@ -207,9 +207,10 @@ class _Transformers:
     def answer(self, request: Request) -> Answer:
         prompt, asked = self.prompt(request["messages"]), sent(request)
         ids = self._generate(prompt, max_new_tokens=asked["max_tokens"])
+        # A limit may cut a character in two: the half is left out of answers here, and decoded as a replacement there.
         choice = {
             "finish_reason": "stop" if ids[-1] == self._tokenizer.eos_token_id else "length",
-            "message": {"content": self._tokenizer.decode(ids, skip_special_tokens=True)},
+            "message": {"content": self._tokenizer.decode(ids, skip_special_tokens=True).rstrip("\ufffd")},
         }
         return {"choices": [choice], "usage": {"prompt_tokens": len(prompt), "completion_tokens": len(ids)}}
 
