@@ -2,7 +2,7 @@
 
 What has to hold is read off the request alone: how many choices, which calls, in which schema, how long. jsonschema judges values, no code
 of ours does. No request is cut short by a limit where it asks for calls or a schema, so texts have a `maxLength` there: a model as small as
-this one may write a text without one to the end of its context.
+this one may write a text without one to the end of its context. So it may the digits of a fraction, where the engine reads the schema itself.
 """
 
 from __future__ import annotations
