@@ -82,8 +82,10 @@ class Real:
 
     @property
     def client(self) -> Any:
-        """OpenAI's client, which validates strictly."""
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="-", max_retries=0, _strict_response_validation=True)
+        """OpenAI's client, which validates our answers strictly: SGLang's own have metadata that is not text."""
+        return openai.OpenAI(
+            base_url=f"{self.url}/v1", api_key="-", max_retries=0, _strict_response_validation=not self.plugin
+        )
 
     def ask(self, request: Request) -> Answer:
         """Return an answer."""
