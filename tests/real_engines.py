@@ -93,7 +93,7 @@ class Real:
         more = {"extra_body": {name: request[name] for name in others if name in request}}
         body = {name: value for name, value in sent(request).items() if name not in more["extra_body"]}
         with self.client as client:
-            return dict(client.chat.completions.create(**body, **more).model_dump())
+            return dict(client.chat.completions.create(**body, **more).model_dump(warnings=not self.plugin))
 
     def warm(self, request: Request) -> None:
         """Have the engine read a prompt, where what it keeps of it changes how later answers round."""
