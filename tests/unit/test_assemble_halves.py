@@ -76,9 +76,9 @@ def part_shown(part):
             return f"{known}block {ways(part.opens)} to {ways(part.closes)}, joint {part.joint!r}{calls}"
         case JsonAnswer():
             return "json"
-        case Calls(syntax=syntax, lead=lead, ends_turn=ends, spellings=spellings):
+        case Calls(syntax=syntax, leads=leads, ends_turn=ends, spellings=spellings):
             lines = " on lines" if part.on_lines else ""
-            return f"<calls {syntax.call_start} lead={lead!r} ends={ends} {spellings} max={part.maximum}{lines}>"
+            return f"<calls {syntax.call_start} lead={' or '.join(map(repr, leads))} ends={ends} {spellings} max={part.maximum}{lines}>"
     raise AssertionError(part)
 
 

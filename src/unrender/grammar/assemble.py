@@ -114,8 +114,8 @@ _BLANK_LINE = "\n\n"
 """The layout after reasoning whose format nobody knows: what most models write."""
 TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]")
 """A special token as they are mostly spelled."""
-PROSE_WORD = re.compile(r"\w+[.:,;]?")
-"""A word of prose, with what may follow it there."""
+PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
+"""A word of prose, with what may follow it there, or what begins a block of code: ` ```json ` and ` ```tool_code ` alike."""
 _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
@@ -216,13 +216,17 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
         return []
     tools = offered(request)
     turn = format.turn
-    lead = max(map(_layout, (turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools)), key=len)
+    # `Hi <call>` and `</think>\n\n<call>`: less layout than either is read as well.
+    joints = (turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools)
+    leads = sorted(dict.fromkeys(map(_layout, joints)), key=len, reverse=True)
     syntaxes = [syntax for syntax in (format.tools, *format.tolerated) if syntax.mode is not ToolMode.NONE]
     return [
         Calls(
             syntax=syntax,
             tools=tools,
-            lead=lead,
+            leads=tuple(
+                lead for at, lead in enumerate(leads) if not any(longer.endswith(lead) for longer in leads[:at])
+            ),
             ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
             spellings=(*_spellings(format, syntax.section_start)[1:], *_joints(turn, syntax)),
             on_lines=_on_lines(turn, syntax),
@@ -463,7 +467,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
     if all(alone or (at and not is_distinctive(_head(syntax, chain[at]))) for at, alone in enumerate(shown)):
         return  # No other marker begins one.
     heads = dict.fromkeys(_head(syntax, text) for text, alone in zip(chain, shown, strict=True) if not alone)
-    said = list(filter(is_distinctive, heads))
+    said = [head for head in heads if is_distinctive(head) and not head.startswith("```")]
     # `Action:\n[` as a whole is the format's own; of `{"name": "` and `Action:`, prose writes all but the name of a tool.
     if calls.own and not shown[0] and is_phrase(chain[0].strip()):
         yield chain[0].strip()
@@ -566,7 +570,7 @@ def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
 
 
 def is_phrase(marker: str) -> bool:
-    """Return whether a marker is more than a word of prose or the beginning of just any JSON."""
+    """Return whether a marker is more than a word of prose, or the beginning of a block of code or of just any JSON."""
     return is_distinctive(marker) and marker[0] not in "{[(" and not PROSE_WORD.fullmatch(marker)
 
 

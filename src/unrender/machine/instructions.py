@@ -256,11 +256,16 @@ class Unless:
 class MaybeFence:
     """The opening of a Markdown fence, if there is one: three backquotes and a language."""
 
+    worded: bool = True
+    """A word on the fence is a language; else it is what comes next."""
+
     def step(self, machine: Machine) -> bool:
-        end = end_of(FENCE, machine.buffer, machine.at)
+        bare = machine.at + len(BACKQUOTES) * machine.buffer.startswith(BACKQUOTES, machine.at)
+        end = end_of(FENCE, machine.buffer, machine.at) if self.worded else bare
         found = end > machine.at
         # "```js" may go on as "```json", and "``" as a fence.
-        if machine.may_begin(BACKQUOTES) if not found else end == len(machine.buffer) and not machine.final:
+        longer = self.worded and end == len(machine.buffer) and not machine.final
+        if longer if found else machine.may_begin(BACKQUOTES):
             return True
         if found:
             machine.fenced = True

@@ -216,8 +216,8 @@ class Calls:
     syntax: CallSyntax
     tools: tuple[Tool, ...] | None
     maximum: int | None = None
-    lead: str = ""
-    """Layout before the run, where content or reasoning precede it."""
+    leads: tuple[str, ...] = ("",)
+    """Layout before the run, where content or reasoning precede it, the longest first; none is the end of another."""
     spellings: tuple[str, ...] = ()
     """Other spellings of the section's start: read, never generated."""
     ends_turn: bool = False
@@ -231,7 +231,7 @@ class Calls:
 
     @property
     def generated(self) -> Node:
-        """The run in plain nodes, without `lead`."""
+        """The run in plain nodes, without layout before it."""
         syntax = self.syntax
         function = Call(
             function=syntax.function,

@@ -45,6 +45,9 @@ FORMATS = {
     "bare": Format(tools=calls("", OBJECT), tolerated=(LISTED,)),
     "word": Format(tools=calls("Action:\n```json\n", OBJECT, "\n```")),
     "tag": Format(tools=calls("", TAG)),
+    "fence": Format(tools=calls("```json\n", OBJECT, "\n```"), tolerated=(LISTED,)),
+    "fenced list": Format(tools=replace(LISTED, section_start="```json\n[\n", separator=",\n", section_end="\n]\n```")),
+    "fenced code": Format(tools=calls("", ("```tool_code\n", Slot.NAME, "(", Slot.ARGUMENTS, ")\n```"))),
 }
 FREE = {
     "token": ('{"name": "get_weather"', "<function=", "<function=sunny>", "[TOOL_CALLS]", "[TOOL_CALLS] is"),
@@ -52,6 +55,15 @@ FREE = {
     "bare": ('{"name":', '{"name": "Anna"}', "<function=", "[TOOL_CALLS] is"),
     "word": ("Action:", "Action: I would", '{"name": "get_weather"', "<function=", "[TOOL_CALLS]["),
     "tag": ('{"name": "get_weather"', "[TOOL_CALLS]["),
+    "fence": (
+        '```json\n{"a": 1}\n```',
+        "```json\n[1, 2]\n```",
+        '```json\n{"name": "Anna"}\n```',
+        "```json",
+        "```\nls\n```",
+    ),
+    "fenced list": ("```json\n[1, 2]\n```", '```json\n[{"name": "Anna"}]\n```'),
+    "fenced code": ("```tool_code\nls\n```", '{"name": "get_weather"', "get_weather("),
 }
 FORCED = {
     "token": ("<tool_call>", "<function=get_weather", '[TOOL_CALLS][{"name"', "[TOOL_CALLS]\n{"),
@@ -59,6 +71,9 @@ FORCED = {
     "bare": ('{"name": "get_weather"', '{"name":"search"', "[TOOL_CALLS]["),
     "word": ("Action:\n```json", "Action: {", "Action:\n["),
     "tag": ("<function=", "<function=sunny>"),
+    "fence": ('```json\n{"name": "get_weather"', '{"name":"search"'),
+    "fenced list": ('```json\n[{"name": "get_weather"',),
+    "fenced code": ("```tool_code\nsearch(",),
 }
 MENTIONS = [(name, text) for name, texts in FREE.items() for text in texts]
 BEGINNINGS = [(name, text) for name, texts in FORCED.items() for text in texts]

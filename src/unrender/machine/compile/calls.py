@@ -87,7 +87,9 @@ class CallEntry:
     """It shows a call by itself, without the name of a tool after it."""
 
 
-def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0, lead: str = "") -> Iterator[CallEntry]:
+def empty_entries(
+    code: Code, syntax: CallSyntax, target: int, closers: int = 0, leads: tuple[str, ...] = ("",)
+) -> Iterator[CallEntry]:
     """Emit the code of empty calls and empty sections, which say nothing, and yield its entries.
 
     `functools[]` shows one, and `[]` does not. `closers` close a call and a run of calls at `target`; with none, what is
@@ -101,7 +103,7 @@ def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0,
             opener = split(texts[0])[0]
             read = [instruction for text in texts for instruction in literal_code(syntax, text)]
             at = code.emit(*read, DropEmpty(closers), Jump(target))
-            yield CallEntry(opener, lead + _lead_of(texts[0]), at, strong=False)
+            yield from (CallEntry(opener, lead + _lead_of(texts[0]), at, strong=False) for lead in leads)
 
 
 def _empty_blocks(syntax: CallSyntax, *, whole: bool) -> list[tuple[str, ...]]:
@@ -127,7 +129,7 @@ class CallCode:
         self.calls = calls
         self.ends = ends
         self.syntax: CallSyntax = with_commas(ends_apart(calls.syntax, ends))
-        self.lead: str = calls.lead
+        self.leads: tuple[str, ...] = calls.leads
         self.spellings: tuple[str, ...] = calls.spellings
         self.head: str = "{" if calls.syntax.envelope else text_of(calls.syntax.function[0])
         self.marked: bool = any(map(str.strip, (calls.syntax.section_start, calls.syntax.call_start, self.head)))
@@ -157,11 +159,11 @@ class CallCode:
         # In another syntax an empty block is what prose mentions.
         kept = self.calls.own or self.calls.cleans
         closers = len(closing_tokens(syntax))
-        empty = list(empty_entries(self.code, syntax, self.tail, closers, self.lead)) if kept else []
+        empty = list(empty_entries(self.code, syntax, self.tail, closers, self.leads)) if kept else []
         # Without any marker, a call begins with its name: at the start of an answer, or of a line.
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
-            breaks = [self.lead[at:] for at in range(len(self.lead)) if "\n" in self.lead[at:]]
+            breaks = [lead[at:] for lead in self.leads for at in range(len(lead)) if "\n" in lead[at:]]
             self.lines = {before + name: call for before in breaks for name in self.names}
         return [*self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]), *empty]
 
@@ -172,7 +174,8 @@ class CallCode:
             distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
                 alone = shows_call(self.calls, 0 if text in self.spellings else i, text)
-                yield CallEntry(opener, self.lead + _lead_of(text), at, distinctive, alone)
+                leads = (lead + _lead_of(text) for lead in self.leads)
+                yield from (CallEntry(opener, lead, at, distinctive, alone) for lead in leads)
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()
@@ -238,7 +241,10 @@ class CallCode:
         elif self._may_be_missing(parts, i, part):
             self.code.emit(Space(), Maybe(part.strip()))
         else:
-            self.code.emit(*literal_code(self.syntax, part))
+            read = literal_code(self.syntax, part)
+            # "```get_weather": the word on this fence is the tool's name.
+            named = read[-1:] == [MaybeFence()] and part[-1:] == "`" and parts[i + 1 : i + 2] == (Slot.NAME,)
+            self.code.emit(*(read[:-1] if named else read), *([MaybeFence(worded=False)] if named else []))
 
     def _may_be_missing(self, parts: tuple[Part, ...], i: int, literal: str) -> bool:
         """Return whether a word before the name, as in `functions.`, may be left out: another marker shows the call."""
