@@ -369,6 +369,10 @@ class Reasoning:
         end = self.end.strip()
         return bool(end) and end in self.start
 
+    def opened_in(self, text: str) -> bool:
+        """Return whether a marker in `text` begins reasoning; where none does, only the prompt has begun it."""
+        return bool(self.start.strip()) and self.start.strip() in text
+
     def closed_in(self, text: str) -> bool:
         """Return whether `text` ends reasoning: it has the end marker, not only as part of the start marker."""
         end = self.end.strip()

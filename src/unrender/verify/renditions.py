@@ -138,7 +138,7 @@ def show(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
     if expected is None:
         return None
     # Reasoning without an opening marker is reasoning because the prompt has begun it.
-    unmarked = expected.reasoning and candidate.format.reasoning.mode is ReasoningMode.DELIMITER
+    unmarked = expected.reasoning and not candidate.format.reasoning.opened_in(text)
     return Rendition(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected, whole=full)
 
 
@@ -217,7 +217,7 @@ def _going_on(format: Format, shown: Rendition, begun: str) -> str:
         return ""
     # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
     bare = shown.text.lstrip()
-    text = bare.removeprefix(markers.empty).removeprefix(markers.end)
+    text = bare.removeprefix(markers.empty.lstrip()).removeprefix(markers.end)
     layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.expected
     # `</think>\n\n` is begun, and a call is four line breaks after a thought: it is two after this.
     joint = turn.reasoning_to_tools if said.calls and not said.content else turn.reasoning_to_content

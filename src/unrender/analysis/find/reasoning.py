@@ -119,7 +119,7 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
     if not end:
         return ReasoningFinding(reasoning=Reasoning())
     opener = _open_tag(frame.prefill)
-    if not start and opener and end.strip() in closers_of(opener):
+    if not start.strip() and opener and end.strip() in closers_of(opener):
         start = frame.prefill  # `<bot><think>` is the prompt, and the history has `so</think>Hi`.
     if frame.prefill and frame.prefill == start.lstrip():
         start = frame.prefill  # Only the history writes the space before it, not the prompt.

@@ -311,7 +311,8 @@ def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> tuple[Doubt,
         rebuilt = encode_answer(fmt, content=said.content, reasoning=said.reasoning, calls=made)
         # `<t></t>Hi` beside `<call>…`: some templates write the empty form of reasoning before one part only; readers take it
         # as optional.
-        options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty))
+        # What every prompt begins may be in no history.
+        options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty), rebuilt.removeprefix(fmt.turn.prefill))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
         if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
             doubts.append(Doubt(shape=said.name, rendered=body, rebuilt=rebuilt))

@@ -86,6 +86,8 @@ class CutOut:
     said: Said
     before: tuple[dict[str, Any], ...]
     """The conversation up to the answer."""
+    prompt: str
+    """What asks for the answer."""
     start: str
     """The rendering up to the answer."""
     answer: str
@@ -170,7 +172,10 @@ def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Sa
             continue
         start = _shared(prompt, full)
         if question in start and said.is_in(full[len(start) :], question):
-            yield CutOut(said=said, before=tuple(before), start=start, answer=full[len(start) :], asked=start == prompt)
+            answer = full[len(start) :]
+            yield CutOut(
+                said=said, before=tuple(before), prompt=prompt, start=start, answer=answer, asked=start == prompt
+            )
 
 
 def _shared(prompt: str, full: str) -> str:
@@ -238,7 +243,11 @@ def _ends_in_content(shown: CutOut) -> bool:
 
 def _reads(format: Format, shown: CutOut, chunks: Iterable[str]) -> tuple[bool, Message]:
     """Return whether the answer is read as it was meant, and as what it is read."""
-    parser = Parser(format, shown.said.request, prompt=shown.start, ids=numbered_id)
+    # `<bot><think>` is the prompt, and the history has `<bot>so</think>Hi`: only the prompt begins the thought.
+    opened, begun = format.reasoning.opened_in, shown.prompt.removeprefix(shown.start)
+    unmarked = shown.said.reasoning and opened(begun) and not opened(shown.answer)
+    prompt = shown.prompt if unmarked else shown.start
+    parser = Parser(format, shown.said.request, prompt=prompt, ids=numbered_id)
     for chunk in chunks:
         parser.feed(chunk)
     parser.finish()

@@ -72,7 +72,7 @@ def read(
     said: Said, answer: str, *, source: str = SOURCE, format: Format = FORMAT, start: str = ASKED, asked: bool = True
 ):
     """Return the message that an answer is misread as; None where it is read right, or is not judged."""
-    shown = CutOut(said=said, before=(user(),), start=start, answer=answer, asked=asked)
+    shown = CutOut(said=said, before=(user(),), prompt=start, start=start, answer=answer, asked=asked)
     found = misread(prober(source), format, [shown])
     return found[0].message if found else None
 
@@ -124,7 +124,7 @@ MEANT = {
 @pytest.mark.parametrize(("message", "same", "calls_are_wrong", "reasoning_is_wrong"), MEANT.values(), ids=MEANT)
 def test_a_message_says_just_what_was_meant(message, same, calls_are_wrong, reasoning_is_wrong):
     """Content, reasoning and whole calls are compared, and a misread answer tells which of them is wrong."""
-    shown = CutOut(said=CALL, before=(), start="", answer=WRITTEN, asked=True)
+    shown = CutOut(said=CALL, before=(), prompt="", start="", answer=WRITTEN, asked=True)
     found = Misread(cut_out=shown, message=message)
 
     assert CALL.is_said_by(message) is same
@@ -174,7 +174,7 @@ def test_every_answer_is_cut_out():
             if said.name in ("content", "reasoning and content", "one call", "content and a call")
         ),
     ]
-    assert shown[0] == CutOut(said=SAID[0], before=(user(),), start=ASKED, answer=f"{C}{EOS}", asked=True)
+    assert shown[0] == CutOut(said=SAID[0], before=(user(),), prompt=ASKED, start=ASKED, answer=f"{C}{EOS}", asked=True)
     assert shown[3].answer == f"{WRITTEN}{WRITTEN_TWO}{EOS}"
     assert shown[10].before == (user(), assistant(C, R), user(USER2))
     assert all(found.asked and found.start.endswith("<assistant>") for found in shown)
@@ -193,7 +193,12 @@ def test_answers_begin_where_the_prompt_ends():
     glued = SOURCE.replace("<{{ m.role }}>", "{{ m.role }}").replace("'<assistant>'", "'assistant'")
 
     assert cut_outs(prober(glued))[0] == CutOut(
-        said=SAID[0], before=(user(),), start=f"user{USER}assistant", answer=f"{C}{EOS}", asked=True
+        said=SAID[0],
+        before=(user(),),
+        prompt=f"user{USER}assistant",
+        start=f"user{USER}assistant",
+        answer=f"{C}{EOS}",
+        asked=True,
     )
 
 
@@ -311,6 +316,8 @@ def test_what_is_read_and_cannot_be_generated_is_found(line, count):
     said = next(said for said in SAID if said.name == "one call")
     (call,) = said.calls
     answer = f'<call>{line}{{"name": "{call.name}", "arguments": {json.dumps(call.arguments)}}}\n</call><end>'
-    shown = CutOut(said=said, before=(user(),), start="<user>Hi<bot>", answer=answer, asked=True)
+    shown = CutOut(
+        said=said, before=(user(),), prompt="<user>Hi<bot>", start="<user>Hi<bot>", answer=answer, asked=True
+    )
 
     assert len(list(refused(TAGGED, [shown]))) == count
