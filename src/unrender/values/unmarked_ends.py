@@ -34,13 +34,16 @@ END = "the end of the output"
 class Follow:
     """Finds the end of a raw value; it has the interface of `Finder`. Immutable.
 
-    `ends` are ends of turn; `names` are those that an argument may have, empty for any.
+    `ends` are ends of turn, with the layout `trail` before them; `names` are those that an argument may have, empty for any.
     """
 
-    def __init__(self, syntax: CallSyntax, ends: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, syntax: CallSyntax, ends: tuple[str, ...] = (), names: tuple[str, ...] = (), trail: str = ""
+    ) -> None:
         self.syntax = syntax
         self.ends = ends
         self.names = names
+        self.trail = trail
         arguments = syntax.arguments
         self.in_code: bool = arguments.in_code
         """A value may be an expression, or a string in quotes."""
@@ -53,8 +56,8 @@ class Follow:
         """The Markdown fence, where one closes the call."""
         self._named: dict[tuple[str, ...], Follow] = {}
 
-    def __reduce__(self) -> tuple[type[Follow], tuple[CallSyntax, tuple[str, ...], tuple[str, ...]]]:
-        return Follow, (self.syntax, self.ends, self.names)
+    def __reduce__(self) -> tuple[type[Follow], tuple[CallSyntax, tuple[str, ...], tuple[str, ...], str]]:
+        return Follow, (self.syntax, self.ends, self.names, self.trail)
 
     @classmethod
     def needed(cls, syntax: CallSyntax) -> bool:
@@ -68,7 +71,7 @@ class Follow:
         if names not in self._named:
             if len(self._named) >= MOST_FOLLOWING_NAMES:
                 self._named.clear()
-            self._named[names] = Follow(self.syntax, self.ends, names)
+            self._named[names] = Follow(self.syntax, self.ends, names, self.trail)
         return self._named[names]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
@@ -124,7 +127,7 @@ class Follow:
         end = self.syntax.arguments.end
         following = [_whole(pieces) + ("(?!=)" if self.in_code else "") for pieces in self._next_arguments]
         closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [end.strip()]) if end.strip()]
-        closed += [] if self.closed else [_whole(pieces) + r"\Z" for pieces in _after_layout(self._layout_after, [])]
+        closed += [] if self.closed else [_whole(pieces) + r"\Z" for pieces in self._before_end("")]
         return re.compile("|".join([*following, *map(_whole, self._closings), *closed]))
 
     @cached_property
@@ -173,6 +176,12 @@ class Follow:
     def _layout_after(self) -> str:
         return _layout(_leading_text(self._after_value))
 
+    def _before_end(self, end: str) -> list[list[str]]:
+        """Return what ends the last value where the turn ends: the layout of an argument, and of the end after it."""
+        # `city: on\n` and the end `\t<end>`: engines strip `<end>`, and `\n\t` is left.
+        layouts = dict.fromkeys((self._layout_after + self.trail, self._layout_after))
+        return [found for layout in layouts for found in _after_layout(layout, [end] if end else [])]
+
     @property
     def _next_arguments(self) -> list[list[str]]:
         return self._arguments_after(self.syntax.arguments.between)
@@ -196,7 +205,7 @@ class Follow:
         further = (syntax.separator, syntax.call_start, *_head(syntax))
         if not self.closed:
             layout = _layout(_leading_text((*self._after_value, *further)))
-            ends = [found for end in self.ends for found in _after_layout(self._layout_after, [end])]
+            ends = [found for end in self.ends for found in self._before_end(end)]
             return [[*layout, *self._pieces(*further)], *ends]
         closing = (*self._after_value, *self.closing)
         closings = [self._pieces(*closing, syntax.section_end), self._pieces(*closing, *further)]

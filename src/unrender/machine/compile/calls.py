@@ -124,10 +124,10 @@ class CallCode:
     `hub` is the address of the code for the text after the run; `ends` are the texts that end a turn.
     """
 
-    def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
+    def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str], trail: str) -> None:
         self.code = code
         self.calls = calls
-        self.ends = ends
+        self.ends, self.trail = ends, trail
         self.syntax: CallSyntax = with_commas(ends_apart(calls.syntax, ends))
         self.leads: tuple[str, ...] = calls.leads
         self.spellings: tuple[str, ...] = calls.spellings
@@ -233,7 +233,7 @@ class CallCode:
         elif part is Slot.ARGUMENTS:
             waits = Slot.ID in parts[i:]
             self.code.emit(*self._before_arguments(), *self._assure_arguments(), Commit(self.tail, waits))
-            ArgumentCode(self.code, self.syntax, self.ends).compile()
+            ArgumentCode(self.code, self.syntax, self.ends, self.trail).compile()
         elif part is Slot.ANY:
             self.code.emit(*self._space_around(parts, i), SkipWords(stops))
         elif isinstance(part, Slot):
@@ -321,13 +321,13 @@ class CallCode:
 
 
 class ArgumentCode:
-    """Compiles the arguments of `syntax` into `code`; `ends` are the texts that end a turn."""
+    """Compiles the arguments of `syntax` into `code`; `ends` are the texts that end a turn, after the layout `trail`."""
 
-    def __init__(self, code: Code, syntax: CallSyntax, ends: frozenset[str]) -> None:
+    def __init__(self, code: Code, syntax: CallSyntax, ends: frozenset[str], trail: str) -> None:
         self.code = code
         self.syntax = syntax
         self.arguments: Arguments = syntax.arguments
-        self.ends = ends
+        self.follow = Follow(syntax, tuple(sorted(ends)), trail=trail)
 
     def compile(self) -> None:
         """Emit the code that reads all arguments, or the text written when there are none."""
@@ -367,7 +367,7 @@ class ArgumentCode:
         # Where nothing closes the arguments, what closes the call does, or what begins the next one.
         ends = tokens(arguments.end)[:1] or [*self._after_arguments(), *what_follows_arguments(self.syntax)]
         further_call = tokens(self.syntax.separator)[:1]
-        follow = Follow(self.syntax, tuple(sorted(self.ends)))
+        follow = self.follow
         marks = Finder([opener, *ends, *further_call, *follow.fences])
         further = None if follow.closed or opener else follow
         self.code.put(between, Entries(entry, done, opener, separator, marks, follow.closed, further))
@@ -419,7 +419,7 @@ class ArgumentCode:
     def _value(self, i: int) -> Value:
         arguments, entry = self.arguments, self.arguments.entry
         if Follow.needed(self.syntax):
-            return _read_value(arguments, Follow(self.syntax, tuple(sorted(self.ends))))
+            return _read_value(arguments, self.follow)
         suffix = text_of(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)]

@@ -119,7 +119,7 @@ class _Compiler:
         assert hub.at == CONTENT_HUB
         begin = self.answer = hub.at
         ends = frozenset(text.strip() for text in self.dropped)
-        codes = [CallCode(self.code, calls, hub.at, ends) for calls in self.runs]
+        codes = [CallCode(self.code, calls, hub.at, ends, self.trail) for calls in self.runs]
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
