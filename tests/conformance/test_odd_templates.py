@@ -158,6 +158,17 @@ ODD = {
         replace(THOUGHTS["a message of its own"], prefill_off="<|thoughts|>⟦end⟧⟦header⟧"),
         Calls(call="<|call|>" + ID + "<|name|>" + NAME + "<|args|>" + JSON + "<|/call|>"),
     ),
+    "a space before calls, and two line breaks after a thought": composed(
+        CHATML, THOUGHTS["lines"], replace(TAGS, after_content=" ")
+    ),
+    "raw values with commas, where a space is left of no arguments": composed(
+        CHATML,
+        TIGHT,
+        Calls(
+            call="§call " + NAME + ": " + EACH + "«key»: «value if value is string else value | tojson»" + LAST + "§"
+        ),
+    ),
+    "the name of the tool on a fence": composed(CHATML, TIGHT, Calls(call="```" + NAME + "\n" + JSON + "\n```")),
 }
 
 
@@ -165,6 +176,16 @@ ODD = {
 def test_what_an_odd_template_writes_is_read_back(name):
     """Without a warning, so the format claims to read it."""
     assert lost(ChatTemplate.from_string(ODD[name], bos_token="<s>", eos_token="</s>")) == {}
+
+
+def test_a_thought_that_only_the_prompt_begins():
+    """The history has its end alone; what follows the prompt is read with it, and generated."""
+    source = composed(CHATML, Thoughts(end="\n</think>\n\n", prefill="<think>\n"), TAGS)
+    template = ChatTemplate.from_string(source, eos_token="</s>")
+    report = verify(template, samples=1, only=["reasoning and content", "content", "later turns", "grammars"])
+
+    assert (template.format.reasoning.start, template.format.reasoning.end) == ("<think>\n", "\n</think>")
+    assert (template.analysis.diagnostics, report.refuted) == ((), ())
 
 
 @pytest.mark.slow

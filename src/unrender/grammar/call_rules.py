@@ -83,7 +83,7 @@ def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str
         return (apart,) if apart else ()
     # After the value of `<a>1<b>2` comes `<b>`; the bare `<` could as well be a part of raw text.
     after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
-    return tuple(f"{apart}{name}{'' if isinstance(after, Slot) else after}" for name in names)
+    return tuple(f"{between.lstrip() or between}{name}{'' if isinstance(after, Slot) else after}" for name in names)
 
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
