@@ -139,7 +139,7 @@ def openers_of(closer: str) -> tuple[str, ...]:
 
 # `/k][k]` begins inside of a tag; `]<~[<` does not: other signs are between its brackets.
 _OPEN_TAG = re.compile(
-    "[^<>]*>|" + "|".join(rf"[^\{left}\{right}]*\{right}\s*\{left}" for left, right in _BRACKETS[1:])
+    "[^<>]*>|" + "|".join(rf"[^\{pair[0]}\{pair[1]}]*\{pair[1]}\s*\{pair[0]}" for pair in _BRACKETS[1:])
 )
 
 
