@@ -325,9 +325,12 @@ async function sample(plain = false) {
 function drawFilm(found) {
   const output = recording ? recording.join("") : $("output").value;
   const coarser = recording ? recording.length >= found.steps.length : found.chunk > Number($("chunk").value);
+  // The same answer, read anew for another request, stays where it is.
+  const same = film?.output === output && film.steps.length === found.steps.length;
+  const place = time ?? (same ? Number($("time").value) : found.steps.length);
   film = new Film({ ...found, whole: found.message, coarser }, output, (role, text) => parts?.of(role, text) ?? "");
   $("time").max = String(found.steps.length);
-  $("time").value = String(Math.min(time ?? found.steps.length, found.steps.length));
+  $("time").value = String(Math.min(place, found.steps.length));
   time = null;
   drawTime();
 }
