@@ -48,10 +48,14 @@ class Candidate:
     """A grammar made by hand that reads answers instead of the format."""
 
     @classmethod
-    def of(cls, template: ChatTemplate) -> Self:
-        """Return a template with its format, or with the format or the grammar that it was given."""
+    def of(cls, template: ChatTemplate, eos_token: str | None = None) -> Self:
+        """Return a template with its format, or with the format or the grammar that it was given.
+
+        `eos_token` ends answers. By default it is the template's own, or a stand-in where nobody says what that is.
+        """
         # `{{ content + eos_token + "\n" }}`: without the token, the line break would be taken for the model's.
-        eos_token = template.template.eos_token or _EOS * ("eos_token" in template.template.reads)
+        if eos_token is None:
+            eos_token = template.template.eos_token or _EOS * ("eos_token" in template.template.reads)
         return cls(
             template=template.template,
             eos_token=eos_token,

@@ -37,7 +37,7 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
     response parser is not installed, or when it refuses the response template.
     """
     read = response_reader(exported)
-    candidate = Candidate.of(template)
+    candidate = Candidate.of(template, template.template.eos_token)  # What was exported knows no other.
     findings = []
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
