@@ -72,7 +72,7 @@ class Server(uvicorn.Server):
                     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.begin_reload)
                     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
             await super().startup(sockets)
-        if self._alone:
+        if self._alone and main:
             # Modules, formats and templates stay for good. Looked through again and again, they would stop all streams for 0.1 s.
             gc.collect()
             gc.freeze()

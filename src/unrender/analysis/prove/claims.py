@@ -311,7 +311,7 @@ def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> tuple[Doubt,
         rebuilt = encode_answer(fmt, content=said.content, reasoning=said.reasoning, calls=made)
         # `<t></t>Hi` beside `<call>…`: some templates write the empty form of reasoning before one part only; readers take it
         # as optional.
-        # What every prompt begins may be in no history.
+        # The history may leave out what every prompt begins.
         options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty), rebuilt.removeprefix(fmt.turn.prefill))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
         if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:

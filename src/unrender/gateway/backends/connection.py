@@ -62,7 +62,7 @@ class _Silence:
 
     def _look(self) -> None:
         read = self._content.total_bytes
-        # Looks are counted, and no time: of a process that stood still for a while, some loops run the timers before they read.
+        # Looks are counted, not seconds: after a process has stood still, some loops run their timers before they read.
         self._vain = self._vain + 1 if read == self._read and self.waiting else 0
         self._read = read
         if self._vain >= _LOOKS:
