@@ -3,7 +3,8 @@
 python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM] [--only NAME]
 
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this one). The servers are `relay`, which copies
-bytes and understands nothing, the floor for anything that is written with asyncio; `unrender`; and LiteLLM's proxy, where its program is
+bytes and understands nothing, the floor for anything that is written with asyncio; `libraries`, which copies bytes as well, with the
+server and the client that unrender is built on (uvicorn, Starlette, aiohttp); `unrender`; and LiteLLM's proxy, where its program is
 named or found; `together` is unrender with two workers. Each is beside the relay of this run. CPU time is the server's own, from /proc, between the moment when all streams have begun and the first end; what
 beginning costs is counted apart. Lateness is wall time, and needs a quiet machine. Last, llama.cpp's own chat endpoint and the gateway
 before the same engine take turns with one random model, where `xllamacpp` is installed: `gateway_gguf.py`.
@@ -25,6 +26,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import aiohttp
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from paced import Heard, client, engine, port_of
@@ -121,14 +129,19 @@ def main() -> None:
         "--seconds", type=float, default=8.0, help="how long all streams are there together, and two more"
     )
     parser.add_argument("--litellm", default=shutil.which("litellm") or "", help="the program of LiteLLM's proxy")
-    parser.add_argument("--only", choices=["relay", "unrender", "together", "litellm", "gguf"], action="append")
+    parser.add_argument(
+        "--only", choices=["relay", "libraries", "unrender", "together", "litellm", "gguf"], action="append"
+    )
     parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--relay", type=int, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--libraries", type=int, nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.engine:
         asyncio.run(_engine(asked.rate))
     elif asked.relay:
         asyncio.run(_relay(*asked.relay))
+    elif asked.libraries:
+        _libraries(*asked.libraries)
     else:
         _measure(asked)
 
@@ -194,6 +207,7 @@ def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[
     )
     found = {
         "relay": [sys.executable, __file__, "--relay", str(engine_port), "{port}"],
+        "libraries": [sys.executable, __file__, "--libraries", str(engine_port), "{port}"],
         "unrender": [sys.executable, "-m", "unrender", "serve", "--config", str(folder / "g.toml"), "--port", "{port}"],
     }
     found["together"] = [*found["unrender"], "--workers", "2"]
@@ -214,6 +228,8 @@ async def _relay(engine_port: int, port: int) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head)
         source, sink = await asyncio.open_connection("127.0.0.1", engine_port)
+        # An end of the connection is all that it understands as an end of the answer.
+        head = head.replace(b"\r\n", b"\r\nconnection: close\r\n", 1)
         sink.write(head + (await reader.readexactly(int(length[1])) if length else b""))
         while data := await source.read(65536):
             writer.write(data)
@@ -223,6 +239,20 @@ async def _relay(engine_port: int, port: int) -> None:
 
     server = await asyncio.start_server(copied, "127.0.0.1", port, backlog=4096)
     await server.serve_forever()
+
+
+def _libraries(engine_port: int, port: int) -> None:
+    sessions: list[aiohttp.ClientSession] = []
+
+    async def copied(request: Request) -> StreamingResponse:
+        if not sessions:
+            sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
+        url, body = f"http://127.0.0.1:{engine_port}{request.url.path}", await request.body()
+        answer = await sessions[0].post(url, data=body, headers={"content-type": "application/json"})
+        return StreamingResponse(answer.content.iter_any(), media_type=answer.content_type)
+
+    routes = [Route("/{path:path}", copied, methods=["POST"])]
+    uvicorn.run(Starlette(routes=routes), port=port, http="h11", loop="asyncio", access_log=False, backlog=4096)
 
 
 @contextlib.contextmanager

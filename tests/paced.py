@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"<(\d+)\.(\d+)@([\d.]+)> ")
@@ -24,7 +25,8 @@ async def engine(rate: float) -> asyncio.Server:
 
     async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _stream(reader, writer, rate)
+            while await _stream(reader, writer, rate):
+                pass
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -38,28 +40,42 @@ def port_of(server: asyncio.Server) -> int:
     return int(server.sockets[0].getsockname()[1])
 
 
-async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rate: float) -> None:
+async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rate: float) -> bool:
+    """Answer one request; return whether the connection is kept for another, as engines keep theirs."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = _LENGTH.search(head)
     body = await reader.readexactly(int(length[1])) if length else b""
     asked, chat = _ASKED.search(body), b"/chat/completions" in head.split(b"\r\n")[0]
+    kept = b"connection: close" not in head.lower()
     kind = b"text/event-stream" if asked else b"application/json"
-    writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: " + kind + b"\r\n\r\n")
+    rest = b"transfer-encoding: chunked\r\n\r\n" if kept else b"connection: close\r\n\r\n"
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: " + kind + b"\r\n" + rest)
+
+    def say(data: bytes) -> None:
+        writer.write(b"%x\r\n%b\r\n" % (len(data), data) if kept else data)
+
     if asked is None:
-        writer.write(b'{"tokens": []}')
-        return
-    name, tokens = asked[1].decode(), int(asked[2])
+        say(b'{"tokens": []}')
+    else:
+        await _tokens(asked[1].decode(), int(asked[2]), rate, chat, say, writer)
+    writer.write(b"0\r\n\r\n" if kept else b"")
+    await writer.drain()
+    return kept
+
+
+async def _tokens(
+    name: str, tokens: int, rate: float, chat: bool, say: Callable[[bytes], None], writer: asyncio.StreamWriter
+) -> None:
+    """Say what a stream is to hear, at its pace."""
     due = time.monotonic()
     for number in range(tokens):
         due += 1 / rate
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         text = f"<{name}.{number}@{time.monotonic():.4f}> "
-        _say(writer, _chunk({"content": text}) if chat else {"content": text, "tokens": [1], "stop": False})
+        say(_event(_chunk({"content": text}) if chat else {"content": text, "tokens": [1], "stop": False}))
         await writer.drain()
     last = {"content": "", "stop": True, "stop_type": "eos", "tokens_predicted": tokens, "tokens_evaluated": 1}
-    _say(writer, _chunk({}, "stop") if chat else last)
-    writer.write(b"data: [DONE]\n\n" if chat else b"")
-    await writer.drain()
+    say(_event(_chunk({}, "stop") if chat else last) + (b"data: [DONE]\n\n" if chat else b""))
 
 
 def _chunk(delta: object, reason: str | None = None) -> object:
@@ -67,8 +83,8 @@ def _chunk(delta: object, reason: str | None = None) -> object:
     return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
 
 
-def _say(writer: asyncio.StreamWriter, item: object) -> None:
-    writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
+def _event(item: object) -> bytes:
+    return b"data: " + json.dumps(item).encode() + b"\n\n"
 
 
 @dataclass(slots=True)

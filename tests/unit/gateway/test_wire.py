@@ -110,6 +110,29 @@ def test_requests_one_after_another_are_apart():
 
 
 @pytest.mark.slow
+def test_upgrade_is_not_made_and_costs_no_request():
+    """A client that would rather speak HTTP/2 is answered in HTTP/1.1, and so is what it asks next, in the same go."""
+    wish = f"{HEAD}{COUNTED}connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n"
+
+    (answer,), jobs = heard(wish.encode() + BODY + request(CHAT))
+
+    assert (answer.count(b"HTTP/1.1 200"), jobs) == (2, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streamed", [True, False])
+def test_old_client_hears_no_sizes_of_chunks(streamed):
+    """HTTP/1.0 knows no chunks: a stream ends with its connection, and any other answer has its length."""
+    (answer,), _ = heard(request(CHAT, stream=streamed).replace(b"HTTP/1.1", b"HTTP/1.0"))
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert (b"content-length: %d" % len(body) in head) is not streamed
+    assert body[:1] == (b"d" if streamed else b"{")
+    assert body.endswith(b"data: [DONE]\n\n" if streamed else b"}")
+
+
+@pytest.mark.slow
 def test_no_header_is_made_of_a_clients_words():
     """Line ends in names, values and paths come back in no header, raw or escaped."""
     forged = "x\r\nx-forged: 1"
