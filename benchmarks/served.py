@@ -54,13 +54,12 @@ def gateway(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] 
     return _started(stack, command, port, "/ready", own or {})
 
 
-def transformers(stack: ExitStack, path: Path, *options: str) -> Server:
-    """Return a gateway with the model in its process, run by transformers, until the stack ends."""
+def transformers(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
+    """Return a gateway with the model in its process, run by transformers, until the stack ends; `own` are variables of its environment."""
     port = _unused()
     model = ("--backend", "transformers", "--model", str(path))
-    return _started(
-        stack, [sys.executable, "-m", "unrender", "serve", *model, "--port", str(port), *options], port, "/ready", {}
-    )
+    command = [sys.executable, "-m", "unrender", "serve", *model, "--port", str(port), *options]
+    return _started(stack, command, port, "/ready", own or {})
 
 
 def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:

@@ -40,6 +40,8 @@ IDLE = 3.0
 """Seconds of silence that the gateway grants the engine."""
 RELOAD = 15.0
 """Seconds between two times that the settings are read."""
+TICK = 0.1
+"""Seconds between two looks at the clock."""
 SAMPLE = 2.0
 """Seconds between two looks at memory."""
 GROWTH = 1.1
@@ -218,6 +220,8 @@ class Soak:
     wrong: list[str] = field(default_factory=list)
     count: int = 0
     memory: list[int] = field(default_factory=list)
+    stood: float = 0.0
+    """Seconds for which this process stood still at most: the engine in it was silent as long, which the gateway is right to break off."""
     reloads: int = 0
 
     async def client(self, session: aiohttp.ClientSession) -> None:
@@ -258,6 +262,13 @@ class Soak:
         while True:
             await asyncio.sleep(SAMPLE)
             self.memory.append(memory(pid))
+
+    async def feel(self) -> None:
+        """Note how long this process stands still."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(TICK)
+            self.stood = max(self.stood, time.monotonic() - before - TICK)
 
     async def reload(self, pid: int, settings: Path, right: Sequence[str]) -> None:
         """Have the settings read again, now and then; some are wrong, and change nothing."""
@@ -331,6 +342,7 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
                     pass
                 beside = [
                     asyncio.create_task(run.watch(running.pid)),
+                    asyncio.create_task(run.feel()),
                     asyncio.create_task(run.reload(running.pid, settings, right)),
                 ]
                 await asyncio.gather(*(run.client(session) for _ in range(streams)))
@@ -355,6 +367,7 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
         f"{run.count} requests, {sum(run.ends.values())} ended, {len(run.wrong)} wrong, {run.reloads} reloads, {files} files open at the end"
     )
     print(", ".join(f"{name} {number}" for name, number in sorted(run.ends.items())))
+    print(f"the engine and the clients stood still for {run.stood:.1f} s at most; {IDLE:g} s are silence")
     print(
         f"memory: {early / 1e6:.1f} MB in the second quarter, {late / 1e6:.1f} MB in the last, {max(run.memory) / 1e6:.1f} MB at most"
     )

@@ -1,6 +1,6 @@
 """How many threads a model in this process should have: tokens a second alone, and beside a busy process.
 
-python benchmarks/threads.py [FILE.gguf] [--rounds 5] [--tokens 20]
+python benchmarks/threads.py [FILE.gguf] [--rounds 5] [--tokens 20] [--engine transformers]
 
 Strategy: a gateway for each way, all with the same model, by default the example one. They are asked in turns, so that whatever else
 the machine does meets all of them alike; each figure is the median of the rounds, prompt included. A busy process is one that counts.
@@ -16,7 +16,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from served import Server, ask, gateway
+from served import Server, ask, gateway, transformers
 
 from unrender.gateway.example import example_model
 
@@ -27,6 +27,7 @@ WAYS = {
     f"{CORES} threads": (("--threads", CORES), {}),
     f"{CORES} threads, passive": (("--threads", CORES), PASSIVE),
 }
+ENGINES = {"llama.cpp": gateway, "transformers": transformers}
 BUSY = (0, 1)
 QUESTION = {"messages": [{"role": "user", "content": "Tell a long story of a dog."}], "temperature": 0}
 
@@ -37,10 +38,12 @@ def main() -> None:
     arguments.add_argument("file", nargs="?", type=Path)
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--tokens", type=int, default=20)
+    arguments.add_argument("--engine", choices=ENGINES, default="llama.cpp")
     given = arguments.parse_args()
     with ExitStack() as stack:
         path = given.file or example_model()
-        servers = {name: gateway(stack, path, *options, own=own) for name, (options, own) in WAYS.items()}
+        start = ENGINES[given.engine]
+        servers = {name: start(stack, path, *options, own=own) for name, (options, own) in WAYS.items()}
         found: dict[tuple[str, int], list[float]] = {}
         for busy in BUSY:
             others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]

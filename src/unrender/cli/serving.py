@@ -160,14 +160,16 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
     here = engine in ("--example-model", "--gguf")
     if here and others:
         raise click.UsageError(f"{engine} is an engine of its own; expected no {others[0]} beside it")
-    if "threads" in given and not here:
-        raise click.UsageError("--threads needs a model in this process: --gguf or --example-model")
+    urls = "url" in given or "urls" in given
+    kind = given.get("backend") or ("llama-server" if urls else _in_this_process(given.get("template")))
+    if "threads" in given and not here and kind != "transformers":
+        raise click.UsageError(
+            "--threads needs a model in this process: --gguf, --example-model or --backend transformers"
+        )
     if "example_model" in given:
         given = _example(given)
     if "path" in given:
         return {**given, "backend": "gguf", "aliases": "*"}
-    urls = "url" in given or "urls" in given
-    kind = given.get("backend") or ("llama-server" if urls else _in_this_process(given.get("template")))
     if kind in _ALONE:
         if urls:
             raise click.UsageError(f"--backend {kind} has no URL; name the engine with --backend")

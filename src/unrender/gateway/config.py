@@ -34,6 +34,7 @@ from unrender.gateway.surfaces.stored import SERVERS
 from unrender.gateway.surfaces.surface import ReasoningField
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
+Threads = Annotated[int, Field(ge=0, le=1024)]
 """Seconds."""
 Many: Any = Field(max_length=10_000)
 """Models, keys and aliases in one file."""
@@ -194,7 +195,7 @@ class _Gguf(_Model):
     path: Name
     context: Annotated[int, Field(ge=0, le=10**9)] = 0
     slots: Annotated[int, Field(ge=1, le=1024)] = SLOTS
-    threads: Annotated[int, Field(ge=0, le=1024)] = 0
+    threads: Threads = 0
 
     def engine(self, where: str) -> Backend:  # noqa: ARG002
         url, process = start(self.path, context=self.context, slots=self.slots, threads=self.threads)
@@ -208,9 +209,10 @@ class _Transformers(_Model):
     path: Name
     device: str = ""
     masks: Literal["", "llguidance", "xgrammar"] = ""
+    threads: Threads = 0
 
     def engine(self, where: str) -> Backend:  # noqa: ARG002
-        return load(self.path, device=self.device, masks=self.masks)
+        return load(self.path, device=self.device, masks=self.masks, threads=self.threads)
 
     def own_template(self) -> ChatTemplate:
         return ChatTemplate.from_pretrained(self.path)

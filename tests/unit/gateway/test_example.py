@@ -11,7 +11,7 @@ import pytest
 
 from unrender.cli.serving import _model
 from unrender.gateway import example
-from unrender.gateway.backends import llama_server
+from unrender.gateway.backends.backend import free_cores
 from unrender.gateway.failure import Failure
 
 MODEL = b"GGUF and so on"
@@ -79,6 +79,8 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
     served = {"path": str(tmp_path / "m.gguf"), "constrain": "never", "threads": 3, "backend": "gguf", "aliases": "*"}
     assert _model(given) == served
     assert capsys.readouterr().err == ""
+    inside = {"backend": "transformers", "threads": 2, "aliases": "*"}
+    assert _model({"backend": "transformers", "template": "folder", "threads": 2}) == {**inside, "path": "folder"}
 
     monkeypatch.setenv("UNRENDER_CACHE", "off")
     assert _model(given) == {"constrain": "never", "backend": "sampler", "aliases": "*", "rate": 50}
@@ -98,7 +100,7 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
     ],
 )
 def test_a_model_leaves_a_core(monkeypatch, tmp_path, siblings, quota, threads):
-    """All cores but one, hyperthreads and a container's quota considered; llama.cpp decides where the system does not tell."""
+    """All cores but one, hyperthreads and a container's quota considered; the library decides where the system does not tell."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(len(siblings) or 1), raising=False)
     for cpu, text in enumerate(siblings):
         file = tmp_path / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
@@ -108,4 +110,4 @@ def test_a_model_leaves_a_core(monkeypatch, tmp_path, siblings, quota, threads):
         (tmp_path / "fs/cgroup").mkdir(parents=True)
         (tmp_path / "fs/cgroup/cpu.max").write_text(quota)
 
-    assert llama_server.free_cores(tmp_path) == threads
+    assert free_cores(tmp_path) == threads

@@ -8,14 +8,12 @@ Starts one in this process, too: llama.cpp's own server code (`xllamacpp`) on a 
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from unrender import LoadedTemplates, TemplateError, TriggerKind, Usage
-from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, Job, Piece
+from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, Job, Piece, free_cores
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, score
 from unrender.gateway.failure import invalid
 
@@ -180,24 +178,6 @@ def llama_cpp() -> Any:
     except ImportError as error:
         message = f"gguf: needs llama.cpp in this process ({error}): pip install 'unrender[gguf]'"
         raise invalid(message, param="backend") from None
-
-
-def free_cores(system: Path = Path("/sys")) -> int:
-    """Return how many cores a model may keep busy: all but one. 0, llama.cpp's own choice, where the system does not tell.
-
-    llama.cpp's threads wait for each other hundreds of times for each token, and burn time meanwhile. When another process
-    holds the core of one of them, all wait for that one: with as many threads as cores, 70 tokens a second become 2.
-    """
-    siblings = "devices/system/cpu/cpu{}/topology/thread_siblings_list"
-    try:
-        # Two hyperthreads of a core have the same siblings, and a core has the arithmetic of one.
-        cores = len({(system / siblings.format(cpu)).read_text() for cpu in os.sched_getaffinity(0)})
-    except (AttributeError, OSError):  # Not Linux.
-        return 0
-    with suppress(OSError, ValueError):  # Without a quota it says "max".
-        quota, period = map(int, (system / "fs/cgroup/cpu.max").read_text().split())
-        cores = min(cores, quota // period)  # What a container may use of its machine.
-    return max(cores - 1, 1)
 
 
 class Ollama(HttpEngine):

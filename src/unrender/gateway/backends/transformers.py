@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from unrender import Usage
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
+from unrender.gateway.backends.backend import (
+    EngineCapabilities,
+    EngineError,
+    EngineGrammar,
+    Job,
+    Piece,
+    free_cores,
+    scored,
+)
 from unrender.gateway.failure import invalid
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 
@@ -36,11 +44,12 @@ _PATIENCE = 0.05
 """Seconds after which the model's thread looks whether anybody still waits."""
 
 
-def load(source: str, *, device: str = "", masks: str = "") -> Transformers:
+def load(source: str, *, device: str = "", masks: str = "", threads: int = 0) -> Transformers:
     """Load a model and its tokenizer.
 
-    `masks` is the library that constrains tokens to a grammar; by default the first one installed. Raises `Failure`
-    when a package is missing or the model cannot be loaded.
+    `masks` is the library that constrains tokens to a grammar; by default the first one installed. `threads` are those of the whole
+    process, where it computes on the CPU; 0 leaves a core to others. Raises `Failure` when a package is missing or the model cannot
+    be loaded.
     """
     try:
         library = importlib.import_module("transformers")
@@ -59,6 +68,8 @@ def load(source: str, *, device: str = "", masks: str = "") -> Transformers:
     if not getattr(tokenizer, "is_fast", False):
         raise invalid(f"path: {source}: expected a fast tokenizer, found {type(tokenizer).__name__}", param="path")
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if chosen == "cpu" and (threads := threads or free_cores()):
+        torch.set_num_threads(threads)
     return Transformers(model.to(chosen).eval(), tokenizer, torch, masks=masks or preferred_library())
 
 

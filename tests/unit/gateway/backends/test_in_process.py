@@ -57,7 +57,6 @@ def folder(tmp_path_factory):
     tokenizer.chat_template = source()
     tokenizer.save_pretrained(path)
     torch.manual_seed(1)
-    torch.set_num_threads(1)  # More of them spin while they wait for each other, which a busy machine makes long.
     config = transformers.LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
         max_position_embeddings=2048, eos_token_id=tokenizer.eos_token_id, bos_token_id=None,
@@ -96,7 +95,13 @@ def model(request):
         return served(backend="gguf", path=str(request.getfixturevalue("gguf")), threads=1)
     if not all(map(installed, ("torch", "transformers", "llguidance"))):
         pytest.skip("torch, transformers and llguidance are needed")
-    return served(backend="transformers", path=str(request.getfixturevalue("folder")), masks=request.param)
+    return served(backend="transformers", path=str(request.getfixturevalue("folder")), masks=request.param, threads=1)
+
+
+@each_transformers
+def test_transformers_computes_in_as_many_threads_as_are_set(model):
+    """The threads of the settings are PyTorch's."""
+    assert model.backend.torch.get_num_threads() == 1
 
 
 def asked(model, *questions):
