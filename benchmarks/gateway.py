@@ -1,13 +1,15 @@
 """Many streams at once through a gateway: what a chunk costs it, what a stream holds, and how late text arrives.
 
-python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM] [--only NAME]
+python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM] [--vllm PYTHON] [--only NAME]
 
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this one). The servers are `relay`, which copies
 bytes and understands nothing, the floor for anything that is written with asyncio; `libraries`, which copies bytes as well, with the
-server and the client that unrender is built on (uvicorn, Starlette, aiohttp); `unrender`; and LiteLLM's proxy, where its program is
-named or found; `together` is unrender with two workers. Each is beside the relay of this run. CPU time is the server's own, from /proc, between the moment when all streams have begun and the first end; what
-beginning costs is counted apart. Lateness is wall time, and needs a quiet machine. Last, llama.cpp's own chat endpoint and the gateway
-before the same engine take turns with one random model, where `xllamacpp` is installed: `gateway_gguf.py`.
+server and the client that unrender is built on (uvicorn, Starlette, aiohttp); `unrender`; LiteLLM's proxy, where its program is named
+or found; and vLLM's own front end, where a Python that has it is named (`gateway_vllm.py` says how its engine is paced); `together` is
+unrender with two workers. Each is beside the relay of this run. CPU time is the server's own, from /proc, between the moment when all
+streams have begun and the first end; what beginning costs is counted apart. Lateness is wall time, and needs a quiet machine. Last,
+llama.cpp's own chat endpoint and the gateway before the same engine take turns with one random model, where `xllamacpp` is installed:
+`gateway_gguf.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from gateway_vllm import Worded
 from paced import Heard, client, engine, port_of
 
 TEMPLATE = """{%- if tools %}{{ tools | tojson }}{% endif %}{%- for m in messages %}<|{{ m.role }}|>
@@ -71,7 +74,9 @@ def memory(pid: int) -> int:
     return sum(int((one / "statm").read_text().split()[1]) for one in processes) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> dict[str, float]:
+async def run(
+    port: int, pid: int, streams: int, asked: argparse.Namespace, kind: type[Heard] = Heard
+) -> dict[str, float]:
     """Run streams at once and return the figures."""
     idle = cpu(pid)
     await asyncio.sleep(_SETTLED)
@@ -81,7 +86,7 @@ async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> d
     tokens = int(asked.rate * (asked.seconds + streams / _RAMP))
     tasks = []
     for name in range(streams):
-        tasks.append(asyncio.create_task(client(port, name, tokens)))
+        tasks.append(asyncio.create_task(client(port, name, tokens, kind=kind)))
         await asyncio.sleep(max(0.0, started + name / _RAMP - time.monotonic()))
     await asyncio.sleep(_SETTLED)
     settled, at, peak = cpu(pid), time.monotonic(), memory(pid)
@@ -129,8 +134,9 @@ def main() -> None:
         "--seconds", type=float, default=8.0, help="how long all streams are there together, and two more"
     )
     parser.add_argument("--litellm", default=shutil.which("litellm") or "", help="the program of LiteLLM's proxy")
+    parser.add_argument("--vllm", default="", help="a Python for vLLM, e.g. the one of the task `real-servers`")
     parser.add_argument(
-        "--only", choices=["relay", "libraries", "unrender", "together", "litellm", "gguf"], action="append"
+        "--only", choices=["relay", "libraries", "unrender", "together", "litellm", "vllm", "gguf"], action="append"
     )
     parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--relay", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -181,7 +187,8 @@ def _measured(
             asyncio.run(_warm(port))
             print(name, _figures(asyncio.run(first(port, engine_port))), flush=True)
             for streams in sorted({1, asked.streams // 10 or 1, asked.streams}):
-                found = asyncio.run(run(port, server.pid, streams, asked))
+                kind = Worded if name == "vllm" else Heard
+                found = asyncio.run(run(port, server.pid, streams, asked, kind))
                 if streams in relay or name == "relay":
                     found["of_relay"] = found["us_per_chunk"] / relay.setdefault(streams, found["us_per_chunk"])
                 print(name, _figures(found), flush=True)
@@ -214,6 +221,9 @@ def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[
     if asked.litellm:
         yaml = str(folder / "litellm.yaml")
         found["litellm"] = [asked.litellm, "--config", yaml, "--port", "{port}", "--telemetry", "False"]
+    if asked.vllm:
+        own = [str(folder), str(asked.rate), "--port", "{port}", "--chat-template", str(folder / "t.jinja")]
+        found["vllm"] = [asked.vllm, str(Path(__file__).with_name("gateway_vllm.py")), *own]
     return found
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"<(\d+)\.(\d+)@([\d.]+)> ")
-_ASKED = re.compile(rb"stream (\d+) tokens (\d+)")
+ASKED = re.compile(rb"stream (\d+) tokens (\d+)")
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 
@@ -45,7 +45,7 @@ async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ra
     head = await reader.readuntil(b"\r\n\r\n")
     length = _LENGTH.search(head)
     body = await reader.readexactly(int(length[1])) if length else b""
-    asked, chat = _ASKED.search(body), b"/chat/completions" in head.split(b"\r\n")[0]
+    asked, chat = ASKED.search(body), b"/chat/completions" in head.split(b"\r\n")[0]
     kept = b"connection: close" not in head.lower()
     kind = b"text/event-stream" if asked else b"application/json"
     rest = b"transfer-encoding: chunked\r\n\r\n" if kept else b"connection: close\r\n\r\n"
@@ -104,15 +104,21 @@ class Heard:
 
     def whole(self) -> bool:
         """Return whether all tokens came, in order, and nobody else's, and not a character more."""
-        choices = [choice for _, line in self.lines for choice in json.loads(line[6:])["choices"]]
-        text = "".join(choice["delta"].get("content") or "" for choice in choices)
+        text = self.text()
         said = [(int(stream), int(number)) for stream, number, _ in TOKEN.findall(text)]
         return self.done and not TOKEN.sub("", text) and said == [(self.name, i) for i in range(self.tokens)]
 
+    def text(self) -> str:
+        """Return all that was said."""
+        choices = [choice for _, line in self.lines for choice in json.loads(line[6:])["choices"]]
+        return "".join(choice["delta"].get("content") or "" for choice in choices)
 
-async def client(port: int, name: int, tokens: int, *, path: str = "/v1/chat/completions") -> Heard:
+
+async def client(
+    port: int, name: int, tokens: int, *, path: str = "/v1/chat/completions", kind: type[Heard] = Heard
+) -> Heard:
     """Ask for a stream and return what was heard."""
-    heard = Heard(name, tokens, time.monotonic())
+    heard = kind(name, tokens, time.monotonic())
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     messages = [{"role": "user", "content": f"stream {name} tokens {tokens}"}]
     body = json.dumps({"model": "m", "stream": True, "tools": [_TOOL], "messages": messages}).encode()

@@ -11,7 +11,7 @@ import importlib
 import random
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -122,7 +122,20 @@ def _scored(token: Token, top: int) -> Any:
 
 
 def main(file: str, *options: str) -> None:
-    """Serve until the process is ended."""
+    """Serve a model's file until the process is ended."""
+    core = Core(Path(file))
+
+    def client(*, vllm_config: Any, renderer: Any, **_: Any) -> Client:
+        backend = importlib.import_module("vllm.v1.structured_output.backend_xgrammar").XgrammarBackend
+        size = vllm_config.model_config.get_vocab_size()
+        return Client(core, backend(vllm_config, tokenizer=renderer.tokenizer, vocab_size=size))
+
+    with tempfile.TemporaryDirectory() as folder:
+        serve(folder_of(Path(file), Path(folder)), client, *options)
+
+
+def serve(folder: Path, client: Callable[..., Any], *options: str) -> None:
+    """Serve what a folder says of a model; `client` makes what vLLM's frontend talks to."""
     platforms: Any = importlib.import_module("vllm.platforms")
     # No device is found where there is no GPU: vLLM's release for CPUs is another one.
     platforms._current_platform = importlib.import_module("vllm.platforms.cpu").CpuPlatform()
@@ -136,23 +149,10 @@ def main(file: str, *options: str) -> None:
         def compute_logits(self, hidden_states: Any) -> Any: ...
 
     importlib.import_module("vllm").ModelRegistry.register_model("LlamaForCausalLM", Unused)
-    core = Core(Path(file))
-    backend = importlib.import_module("vllm.v1.structured_output.backend_xgrammar").XgrammarBackend
-
-    def client(*, vllm_config: Any, renderer: Any, **_: Any) -> Client:
-        size = vllm_config.model_config.get_vocab_size()
-        return Client(core, backend(vllm_config, tokenizer=renderer.tokenizer, vocab_size=size))
-
     importlib.import_module("vllm.v1.engine.core_client").EngineCoreClient.make_async_mp_client = client
-    with tempfile.TemporaryDirectory() as folder:
-        said = {
-            "--model": folder_of(Path(file), Path(folder)),
-            "--served-model-name": "m",
-            "--host": "127.0.0.1",
-            "--dtype": "float32",
-        }
-        sys.argv[1:] = [*(str(word) for option in said.items() for word in option), "--disable-log-stats", *options]
-        importlib.import_module("vllm.entrypoints.launchers.api_server.entry").main()
+    said = {"--model": folder, "--served-model-name": "m", "--host": "127.0.0.1", "--dtype": "float32"}
+    sys.argv[1:] = [*(str(word) for option in said.items() for word in option), "--disable-log-stats", *options]
+    importlib.import_module("vllm.entrypoints.launchers.api_server.entry").main()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,171 @@
+"""vLLM's own front end before a paced engine: what `gateway.py --vllm PYTHON` starts, with the Python of the task `real-servers`.
+
+python benchmarks/gateway_vllm.py FOLDER RATE --port PORT
+
+Its app, renderer, detokenizer, tool parser (`hermes`, as its users choose one) and the sockets between the two processes are vLLM's
+own; what stands in is the process that has the weights. That one says one token of a stream at a time, `RATE` a second. A busy engine
+puts the tokens of many streams into one message, once for each step, so what is due within a step's time goes together here too.
+One token has to say all that a test of lateness wants to know: the vocabulary is the bytes, and the words `@00000;` to `@49999;`. The
+first word of an answer is its stream's name, the others are milliseconds of the clock.
+"""
+
+from __future__ import annotations
+
+import heapq
+import importlib
+import math
+import os
+import re
+import sys
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from paced import ASKED, Heard
+
+WORD = re.compile(r"@(\d{5});")
+_WORDS = 50_000
+_BYTES = 256
+"""The id of the first word."""
+_STEP = 0.02
+"""Seconds that a step of an engine takes when it has many streams."""
+_ADD, _ABORT, _UTILITY = b"\x00", b"\x01", b"\x03"
+_LIMIT = 1
+"""That an answer has as many tokens as it may, in vLLM's numbers."""
+
+
+class Worded(Heard):
+    """What a client has heard, in words."""
+
+    def late(self) -> list[float]:
+        """Return how late each token came, in seconds, without the first."""
+        found = [(now, int(word)) for now, line in self.lines for word in WORD.findall(line.decode())]
+        return [(1000 * now - word) % _WORDS / 1000 for now, word in found[1:]]
+
+    def whole(self) -> bool:
+        """Return whether all tokens came, and nobody else's, and not a character more."""
+        text = self.text()
+        said = [int(word) for word in WORD.findall(text)]
+        return self.done and not WORD.sub("", text) and len(said) == self.tokens and said[0] == self.name
+
+
+def main(folder: str, rate: str, *options: str) -> None:
+    """Serve until the process is ended."""
+    here = Path(folder)
+    ended, kept = os.pipe()
+    if not os.fork():
+        # A child of nobody here: its CPU time is no part of the server's.
+        if not os.fork():
+            os.close(kept)
+            _core(here, float(rate), ended)
+        os._exit(0)
+    os.wait()
+    _write(here / "vllm")
+    serve: Any = importlib.import_module("real_vllm").serve
+    addresses = {"input_address": f"ipc://{here}/asked", "output_address": f"ipc://{here}/said"}
+
+    def client(**made: Any) -> Any:
+        # As a front end of several is made, which does not start the engine itself.
+        own = importlib.import_module("vllm.v1.engine.core_client").AsyncMPClient
+        return own(**{**made, "client_addresses": addresses})
+
+    tools = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
+    serve(here / "vllm", client, "--disable-uvicorn-access-log", *tools, *options)
+
+
+def _write(folder: Path) -> None:
+    """Write a model's configuration and its tokenizer."""
+    words = [f"@{number:05};" for number in range(_WORDS)]
+    tokenizer = importlib.import_module("byte_tokenizer").byte_tokenizer(
+        ("<tool_call>", "</tool_call>"), eos="<|end|>", words=words
+    )
+    small = {"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 64}
+    config = importlib.import_module("transformers").LlamaConfig(vocab_size=len(tokenizer), **small)
+    config.architectures = ["LlamaForCausalLM"]
+    config.max_position_embeddings = 1 << 15
+    for part in (config, tokenizer):
+        part.save_pretrained(folder)
+
+
+def _core(folder: Path, rate: float, ended: int) -> None:
+    """Run what stands in for the engine until the front end is gone."""
+    zmq, packed = importlib.import_module("zmq"), importlib.import_module("msgspec").msgpack
+    context = zmq.Context()
+    asked, said = context.socket(zmq.DEALER), context.socket(zmq.PUSH)
+    asked.identity = bytes(2)  # the engine of rank 0
+    asked.connect(f"ipc://{folder}/asked")
+    said.connect(f"ipc://{folder}/said")
+    asked.send(b"")  # ready
+    poller = zmq.Poller()
+    for one in (asked, ended):
+        poller.register(one, zmq.POLLIN)
+    paced = _Paced(folder / "vllm", rate)
+    while True:
+        ready = dict(poller.poll(math.ceil(1000 * max(0.0, paced.next() - time.monotonic()))))
+        if ended in ready:
+            return
+        if asked in ready:
+            kind, told, *_ = asked.recv_multipart()
+            answer = paced.told(kind, packed.decode(told))
+        else:
+            answer = paced.step()
+        if answer:
+            said.send(packed.encode(answer))
+
+
+class _Paced:
+    """The streams of an engine; lists, and the places in them, are those of vLLM's `EngineCoreRequest` and `EngineCoreOutputs`."""
+
+    def __init__(self, folder: Path, rate: float) -> None:
+        self._folder, self._every = folder, 1 / rate
+        self._left: dict[str, int] = {}
+        self._due: list[tuple[float, str, int | None]] = []
+        self._free = 0.0
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return importlib.import_module("tokenizers").Tokenizer.from_file(str(self._folder / "tokenizer.json"))
+
+    def next(self) -> float:
+        """Return when there is something to say."""
+        return max(self._due[0][0], self._free) if self._due else time.monotonic() + 1
+
+    def told(self, kind: bytes, what: Any) -> Any:
+        """Take a message; return the answer that it wants at once."""
+        if kind == _ADD:
+            asked = ASKED.search(self._tokenizer.decode(what[1]).encode())
+            assert asked, "this prompt is not one of ours"
+            self._left[what[0]] = int(asked[2])
+            heapq.heappush(self._due, (time.monotonic() + self._every, what[0], int(asked[1])))
+        elif kind == _ABORT:
+            for stream in what:
+                self._left.pop(stream, None)
+        elif kind == _UTILITY:
+            result = ["generate"] if what[2] == "get_supported_tasks" else None
+            return [0, [], None, 0.0, [what[1], None, [None, result]]]
+        return None
+
+    def step(self) -> Any:
+        """Return a token for each stream that wants one."""
+        now, outputs = time.monotonic(), []
+        while now >= self._free and self._due and self._due[0][0] <= now:
+            due, stream, name = heapq.heappop(self._due)
+            if stream not in self._left:
+                continue
+            left = self._left[stream] = self._left[stream] - 1
+            token = _BYTES + (int(1000 * now) % _WORDS if name is None else name)
+            outputs.append([stream, [token], None, None, None, None if left else _LIMIT])
+            if left:
+                heapq.heappush(self._due, (due + self._every, stream, None))
+            else:
+                del self._left[stream]
+        if not outputs:
+            return None
+        self._free = now + _STEP
+        return [0, outputs]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
