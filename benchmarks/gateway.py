@@ -96,12 +96,14 @@ async def run(
     peak = max(peak, memory(pid))
     heard: list[Heard] = await asyncio.gather(*tasks)
     ended, altogether = cpu(pid) - idle * (time.monotonic() - started), sum(one.tokens for one in heard)
-    chunks = sum(at <= now <= until for one in heard for now, _ in one.lines)
+    # A chunk is a token of the engine's: a server that is behind may put several into one of its own.
+    chunks = sum(at <= now <= until for one in heard for now, _ in one.came())
     cost = steady / chunks if until - at > 1 else math.nan  # a busy machine: streams had ended when the last began
     late = sorted(delay for one in heard for delay in one.late())
     return {
         "streams": streams,
         "wrong": sum(not one.whole() for one in heard),
+        "tokens_per_line": altogether / sum(len(one.lines) for one in heard),
         "us_per_chunk": 1e6 * cost,
         "ms_per_request": 1000 * (ended - begun - cost * altogether) / streams,
         "kb_per_stream": (peak - held) / streams / 1024,

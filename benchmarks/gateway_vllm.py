@@ -39,10 +39,13 @@ _LIMIT = 1
 class Worded(Heard):
     """What a client has heard, in words."""
 
+    def came(self) -> list[tuple[float, str]]:
+        """Return when each token came, and its number."""
+        return [(now, word) for now, line in self.lines for word in WORD.findall(line.decode())]
+
     def late(self) -> list[float]:
         """Return how late each token came, in seconds, without the first."""
-        found = [(now, int(word)) for now, line in self.lines for word in WORD.findall(line.decode())]
-        return [(1000 * now - word) % _WORDS / 1000 for now, word in found[1:]]
+        return [(1000 * now - int(word)) % _WORDS / 1000 for now, word in self.came()[1:]]
 
     def whole(self) -> bool:
         """Return whether all tokens came, and nobody else's, and not a character more."""

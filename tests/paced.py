@@ -97,10 +97,13 @@ class Heard:
     lines: list[tuple[float, bytes]] = field(default_factory=list)
     done: bool = False
 
+    def came(self) -> list[tuple[float, str]]:
+        """Return when each token came, and when it was written; a server may put several into one line."""
+        return [(now, token[2]) for now, line in self.lines for token in TOKEN.findall(line.decode())]
+
     def late(self) -> list[float]:
         """Return how late each token came, in seconds."""
-        found = ((now, TOKEN.search(line.decode())) for now, line in self.lines)
-        return [now - float(token[3]) for now, token in found if token]
+        return [now - float(written) for now, written in self.came()]
 
     def whole(self) -> bool:
         """Return whether all tokens came, in order, and nobody else's, and not a character more."""
