@@ -278,7 +278,7 @@ def _free() -> Iterator[int]:
 
 async def _warm(port: int) -> None:
     """Wait until the server answers."""
-    for _ in range(1200):
+    for _ in range(3000):  # vLLM alone imports for a minute on a busy machine
         with contextlib.suppress(OSError):
             if (await client(port, 0, 1)).done:
                 return
