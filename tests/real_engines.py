@@ -79,6 +79,8 @@ class Real:
     """How many forced calls are asked for: a slow engine has less time."""
     plugin: bool = False
     """The engine's own server answers, with our plug-in in it; no gateway is there."""
+    holds_schemas: bool = False
+    """It holds a response format by itself, and asks no plug-in."""
 
     @property
     def client(self) -> Any:
@@ -106,7 +108,7 @@ class Real:
             self.client as client,
             client.chat.completions.create(**sent(request), stream=True, stream_options={"include_usage": True}) as run,
         ):
-            return whole(chunk.model_dump() for chunk in run)
+            return whole(chunk.model_dump(warnings=not self.plugin) for chunk in run)
 
     def prompt(self, request: Request) -> str:
         """Return the prompt that the gateway writes; without one, the prompt that our template renders."""
@@ -338,7 +340,7 @@ def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
             special = frozenset(token for text in ("<|im_start|>", "<|im_end|>") for token in own.tokens(text))
             more: dict[str, Any] = {"model": model, "own": own, "special": special, "forced": 12}
             if plugin:
-                yield Real(url=url, plugin=True, **more)
+                yield Real(url=url, plugin=True, holds_schemas=kind == "sglang", **more)
                 return
             with serving(model) as gateway:
                 yield Real(url=gateway, **more)
@@ -347,7 +349,9 @@ def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
 
 
 _PARSERS = ("--tool-call-parser", "unrender", "--reasoning-parser", "unrender")
-_PLUGIN = {"vllm": ("--enable-auto-tool-choice", *_PARSERS), "sglang": _PARSERS}
+# SGLang's grammars for JSON admit white space without end between tokens, and a model as small as this one writes it.
+_COMPACT = "--constrained-json-disable-any-whitespace"
+_PLUGIN = {"vllm": ("--enable-auto-tool-choice", *_PARSERS), "sglang": (_COMPACT, *_PARSERS)}
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:

@@ -103,10 +103,22 @@ SCENARIOS: Mapping[str, Request] = {
 }  # fmt: skip
 
 
+def _schema_rows() -> list[dict[str, Any]]:
+    path = Path(__file__).parent / "real" / "schemas.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def beyond_sglang() -> dict[str, str]:
+    """Return what SGLang makes of the schemas that it cannot hold: it has "refused" the request, or admits "any" JSON.
+
+    Where no reasoning comes first, it holds an answer to a schema by itself and asks no plug-in: what xgrammar does not know
+    (`uniqueItems`, `multipleOf`) it refuses with 400; of `allOf` with several schemas xgrammar warns, and holds none of them.
+    """
+    return {row["tool"]: row["sglang"] for row in _schema_rows() if "sglang" in row}
+
+
 def schema_requests() -> dict[str, Request]:
     """Return a request for a value of each schema of `tests/real/schemas.jsonl`: those of tools, as people write them."""
-    path = Path(__file__).parent / "real" / "schemas.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return {
         row["tool"]: {
             "messages": _said(f"{row['question']} Answer in JSON."),
@@ -115,7 +127,7 @@ def schema_requests() -> dict[str, Request]:
                 "json_schema": {"name": "arguments", "schema": row["schema"], "strict": row.get("strict", True)},
             },
         }
-        for row in rows
+        for row in _schema_rows()
     }
 
 

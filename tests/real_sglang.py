@@ -55,7 +55,10 @@ class Scheduler:
         self._size = len(self._tokenizer)
         self._ends = {self._tokenizer.eos_token_id}
         self._grammars = _module("constrained.xgrammar_backend").XGrammarGrammarBackend(
-            self._tokenizer, self._size, model_eos_token_ids=list(self._ends)
+            self._tokenizer,
+            self._size,
+            model_eos_token_ids=list(self._ends),
+            any_whitespace=not server.constrained_json_disable_any_whitespace,
         )
         components = "managers.scheduler_components"
         self._channels = _module(f"{components}.ipc_channels").SchedulerIpcChannels.create(
@@ -78,11 +81,17 @@ class Scheduler:
             self._receive(wait=not self._waiting)
             if self._waiting:
                 request = self._waiting[0]
-                for token in self._tokens(request):
-                    self._add(request, token)
-                    self._receive(wait=False)
-                    if request.finished():
-                        break
+                try:
+                    for token in self._tokens(request):
+                        self._add(request, token)
+                        self._receive(wait=False)
+                        if request.finished():
+                            break
+                except (
+                    ValueError
+                ) as error:  # SGLang's own scheduler ends a request as well whose grammar it cannot compile.
+                    request.finished_reason = self._batch.FINISH_ABORT(str(error), 400, "BadRequestError")
+                    self._sent.stream_output([request], False)
                 self._waiting.popleft()
 
     def _receive(self, *, wait: bool) -> None:
@@ -129,7 +138,8 @@ class Scheduler:
         key = next(((kind, text) for kind, text in kinds.items() if text is not None), None)
         wanted = Wanted(
             prompt=tuple(request.origin_input_ids),
-            limit=asked.max_new_tokens,
+            limit=asked.max_new_tokens
+            or 1,  # For `n`, SGLang first has the prompt read: no token is wanted, one is drawn.
             temperature=0 if asked.top_k == 1 else asked.temperature,  # 0 has become the likeliest one of each.
             seed=asked.sampling_seed or 0,
             ends=frozenset(self._ends | set(asked.stop_token_ids or ())),
@@ -138,7 +148,10 @@ class Scheduler:
         return self._core.answer(wanted, lambda: self._held(key) if key else None, scored=request.return_logprob)
 
     def _held(self, key: tuple[str, str]) -> Held:
-        return Held(self._grammars._init_value_dispatch(key, False), self._size)
+        grammar = self._grammars._init_value_dispatch(key, False)
+        if wrong := getattr(grammar, "error_message", ""):
+            raise ValueError(f"Failed to compile {key[0]} grammar: {wrong}")
+        return Held(grammar, self._size)
 
     def _add(self, request: Any, token: Token) -> None:
         request.output_ids.append(token.id)
