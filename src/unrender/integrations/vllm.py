@@ -283,7 +283,9 @@ class _Parser:
         found = said([*parser.feed(model_output), *parser.finish()])
         function = importlib.import_module("vllm.entrypoints.generate.base.protocol").FunctionCall
         calls = [function(id=call.id, name=call.name, arguments=call.arguments) for call in parser.message.tool_calls]
-        return found.reasoning or None, found.content or None, calls or None
+        # A message without reasoning and calls has content, even if it is empty: clients take it as text.
+        nothing = None if found.reasoning or calls else ""
+        return found.reasoning or None, found.content or nothing, calls or None
 
     def parse_delta(
         self,

@@ -249,6 +249,16 @@ def test_a_continued_answer_is_not_said_again():
         assert parser.parse(answer, request)[:2] == expected
 
 
+def test_content_is_text_where_nothing_else_is_said():
+    """An answer of no tokens has empty content, as vLLM says it without parsers; one that only reasons has none."""
+    name = "json-tags"
+    said = {"": (None, "", None), "<think>\nHm": ("Hm", None, None)}
+    for answer, expected in said.items():
+        parser = parser_class(name)(tokenizer(name), None)
+        parser.set_prompt_token_ids(ids(name, template(name).prepare(USER).prompt))
+        assert parser.parse(answer, chat()) == expected
+
+
 def test_what_cannot_be_is_said_at_startup_or_as_a_bad_request():
     """A tokenizer without a template stops the server with a sentence; a tool that is not there is the client's error."""
     manager = importlib.import_module("vllm.parser").ParserManager
