@@ -203,8 +203,10 @@ class _Analysis:
         return self._strip_wrapper(shown.removeprefix(empty) if empty and shown.startswith(empty) else before)
 
     def _strip_wrapper(self, before: str) -> str:
-        content, joint = self.known.content, self.known.reasoning.to_content
-        return before.removeprefix(joint).removeprefix(content.start + content.end) if content.wraps_empty else before
+        # `</think>\n<say></say>\n<call>`: the joint before the wrapper goes with it. Of `</say>\n<call>`, it is the calls'.
+        content, bare = self.known.content, before.removeprefix(self.known.reasoning.to_content)
+        empty = content.start + content.end
+        return bare.removeprefix(empty) if content.wraps_empty and bare.startswith(empty) else before
 
     def _marked_like(self, before: str, row: Row) -> str:
         """Mark in `before` the numbers that were found in `row.before`."""
