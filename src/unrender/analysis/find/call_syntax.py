@@ -339,8 +339,9 @@ class _Analysis:
         if row is None:
             return None
         # `{…}</c></s>\nHi`: what closes arguments, call and section is known by now; what is left before content is the joint.
+        # Of `{…}</f></c>Hi`, where the name is written again, `></c>` is left.
         closing = row.after
-        for known in (tools.arguments.end, tools.function_close, tools.call_end):
+        for known in (tools.arguments.end, skeletons.outer_literals(tools.function)[1], tools.call_end):
             closing = closing.removeprefix(known)
         return closing.removeprefix(tools.section_end).removesuffix(self.known.content.start)
 
