@@ -163,9 +163,11 @@ class _Analysis:
         """Return what is before the first call, by what precedes it: nothing, content, reasoning."""
         empty = self.known.reasoning.reasoning.empty
         # `<think></think>\n<call>`: an empty block before a call shows the joint after reasoning, not the one at the start.
-        openings = {"start_to_tools": self._strip_empty_parts(row.before)}
-        if empty and row.before.lstrip().startswith(empty.lstrip()):
-            openings = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
+        alone, after_empty = (
+            self._strip_empty_parts(row.before),
+            empty and row.before.lstrip().startswith(empty.lstrip()),
+        )
+        openings = {"reasoning_to_tools" if after_empty else "start_to_tools": alone}
         after_content = self._before_call(self.answers.mixed, CONTENT)
         after_reasoning = self._before_call(self.answers.reasoned_call, REASONING)
         if self._writes_content_as_reasoning():
@@ -177,6 +179,8 @@ class _Analysis:
         ):
             if before is not None and before.startswith(closer):
                 openings[joint] = self._strip_wrapper(before[len(closer) :])
+        if after_empty and openings["reasoning_to_tools"] != alone:  # `</think>\n\n<call>` after a thought.
+            openings["start_to_tools"] = alone
         return {joint: self._marked_like(before, row) for joint, before in openings.items()}
 
     def _before_call(self, body: str | None, needle: str) -> str | None:
