@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from unrender.analysis import Analysis
@@ -279,9 +279,16 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
         ]
     for part in ("turn", "reasoning", "content", "tools"):
         if any(carries_needle(text) for text in _texts(getattr(fmt, part))):
-            fmt, more = claims.possible_format(fmt, **{part: type(getattr(fmt, part))()})
+            fmt, more = claims.possible_format(fmt, **{part: _without_needles(getattr(fmt, part))})
             given_up += [f"{part}: a marker holds a piece of the probe, and was given up", *more]
     return fmt, tuple(given_up)
+
+
+def _without_needles(part: Any) -> Any:
+    """Return the default of a part whose markers carry needles; of a turn, only the fields that do give way to theirs."""
+    # `Hi<eos><bot><call>f</call>`: the joint holds EOS, and the header is one all the same.
+    named = {item.name: getattr(part, item.name) for item in fields(part)} if isinstance(part, TurnTexts) else {}
+    return type(part)(**{name: value for name, value in named.items() if not any(map(carries_needle, _texts(value)))})
 
 
 def _refuted(proof: Proof) -> Iterator[str]:
