@@ -188,8 +188,10 @@ def _ways(format: Format, marker: str) -> tuple[str, ...]:
 
 
 def _after_reasoning(turn: TurnTexts) -> str:
-    """Return the most layout that is between reasoning and what follows it."""
-    return max(map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools)), key=len)
+    """Return the most layout that is between reasoning and content; calls take their own."""
+    # `</think> Hi` beside `</think>\n\n<call>`: the space is not the beginning of the line breaks.
+    to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
+    return to_tools if to_tools.startswith(to_content) else to_content
 
 
 def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
