@@ -179,7 +179,10 @@ class _Analysis:
         ):
             if before is not None and before.startswith(closer):
                 openings[joint] = self._strip_wrapper(before[len(closer) :])
-        if after_empty and openings["reasoning_to_tools"] != alone:  # `</think>\n\n<call>` after a thought.
+        reasoned = openings.get("reasoning_to_tools", "")
+        if (
+            after_empty and reasoned != alone and reasoned.strip() == alone.strip()
+        ):  # `</think>\n\n<call>` after a thought.
             openings["start_to_tools"] = alone
         return {joint: self._marked_like(before, row) for joint, before in openings.items()}
 
