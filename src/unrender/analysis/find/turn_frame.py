@@ -131,7 +131,8 @@ def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
     goes_on = until_sentinel(alone) == alone and answered.startswith(alone)
     before_result = answered[len(alone) :].partition(RESULT)[0] if goes_on else ""
     for text in (followed.removeprefix(content_end), before_result):
-        first = next((part for part in lexemes(text) if part.strip()), "")
+        # `<c>f</c>` last, and `<c>f</c>` + EOS + `<tool>R`: EOS ends it, and no marker does.
+        first = next((part for part in lexemes(until_sentinel(text)) if part.strip()), "")
         if is_tag(first):
             yield first
 
