@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from string import whitespace
 from typing import Any, assert_never
 
 from unrender import nodes
@@ -325,11 +326,29 @@ class _CallWriter:
                 return self.raw_constant(self.notation.write(json.loads(text)), stops, hint)
             case Text() if raw:
                 return self.raw_text(shape, stops, hint)
+            case Text() if shape == Text() and self.holds_quotes:
+                return self.text_with_quotes()
             case shapes.Array() | shapes.Object() | shapes.Anything():
                 return self.container(shape, hint)
             case shapes.Constant(text) if text[0] in "[{":
                 return self.container(shape, hint)
         return self.speller(self.notation.scalars, hint).spell(shape, hint)
+
+    @property
+    def holds_quotes(self) -> bool:
+        """Whether a text may hold the quote that ends it, with nothing escaped, as in `f(a='it's')`."""
+        arguments = self.arguments
+        in_code = arguments.in_code and arguments.end.strip() == ")"
+        return in_code and len(self.codec.string_close) == 1 and not self.codec.escapes
+
+    def text_with_quotes(self) -> Node:
+        """Return the nodes of such a text: a quote ends it where a comma or the bracket follows, and not before a letter."""
+        quote, blank = (Chars(tuple((char, char) for char in text)) for text in (self.codec.string_close, whitespace))
+        others = Chars((*quote.ranges, *blank.ranges, (",", ","), (")", ")")), negated=True)
+        quoted = Sequence((Repeat(quote, 1), Repeat(blank), others))
+        inside = Repeat(Choice((replace(quote, negated=True), quoted)))
+        # `'say 'hi''`: the last of several quotes ends it.
+        return Sequence((Literal(self.codec.string_open), inside, Repeat(quote, 1)))
 
     def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
         # The enum ["x", "</a>"]: its second value would end before it begins.
