@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from unrender.analysis.ask.answers import Answers, WrittenCall
-from unrender.analysis.ask.probes import CONTENT, IDS, NAMES, REASONING, ProbeCall, make_calls
+from unrender.analysis.ask.probes import CONTENT, EOS, IDS, NAMES, REASONING, ProbeCall, make_calls
 from unrender.analysis.find import skeletons
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding
@@ -132,7 +132,7 @@ class _Analysis:
         remarks = ("content beside calls is written as reasoning",) * as_reasoning
         return ToolsFinding(
             tools=tools,
-            end=end or self._closing_end(tools, after),
+            end=end.removesuffix(EOS) if end else self._closing_end(tools, after),
             in_reasoning=self._inside_reasoning(),
             content_as_reasoning=as_reasoning,
             tools_first=joint is not None,
@@ -243,7 +243,8 @@ class _Analysis:
         # Content ends in `\n<end>` and calls in `<end>`: try the end with less and less white space before it.
         ways = (end[at:] for at in range(len(end) - len(end.lstrip()) + 1)) if end.strip() else (end,)
         found = next((way for way in ways if way and after.endswith(way)), "")
-        return after.removesuffix(found), found
+        # ` Hi ` + EOS and `<c>f</c>` + EOS: EOS ends the turn, and no marker does.
+        return after.removesuffix(found), found or EOS * (EOS in row.after and not end.strip())
 
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
         """Return the closing marker that also ends a turn with calls, where nothing else ends such a turn.
