@@ -87,9 +87,8 @@ class Scheduler:
                         self._receive(wait=False)
                         if request.finished():
                             break
-                except (
-                    ValueError
-                ) as error:  # SGLang's own scheduler ends a request as well whose grammar it cannot compile.
+                # SGLang's own scheduler ends a request as well whose grammar it cannot compile.
+                except ValueError as error:
                     request.finished_reason = self._batch.FINISH_ABORT(str(error), 400, "BadRequestError")
                     self._sent.stream_output([request], False)
                 self._waiting.popleft()

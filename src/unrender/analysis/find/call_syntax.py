@@ -163,10 +163,8 @@ class _Analysis:
         """Return what is before the first call, by what precedes it: nothing, content, reasoning."""
         empty = self.known.reasoning.reasoning.empty
         # `<think></think>\n<call>`: an empty block before a call shows the joint after reasoning, not the one at the start.
-        alone, after_empty = (
-            self._strip_empty_parts(row.before),
-            empty and row.before.lstrip().startswith(empty.lstrip()),
-        )
+        alone = self._strip_empty_parts(row.before)
+        after_empty = bool(empty) and row.before.lstrip().startswith(empty.lstrip())
         openings = {"reasoning_to_tools" if after_empty else "start_to_tools": alone}
         after_content = self._before_call(self.answers.mixed, CONTENT)
         after_reasoning = self._before_call(self.answers.reasoned_call, REASONING)
@@ -180,9 +178,8 @@ class _Analysis:
             if before is not None and before.startswith(closer):
                 openings[joint] = self._strip_wrapper(before[len(closer) :])
         reasoned = openings.get("reasoning_to_tools", "")
-        if (
-            after_empty and reasoned != alone and reasoned.strip() == alone.strip()
-        ):  # `</think>\n\n<call>` after a thought.
+        # After an empty block `</think>\n<call>`, and after a thought `</think>\n\n<call>`: the first is how calls begin by themselves.
+        if after_empty and reasoned != alone and reasoned.strip() == alone.strip():
             openings["start_to_tools"] = alone
         return {joint: self._marked_like(before, row) for joint, before in openings.items()}
 
