@@ -1,6 +1,6 @@
 """What a grammar is worth to a very small model: calls of tasks with known answers, with a grammar and without.
 
-python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--engine transformers] [--show]
+python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--engine transformers] [--show] [--json FILE]
 
 Strategy: the tasks are drawn from tables, the same in each run, in seven categories that leaderboards of function calling use. The
 gateway asks the same model, by default the example one, for the same answers, once with grammars and once without (`--constrain never`);
@@ -170,9 +170,13 @@ class Tally:
         for name in ("tasks", "valid", "function", "arguments", "tokens", "first", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
+    def shares(self) -> dict[str, int]:
+        """Return how many of a hundred answers are valid, name the right function, and have the right arguments."""
+        return {name: round(100 * getattr(self, name) / self.tasks) for name in ("valid", "function", "arguments")}
+
     def row(self) -> str:
         """Return cells of a table."""
-        shares = [f"{100 * count / self.tasks:.0f} %" for count in (self.valid, self.function, self.arguments)]
+        shares = [f"{share} %" for share in self.shares().values()]
         rate = (self.tokens - self.tasks) / (self.seconds - self.first)
         return " | ".join([*shares, f"{self.tokens / self.tasks:.0f}", f"{self.first / self.tasks:.2f}", f"{rate:.0f}"])
 
@@ -184,7 +188,9 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=200)
     parser.add_argument("--engine", choices=MODES, default="llama.cpp")
     parser.add_argument("--show", action="store_true", help="print each answer that is not the known one")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the shares into a file as well")
     given = parser.parse_args()
+    rows: list[dict[str, Any]] = []
     draw, names = random.Random(25), list(CATEGORIES)
     tasks = {name: [CATEGORIES[name](draw) for _ in range(i, given.tasks, len(names))] for i, name in enumerate(names)}
     print("| category | tasks | | valid | right function | right arguments | tokens | first | tokens a second |")
@@ -203,11 +209,16 @@ def main() -> None:
                     _ask(server, task, found[mode], parallel=name == "parallel")
             for mode, tally in found.items():
                 print(f"| {name} | {tally.tasks} | {mode} | {tally.row()} |", flush=True)
+                rows.append({"category": name, "mode": mode, **tally.shares()})
                 sums[mode].add(tally)
                 for text in tally.wrong if given.show else ():
                     print(f"    {text}", file=sys.stderr)
         for mode, tally in sums.items():
             print(f"| all | {tally.tasks} | {mode} | {tally.row()} |")
+            rows.append({"category": "all", "mode": mode, **tally.shares()})
+    if given.json:
+        command = f"python benchmarks/grammar_worth.py --tasks {given.tasks}"
+        given.json.write_text(json.dumps({"command": command, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:

@@ -64,6 +64,12 @@ Run = tuple[str, str]
 """A text, and the class that colours it; "" for plain text."""
 RESULTS = ROOT / "benchmarks" / "results"
 _COLOURS = ("reasoning", "content", "name", "argument", "id", "malformed")
+_SHARES = {
+    "valid": ("valid", "reasoning"),
+    "function": ("right function", "name"),
+    "arguments": ("right arguments", "argument"),
+}
+"""What is shown of answers, by the field of a result: its words and its colour."""
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 50, 420, 250
 
 
@@ -290,6 +296,30 @@ def grammars() -> str:
     return plot("What a grammar costs, in ms, tools never seen", curves, unit="tools", said=found["command"])
 
 
+def worth() -> str:
+    """Return the bars of what a grammar is worth to a small model: of a hundred answers, how many are right, by category."""
+    found = _result("grammar_worth.json")
+    categories = [(name, list(rows)) for name, rows in groupby(found["rows"], lambda row: row["category"])]
+    drawing = Drawing(
+        title="Of a hundred answers", width=840, height=110 + sum(8 + LINE * len(rows) for _, rows in categories)
+    )
+    drawing.run(20, 24, (drawing.title, ""))
+    drawing.row(20, 52, [(said, role) for said, role in _SHARES.values()], gap=COLUMN * 2)
+    y = 88.0
+    for name, rows in categories:
+        drawing.run(20, y, (name, ""))
+        for row in rows:
+            drawing.run(190, y, (row["mode"], "quiet"))
+            # The right arguments are some of the right functions, and those some of the valid: each bar lies on the one before.
+            for share, (_, role) in _SHARES.items():
+                drawing.box(340, y - 7, 3.8 * row[share], 14, f"u-{role}")
+            drawing.run(735, y, ("".join(f"{row[share]:4}" for share in _SHARES), "quiet"))
+            y += LINE
+        y += 8
+    drawing.run(20, y + 10, (found["command"], "quiet"))
+    return drawing.text()
+
+
 def plot(title: str, curves: list[Curve], *, unit: str, said: str) -> str:
     """Return a picture of curves, each with its name beside it, and `said` below."""
     sizes = sorted({size for curve in curves for size in curve.points})
@@ -469,6 +499,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "layers.svg": layers,
     "streaming.svg": streaming,
     "grammars.svg": grammars,
+    "worth.svg": worth,
 }
 """The file of each picture, and what draws it."""
 
