@@ -96,7 +96,7 @@ async def run(
     peak = max(peak, memory(pid))
     heard: list[Heard] = await asyncio.gather(*tasks)
     ended, altogether = cpu(pid) - idle * (time.monotonic() - started), sum(one.tokens for one in heard)
-    # A chunk is a token of the engine's: a server that is behind may put several into one of its own.
+    # A chunk is one token of the engine. A server that falls behind may put several into one event.
     chunks = sum(at <= now <= until for one in heard for now, _ in one.came())
     cost = steady / chunks if until - at > 1 else math.nan  # a busy machine: streams had ended when the last began
     late = sorted(delay for one in heard for delay in one.late())

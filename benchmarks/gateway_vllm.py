@@ -59,7 +59,7 @@ def main(folder: str, rate: str, *options: str) -> None:
     here = Path(folder)
     ended, kept = os.pipe()
     if not os.fork():
-        # A child of nobody here: its CPU time is no part of the server's.
+        # Forked twice, it is not a child of the server, whose CPU time would include it.
         if not os.fork():
             os.close(kept)
             _core(here, float(rate), ended)

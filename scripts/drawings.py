@@ -301,7 +301,9 @@ def worth() -> str:
     found = _result("grammar_worth.json")
     categories = [(name, list(rows)) for name, rows in groupby(found["rows"], lambda row: row["category"])]
     drawing = Drawing(
-        title="Of a hundred answers", width=840, height=110 + sum(8 + LINE * len(rows) for _, rows in categories)
+        title="Of a hundred answers: valid calls, the right function, the right arguments",
+        width=840,
+        height=110 + sum(8 + LINE * len(rows) for _, rows in categories),
     )
     drawing.run(20, 24, (drawing.title, ""))
     drawing.row(20, 52, [(said, role) for said, role in _SHARES.values()], gap=COLUMN * 2)

@@ -34,8 +34,9 @@ from unrender.gateway.surfaces.stored import SERVERS
 from unrender.gateway.surfaces.surface import ReasoningField
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
-Threads = Annotated[int, Field(ge=0, le=1024)]
 """Seconds."""
+Threads = Annotated[int, Field(ge=0, le=1024)]
+"""0 is one fewer than the cores."""
 Many: Any = Field(max_length=10_000)
 """Models, keys and aliases in one file."""
 
