@@ -11,7 +11,7 @@ A row holds what differs from the usual, so that it can be read at a glance:
 - `policy`, `strict`: how it is read;
 - `text`, and `finish`: the reason with which the engine ends it;
 - `events`: `["content", text]`, `["call", name, id]` (no id where it is numbered), `["malformed", position, expected, text]` …;
-- `dead`: calls that died, `[name, arguments, status]`; `raises`: where a strict parser stops, and what it expected;
+- `failed`: calls that died, `[name, arguments, status]`; `raises`: where a strict parser stops, and what it expected;
 - `spans`: the role of each stretch of the text, and its length;
 - `written`: whether the grammar of the same turn allows the text.
 """
@@ -58,7 +58,7 @@ FORMATS: dict[str, tuple[Format, Grammar | None]] = {
     **{name: (Format.from_dict(data), None) for name, data in json.loads(_MORE.read_text("utf-8")).items()},
     **{f"by_hand_{made.title}".replace(" ", "_"): (OF_BY_HAND, made.grammar) for made in BY_HAND},
 }
-READ = ("events", "dead", "spans", "raises", "written")
+READ = ("events", "failed", "spans", "raises", "written")
 """The fields of a row that say how its text is read."""
 
 
@@ -128,9 +128,9 @@ class Row:
             events += parser.finish(self.data.get("finish"))
         except MalformedOutput as error:
             return {"raises": [error.position, error.expected]}
-        dead = [_dead(call) for call in parser.message.dead_calls]
+        failed = [_dead(call) for call in parser.message.failed_calls]
         spans = ", ".join(f"{span.role.value} {span.end - span.start}" for span in parser.spans)
-        return {"events": written(events), **({"dead": dead} if dead else {}), "spans": spans}
+        return {"events": written(events), **({"failed": failed} if failed else {}), "spans": spans}
 
     def expected(self) -> dict[str, Any]:
         """Return what the row says of that."""

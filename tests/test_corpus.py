@@ -59,7 +59,7 @@ def test_every_row_has_its_place() -> None:
 
 @each_file
 def test_a_text_is_read_as_the_row_says(path: Path) -> None:
-    """Events, dead calls and spans, or where a strict parser stops."""
+    """Events, failed calls and spans, or where a strict parser stops."""
     for row in rows(path):
         assert row.read([row.text]) == row.expected(), row
 

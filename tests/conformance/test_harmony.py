@@ -273,7 +273,7 @@ def test_a_call_that_is_cut_off_is_told_apart(turn):
     """The library's decoder gives half a call as a message like others."""
     answer = HEADERS[0].format("get_weather") + '{"city": "Ai'
     message = turn.parse(answer)
-    (call,) = message.dead_calls
+    (call,) = message.failed_calls
 
     assert message.tool_calls == ()
     assert read_by_library(answer).calls == [(call.name, call.arguments)]

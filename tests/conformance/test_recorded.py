@@ -4,7 +4,7 @@ Rules: content and reasoning are compared stripped, arguments as JSON values (th
 trailing white space), ids where the format carries one, but not those of the reference's counter. `disagreements.toml` lists the cases
 that are argued; a case listed there must differ, so that no entry outlives its reason. A partial legacy case that expects nothing
 means that the reference withheld everything: releasing a beginning of the text, or a whole call, counts as right. The compared engines
-do not repeat the text of a call that dies, so calls are read there as they are written, and dead ones are left out. Recovery cases keep
+do not repeat the text of a call that dies, so calls are read there as they are written, and failed ones are left out. Recovery cases keep
 a floor whatever is argued: every call presented as complete is a known tool with valid JSON, and what is before the break is not lost.
 """
 

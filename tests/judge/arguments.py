@@ -65,7 +65,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 def calls_under_spans(message: Message) -> list[ToolCall]:
-    """Return the calls whose text is under spans of arguments. The text of a dead call is content, under its own spans."""
+    """Return the calls whose text is under spans of arguments. The text of a failed call is content, under its own spans."""
     return [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
 
 

@@ -76,13 +76,13 @@ def check_release(parser: Parser, events: list[Event]) -> None:
     message, waits = parser.message, parser._machine.policy.calls is CallRelease.COMPLETE
     ended = [event.status for event in events if isinstance(event, ToolCallFinished)]
     died = [event.call for event in events if isinstance(event, Malformed) and event.call]
-    assert CallStatus.COMPLETE not in {call.status for call in message.dead_calls}
+    assert CallStatus.COMPLETE not in {call.status for call in message.failed_calls}
     if waits:
         assert set(ended) <= {CallStatus.COMPLETE}
-        assert message.dead_calls == tuple(died)
+        assert message.failed_calls == tuple(died)
         return
     assert died == []
-    assert message.dead_calls == tuple(call for call in message.tool_calls if call.status is not CallStatus.COMPLETE)
+    assert message.failed_calls == tuple(call for call in message.tool_calls if call.status is not CallStatus.COMPLETE)
 
 
 def _check_call(events: list[Event], index: int, call: ToolCall) -> None:

@@ -177,7 +177,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
 
 
 def test_nesting_is_bounded() -> None:
-    """A million brackets end in a dead call, not in a deep recursion."""
+    """A million brackets end in a failed call, not in a deep recursion."""
     parser = Parser(TYPED.format, REQUEST)
     parser.feed('<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="tags" string="false">')
 
@@ -185,7 +185,7 @@ def test_nesting_is_bounded() -> None:
         parser.feed(chunk)
 
     assert parser.finish()
-    assert (parser.message.tool_calls, [call.status for call in parser.message.dead_calls]) == ((), ["truncated"])
+    assert (parser.message.tool_calls, [call.status for call in parser.message.failed_calls]) == ((), ["truncated"])
 
 
 def test_nothing_but_the_message_grows() -> None:

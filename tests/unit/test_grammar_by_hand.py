@@ -187,8 +187,8 @@ def test_a_call_that_dies_is_content_as_well():
         parser.feed(text)
         parser.finish()
 
-    assert [found.status for found in kept.message.dead_calls] == [CallStatus.INVALID]
-    assert (kept.message.tool_calls, written.message.tool_calls) == ((), written.message.dead_calls)
+    assert [found.status for found in kept.message.failed_calls] == [CallStatus.INVALID]
+    assert (kept.message.tool_calls, written.message.tool_calls) == ((), written.message.failed_calls)
     assert (kept.message.content, written.message.content) == (text, "x} and")
     assert [(span.role.value, span.end) for span in kept.spans] == [("content", len(text))]
 
@@ -198,8 +198,8 @@ def test_arguments_that_are_no_object_make_no_complete_call():
     parser = turn().parser()
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 
-    dead = ToolCall(name="get_time", arguments="[1]", id="", status=CallStatus.INVALID)
-    assert Malformed("", 13, "arguments that are one JSON object", dead) in events
+    failed = ToolCall(name="get_time", arguments="[1]", id="", status=CallStatus.INVALID)
+    assert Malformed("", 13, "arguments that are one JSON object", failed) in events
     assert not any(isinstance(event, ToolCallFinished) for event in events)
     assert ContentText("!get_time [1]") in events
 

@@ -116,13 +116,13 @@ def unreadable(reason: str) -> Reading:
 
 def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
     """Return what a row means; `broken` is what in it is not what the format writes."""
-    dead = message.dead_calls
-    if not broken and not dead:
+    failed = message.failed_calls
+    if not broken and not failed:
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE
         return Reading(message=message, status=status)
-    cut_off = finish_reason == "length" or any(call.status is CallStatus.TRUNCATED for call in dead)
+    cut_off = finish_reason == "length" or any(call.status is CallStatus.TRUNCATED for call in failed)
     told = [_told(event) for event in broken[:MOST_WARNINGS]]
-    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in dead[:MOST_WARNINGS]]
+    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in failed[:MOST_WARNINGS]]
     return Reading(
         message=message,
         status=Status.TRUNCATED if cut_off else Status.MALFORMED,
@@ -158,7 +158,10 @@ class Tally:
         """Count one row."""
         self.statuses[reading.status.value] += 1
         message = reading.message
-        for call in (*message.tool_calls, *(dead for dead in message.dead_calls if dead not in message.tool_calls)):
+        for call in (
+            *message.tool_calls,
+            *(failed for failed in message.failed_calls if failed not in message.tool_calls),
+        ):
             self._calls_of(call.name)[call.status.value] += 1
         count(self.reasons, reading.reasons)
 

@@ -136,8 +136,8 @@ def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], N
             show(event)
         if isinstance(event, Malformed):
             malformed.append(event_line(event))
-    dead = parser.message.dead_calls
-    return [*malformed, *(f"the call of {call.name} is {call.status}, and no call of the message" for call in dead)]
+    failed = parser.message.failed_calls
+    return [*malformed, *(f"the call of {call.name} is {call.status}, and no call of the message" for call in failed)]
 
 
 def _show_text(title: str, summary: str, text: str) -> None:

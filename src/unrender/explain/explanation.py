@@ -56,12 +56,12 @@ class Explanation:
     @property
     def clean(self) -> bool:
         """Whether everything was read, every call is whole, and nothing looks like a call that was not read."""
-        return not (self.message.dead_calls or self.stops or self.hints)
+        return not (self.message.failed_calls or self.stops or self.hints)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that were read, and after them those that are dead: their text is content."""
-        return (*self.message.tool_calls, *self.message.dead_calls)
+        """The calls that were read, and after them the failed ones, whose text is content."""
+        return (*self.message.tool_calls, *self.message.failed_calls)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain JSON data."""

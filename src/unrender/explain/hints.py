@@ -96,7 +96,7 @@ def _unknown_tool(case: Case) -> Iterator[Advice]:
     anyone = replace(turn, request=replace(turn.request, tools=None))
     names = [tool.name for tool in case.tools]
     message = AnswerReading.of(anyone, case.reading.output).message
-    for call in (*message.tool_calls, *message.dead_calls):
+    for call in (*message.tool_calls, *message.failed_calls):
         if call.name in ("", *names):
             continue
         if case.reading.malformed or difflib.get_close_matches(call.name, names, n=1, cutoff=_NEAR):
@@ -232,7 +232,7 @@ def _other_syntax(case: Case) -> Iterator[Advice]:
 
 def _truncated(case: Case) -> Iterator[Advice]:
     """The output ends in the middle of something."""
-    for call in case.reading.message.dead_calls:
+    for call in case.reading.message.failed_calls:
         if call.status is CallStatus.TRUNCATED:
             text = f"the output ends inside the call of {call.name!r}"
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'

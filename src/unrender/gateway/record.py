@@ -194,7 +194,7 @@ def reading(outcome: Outcome, broken: int) -> str:
     `broken` is the number of places that the format does not allow.
     """
     message = outcome.message
-    statuses = {call.status for call in message.dead_calls}
+    statuses = {call.status for call in message.failed_calls}
     if CallStatus.TRUNCATED in statuses or outcome.reason == "length":
         return "truncated"
     if CallStatus.INVALID in statuses:

@@ -60,7 +60,7 @@ class Malformed:
     position: int
     expected: str
     call: ToolCall | None = field(default=None, repr=False)
-    """The call that died here and whose text is content, as far as it was read."""
+    """The call that failed here, whose text is content, as far as it was read."""
 
 
 @dataclass(frozen=True, slots=True)

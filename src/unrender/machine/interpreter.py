@@ -138,7 +138,7 @@ class Machine(Buffer):
         return min(first, self.call.start) if self.call and self._may_become_content(self.call) else first
 
     def _may_become_content(self, call: CallState) -> bool:
-        """Return whether the text of a call is content if the call dies.
+        """Return whether the text of a call is content if the call fails.
 
         A call that is given as it is written stays one as soon as it has a name, even if it is told of only when its id has come:
         `{"name": "f", "arguments": {"a": 1}, "id":`.
@@ -324,7 +324,7 @@ class Machine(Buffer):
         if self.call is None:
             self.malformed(met, self.wanted)
         else:
-            self.bury_call(CallStatus.INVALID if met else CallStatus.TRUNCATED, self.wanted, met)
+            self.fail_call(CallStatus.INVALID if met else CallStatus.TRUNCATED, self.wanted, met)
 
     # Calls.
 
@@ -334,8 +334,8 @@ class Machine(Buffer):
         assert self.call is not None
         return self.call
 
-    def malformed(self, text: str, wanted: str, dead: ToolCall | None = None, at: int | None = None) -> None:
-        """Report text that the format does not allow, and the call that died of it; raises `MalformedOutput` when strict.
+    def malformed(self, text: str, wanted: str, failed: ToolCall | None = None, at: int | None = None) -> None:
+        """Report text that the format does not allow, and the call that failed there; raises `MalformedOutput` when strict.
 
         `at` is where the text is, if it was read before: that is refused when it is final.
         """
@@ -345,11 +345,11 @@ class Machine(Buffer):
             # The events before the first way back are final: what was found there is older than this.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             raise MalformedOutput(position, wanted, self.around())
-        self.events.append(Malformed(text, position, wanted, dead))
+        self.events.append(Malformed(text, position, wanted, failed))
 
     def begin_call(self) -> CallState:
         """Start to read a call."""
-        # The way back was opened at the call's first marker: the text of a call that dies begins there.
+        # The way back was opened at the call's first marker: the text of a call that fails begins there.
         self.call = CallState(start=self.frames[-1].at if self.frames else self.base + self.at)
         self.closed = 0
         return self.call
@@ -426,12 +426,12 @@ class Machine(Buffer):
         truncated = self.final and self.failed_at >= len(self.buffer)
         # Only one character: how many more have come depends on the chunks.
         met = self.buffer[self.at : self.at + 1]
-        self.bury_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID, wanted, met)
+        self.fail_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID, wanted, met)
         self.scanner = None
         self.closed = ABANDONED
         self.pc = call.recover
 
-    def bury_call(self, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
+    def fail_call(self, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
         """End a call that cannot be completed, and report it. Its text becomes content, unless the call was given already.
 
         `at` is where it ended, if more was read since.
@@ -444,7 +444,7 @@ class Machine(Buffer):
             return
         self.call = None
         self.malformed(met, wanted, _read_so_far(call, status) if call.name else None, at)
-        # The dead call is content now, so white space between it and the call before is between content and content.
+        # The failed call is content now, so white space between it and the call before is between content and content.
         if self.carried:
             self.bring()
         here = self.base + self.at
@@ -458,7 +458,7 @@ class Machine(Buffer):
                 frame.spans += more
         self.answered = True
 
-    def dead(self) -> bool:
+    def call_failed(self) -> bool:
         """Whether the latest call has died, so that its closing markers are content."""
         return self.closed == ABANDONED and self.policy.calls is CallRelease.COMPLETE
 
@@ -467,7 +467,7 @@ class Machine(Buffer):
     def final_spans(self) -> list[tuple[Role, int]]:
         """Return the role and the end of each final span."""
         spans = super(Machine, self).final_spans()
-        # Whether a dead call is next to content or becomes part of it would depend on the chunks.
+        # Whether a failed call is next to content or becomes part of it would depend on the chunks.
         return merged_spans(spans) if self.rest else spans
 
     @property

@@ -40,15 +40,15 @@ class UndeclaredReasoning(StrEnum):
 
 
 class CallRelease(StrEnum):
-    """When a call is given to the caller, and so what becomes of a dead one.
+    """When a call is given to the caller, and so what becomes of a failed one.
 
-    A dead call was begun and cannot be completed: it breaks, or the output ends in it.
+    A failed call was begun and cannot be completed: it breaks, or the output ends in it.
     """
 
     COMPLETE = "complete"
-    """When it is complete. The text of a dead call is content, byte for byte, and the call is not in the message."""
+    """When it is complete. The text of a failed call is content, byte for byte, and the call is not in the message."""
     WRITTEN = "written"
-    """As it is written. A dead call stays in the message with its status, and its text is not given a second time."""
+    """As it is written. A failed call stays in the message with its status, and its text is not given a second time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,7 +99,7 @@ class Tail:
         # A closer that came already is doubled, and dropped; but a single `]` again may be text.
         if not ahead and len(mark) == 1:
             return False
-        if machine.dead():
+        if machine.call_failed():
             machine.text(Role.CONTENT, at + len(mark))
             return True
         machine.take(Role.LAYOUT, at)
@@ -117,7 +117,7 @@ class Tail:
     def _complete(self, machine: Machine) -> None:
         call = machine.call
         if call and self.unmarked and not call.begun and not call.types.admit("".join(call.arguments)):
-            machine.bury_call(CallStatus.INVALID, "arguments that the tool takes", "")
+            machine.fail_call(CallStatus.INVALID, "arguments that the tool takes", "")
         elif call:
             machine.start_call()
             machine.end_call(CallStatus.COMPLETE)
@@ -135,7 +135,7 @@ class Tail:
         following = self.marks.at(buffer, after)
         if following not in self.openers:
             return self._leave(machine, at)
-        if machine.dead():
+        if machine.call_failed():
             machine.text(Role.CONTENT, after)
         machine.take(Role.LAYOUT, at)
         machine.take(Role.MARKER, end)
@@ -167,14 +167,14 @@ class Tail:
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
                 return machine.fail(wanted)
             if cut_off:
-                machine.bury_call(CallStatus.TRUNCATED, wanted, "")
+                machine.fail_call(CallStatus.TRUNCATED, wanted, "")
                 machine.closed = ABANDONED
             # At the end of the output a closer that also ends the turn is not missing: the engine has
             # stripped it.
             elif not ended or expected[machine.closed] not in self.optional:
                 machine.malformed("", wanted)
         self._complete(machine)
-        if not machine.dead():  # After a call that is text, white space is text as well.
+        if not machine.call_failed():  # After a call that is text, white space is text as well.
             # Before more text only the layout that the format writes is taken: a third line break is the
             # text's own.
             shared = shared_length(machine.buffer, machine.at, self.after)
@@ -197,7 +197,7 @@ class Tail:
 
 def _take(machine: Machine, end: int) -> None:
     """Take a closing marker; after a call that has died it is content like the call."""
-    if machine.dead():
+    if machine.call_failed():
         machine.text(Role.CONTENT, end)
     else:
         machine.take(Role.MARKER, end)

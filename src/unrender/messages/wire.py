@@ -108,7 +108,7 @@ class Message:
     content: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
-    dead_calls: tuple[ToolCall, ...] = ()
+    failed_calls: tuple[ToolCall, ...] = ()
     """The calls that were begun and cannot be completed, as far as they were read: they are truncated or invalid. Their
     text is content, unless the parser gives calls as they are written: then they are among `tool_calls` as well."""
 
@@ -120,13 +120,13 @@ class Message:
         """
         if any(call.status is CallStatus.COMPLETE for call in self.tool_calls) and reason in (None, "stop"):
             return "tool_calls"
-        cut_off = any(call.status is CallStatus.TRUNCATED for call in self.dead_calls)
+        cut_off = any(call.status is CallStatus.TRUNCATED for call in self.failed_calls)
         return reason or ("length" if cut_off else "stop")
 
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> MessageBody:
         """Return the OpenAI form, fit to be executed and sent back in the next turn: what a stream's deltas add up to.
 
-        A call that is still being written is left out. A dead call is there only if it was given as it was written, and
+        A call that is still being written is left out. A failed call is there only if it was given as it was written, and
         then with its `status`, "truncated" or "invalid". `content` is always a string; reasoning and calls are present
         only when they are not empty, as templates want it.
         """

@@ -254,7 +254,7 @@ class ChoiceStream:
 def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[Delta]:
     """Yield one OpenAI delta for each event that has one.
 
-    The id, type and name of a call come once, then fragments of its arguments. A dead call that was given as it was
+    The id, type and name of a call come once, then fragments of its arguments. A failed call that was given as it was
     written ends with a `status`, a field of our own. The deltas of a whole answer add up to `Message.to_openai`.
 
     >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))

@@ -35,7 +35,7 @@ def message_of(events: Iterable[Event]) -> Message:
 class MessageFold(Resumable):
     """Adds events up to the message so far. Each event costs the same, however long the message is."""
 
-    __slots__ = ("_arguments", "_calls", "_content", "_dead", "_reasoning", "_statuses")
+    __slots__ = ("_arguments", "_calls", "_content", "_failed", "_reasoning", "_statuses")
 
     def __init__(self) -> None:
         self._content = StringIO()
@@ -43,7 +43,7 @@ class MessageFold(Resumable):
         self._calls: list[ToolCallStarted] = []
         self._arguments: list[StringIO] = []
         self._statuses: list[CallStatus] = []
-        self._dead: list[ToolCall] = []
+        self._failed: list[ToolCall] = []
 
     def copy(self) -> Self:
         """Return an independent fold in the same state."""
@@ -75,12 +75,12 @@ class MessageFold(Resumable):
             elif isinstance(event, ToolCallFinished):
                 self._finish(event)
             elif isinstance(event, Malformed) and event.call is not None:
-                self._dead.append(event.call)
+                self._failed.append(event.call)
 
     def _finish(self, event: ToolCallFinished) -> None:
         self._statuses[event.index] = event.status
         if event.status is not CallStatus.COMPLETE:
-            self._dead.append(self._call(event.index))
+            self._failed.append(self._call(event.index))
 
     def _call(self, index: int) -> ToolCall:
         call, text, status = self._calls[index], self._arguments[index], self._statuses[index]
@@ -93,7 +93,7 @@ class MessageFold(Resumable):
             content=self._content.getvalue(),
             reasoning=self._reasoning.getvalue(),
             tool_calls=tuple(map(self._call, range(len(self._calls)))),
-            dead_calls=tuple(self._dead),
+            failed_calls=tuple(self._failed),
         )
 
 

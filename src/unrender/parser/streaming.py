@@ -129,7 +129,7 @@ class Parser(Resumable):
     >>> parser.finish()
     [MessageFinished()]
     >>> parser.message
-    Message(content='Hi', reasoning='', tool_calls=(), dead_calls=())
+    Message(content='Hi', reasoning='', tool_calls=(), failed_calls=())
     """
 
     __slots__ = (*_KEPT, "_event", "_free", "_passing", "_tail", "_take", "_write")

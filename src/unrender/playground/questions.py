@@ -252,7 +252,7 @@ def _says(message: Message, answered: Mapping[str, Any]) -> bool:
     """Return whether a message is the one that was written."""
     read: Mapping[str, Any] = dict(message.to_openai())
     called, meant = ([call["function"] for call in made.get("tool_calls", [])] for made in (read, answered))
-    if message.dead_calls or [call["name"] for call in called] != [call["name"] for call in meant]:
+    if message.failed_calls or [call["name"] for call in called] != [call["name"] for call in meant]:
         return False
     same = all(
         json.loads(one["arguments"]) == json.loads(other["arguments"]) for one, other in zip(called, meant, strict=True)
@@ -291,7 +291,7 @@ def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
         "steps": steps,
         "spans": [{"role": str(span.role), "start": span.start, "end": span.end} for span in parser.spans],
         "message": message.to_openai(),
-        "dead_calls": [f"{call.name}: {call.status}" for call in message.dead_calls],
+        "failed_calls": [f"{call.name}: {call.status}" for call in message.failed_calls],
         "finish_reason": message.finish_reason(),
     }
 

@@ -98,14 +98,14 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
 
 
 def broken_call(name: str, arguments: str, *, status: str = CallStatus.TRUNCATED) -> ExpectedCall:
-    """Return a dead call: it was cut off or, with status "invalid", is broken. Its text is content.
+    """Return a failed call: it was cut off or, with status "invalid", is broken. Its text is content.
 
     `arguments` is its JSON text so far.
     """
     return ExpectedCall(name=name, arguments=arguments, status=CallStatus(status))
 
 
-_OF_CALLS = ("tool_calls", "dead_calls")
+_OF_CALLS = ("tool_calls", "failed_calls")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,13 +115,13 @@ class Expectation:
     reasoning: str = ""
     content: str = ""
     tool_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
-    dead_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
+    failed_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
 
     @classmethod
     def of(cls, message: Message) -> Expectation:
         """Return the expectation that the message fulfils."""
-        calls, dead = (tuple(map(_expected, calls)) for calls in (message.tool_calls, message.dead_calls))
-        return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls, dead_calls=dead)
+        calls, failed = (tuple(map(_expected, calls)) for calls in (message.tool_calls, message.failed_calls))
+        return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls, failed_calls=failed)
 
     def differences(self, found: Expectation) -> list[str]:
         """Return lines that show where `found` differs; none if it does not.
@@ -222,7 +222,7 @@ class Case:
         reasoning: str = "",
         content: str = "",
         tool_calls: Sequence[ExpectedCall] = (),
-        dead_calls: Sequence[ExpectedCall] = (),
+        failed_calls: Sequence[ExpectedCall] = (),
     ) -> None:
         """Check that the output means this at every split, leniently and strictly, and that grammars allow it.
 
@@ -231,7 +231,7 @@ class Case:
         """
         __tracebackhide__ = True
         turn, output = self._prepared()
-        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, dead_calls=dead_calls)
+        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, failed_calls=failed_calls)
         message = self._check(turn, output, expected, strict=False)
         # The strict parser must read the same: what only the lenient one reads is a deviation.
         self._check(turn, output, expected, strict=True)
@@ -246,7 +246,7 @@ class Case:
         reasoning: str = "",
         content: str = "",
         tool_calls: Sequence[ExpectedCall] = (),
-        dead_calls: Sequence[ExpectedCall] = (),
+        failed_calls: Sequence[ExpectedCall] = (),
     ) -> None:
         """Check that the output means this at every split, although it deviates from the format.
 
@@ -254,7 +254,7 @@ class Case:
         """
         __tracebackhide__ = True
         turn, output = self._prepared()
-        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, dead_calls=dead_calls)
+        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, failed_calls=failed_calls)
         message = self._check(turn, output, expected, strict=False)
         _, refusal = _read(turn.parser(strict=True), [output])
         if not refusal and not refusals(turn, output, message):

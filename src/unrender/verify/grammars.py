@@ -243,7 +243,7 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
     events = [*parser.feed(text), *parser.finish()]
     malformed = next((event for event in events if isinstance(event, Malformed)), None)
     found = f"at character {malformed.position}: expected {malformed.expected}" if malformed else ""
-    if not found and parser.message.dead_calls:
+    if not found and parser.message.failed_calls:
         found = "a call broke off"
     elif (
         not found
@@ -302,7 +302,7 @@ def _without_stop(turn: Turn, output: str) -> str:
 
 def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
     """Yield the message as the format writes it, after what the prompt has written; a grammar made by hand writes none."""
-    if turn.grammar is not None or message.dead_calls:
+    if turn.grammar is not None or message.failed_calls:
         return
     calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)

@@ -91,7 +91,7 @@ def _written_alike(candidate: Candidate, message: Message, shown: Rendition) -> 
     missed = len(message.tool_calls) != len(shown.expected.calls)
     if missed and message.content.strip() != shown.expected.content.strip():
         return False
-    if message.dead_calls:
+    if message.failed_calls:
         return False
     # `7` and `"7"` are both written `7` by a format without a schema's types: the same text, so no reader could tell.
     again = candidate.render(message.to_openai())
@@ -130,9 +130,9 @@ def _same(message: Message, expected: ProofAnswer) -> bool:
 
 
 def message_json(message: Message) -> str:
-    """Return a message as JSON, with what is known of its dead calls."""
-    dead = [f"{call.name}: {call.status}" for call in message.dead_calls]
-    return json.dumps({**message.to_openai(), **({"dead_calls": dead} if dead else {})}, ensure_ascii=False)
+    """Return a message as JSON, with what is known of its failed calls."""
+    failed = [f"{call.name}: {call.status}" for call in message.failed_calls]
+    return json.dumps({**message.to_openai(), **({"failed_calls": failed} if failed else {})}, ensure_ascii=False)
 
 
 # What surrounds an answer.

@@ -104,7 +104,7 @@ _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
 _AROUND = 30
 """Characters of what two texts have in common that are shown beside what they have not."""
-_PARTS = ("reasoning_content", "content", "tool_calls", "dead_calls")
+_PARTS = ("reasoning_content", "content", "tool_calls", "failed_calls")
 
 
 def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:

@@ -30,8 +30,8 @@ def test_an_output_is_explained_as_the_row_says(template):
             assert said(row) == {key: row[key] for key in SAID if key in row}, row
             data = json.loads(json.dumps(explanation_of(row).to_dict()))
             assert "".join(span["text"] for span in data["spans"]) == row["output"]
-            dead = [call for call in data["calls"] if call["status"] != "complete"]
-            assert data["clean"] == (not dead and not {"stops", "hints"} & row.keys()), row
+            failed = [call for call in data["calls"] if call["status"] != "complete"]
+            assert data["clean"] == (not failed and not {"stops", "hints"} & row.keys()), row
 
 
 @pytest.mark.few(8)
@@ -92,7 +92,7 @@ def test_a_stop_and_a_hint_are_sentences(said, text):
 
 def calling(status):
     calls = (ToolCall(id="i", name="f", arguments="{}", status=status),)
-    return Message(tool_calls=calls) if status is CallStatus.COMPLETE else Message(dead_calls=calls)
+    return Message(tool_calls=calls) if status is CallStatus.COMPLETE else Message(failed_calls=calls)
 
 
 @pytest.mark.parametrize(

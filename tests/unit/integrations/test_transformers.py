@@ -96,7 +96,7 @@ def test_the_finish_reason_counts():
     tokenizer = Tokenizer()
     ids = [*map(ord, OUTPUT[: OUTPUT.index("}}")])]
 
-    (call,) = read_ids(turn_of(tokenizer, tools=[TOOL]), tokenizer, ids, finish_reason="length").dead_calls
+    (call,) = read_ids(turn_of(tokenizer, tools=[TOOL]), tokenizer, ids, finish_reason="length").failed_calls
 
     assert call.status == "truncated"
 
@@ -204,7 +204,7 @@ def test_every_answer_of_a_random_model_is_what_was_asked(random_model, library,
     for ids in ended:
         message = read_ids(turn, tokenizer, ids)
         texts = [call.arguments for call in message.tool_calls] or [message.content]
-        assert not message.dead_calls
+        assert not message.failed_calls
         assert bool(message.tool_calls) is (asked != "form")
         for text in texts:
             assert json.loads(text) == {} or json.loads(text)["city"] in ("Paris", "Rome")

@@ -68,7 +68,7 @@ def test_text_may_be_added_without_events() -> None:
     assert [call.arguments for call in fold.message.tool_calls] == ['{"x": 1}', "{}"]
 
 
-def test_dead_calls_are_those_that_were_given_and_those_that_were_not() -> None:
+def test_failed_calls_are_those_that_were_given_and_those_that_were_not() -> None:
     """In the order in which they died; one whose text became content is no call of the message. A copy has its own."""
     waited = ToolCall(name="f", arguments="{", id="", status=CallStatus.TRUNCATED)
     fold = MessageFold()
@@ -77,5 +77,5 @@ def test_dead_calls_are_those_that_were_given_and_those_that_were_not() -> None:
     copy.add([ToolCallFinished(0, CallStatus.INVALID)])
 
     given = ToolCall(name="g", arguments="", id="id0", status=CallStatus.INVALID)
-    assert (copy.message.tool_calls, copy.message.dead_calls) == ((given,), (waited, given))
-    assert fold.message.dead_calls == (waited,)
+    assert (copy.message.tool_calls, copy.message.failed_calls) == ((given,), (waited, given))
+    assert fold.message.failed_calls == (waited,)

@@ -100,7 +100,7 @@ def test_an_unclosed_call_is_truncated_when_the_engine_says_so() -> None:
     parser.feed("<function=now>\n<parameter=city>\nRome\n</parameter>\n")
     parser.finish("length")
 
-    assert [call.status for call in parser.message.dead_calls] == [CallStatus.TRUNCATED]
+    assert [call.status for call in parser.message.failed_calls] == [CallStatus.TRUNCATED]
 
 
 def test_reasoning_may_be_left_in_content() -> None:
@@ -228,7 +228,7 @@ def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
         stopped = make()
         stopped.finish()
         assert moved(stopped).state() == stopped.state()
-        assert [call.status for call in again.message.dead_calls] == [CallStatus.TRUNCATED]
+        assert [call.status for call in again.message.failed_calls] == [CallStatus.TRUNCATED]
         with pytest.raises(ValueError, match="after finish"):
             again.feed("x")
 
@@ -301,7 +301,7 @@ def test_the_text_of_a_call_that_dies_is_kept_as_it_came() -> None:
         parser = Parser(TAGGED.format, REQUEST)
         fed(parser, pieces[:size])
 
-        assert [call.status for call in parser.message.dead_calls] == [CallStatus.TRUNCATED]
+        assert [call.status for call in parser.message.failed_calls] == [CallStatus.TRUNCATED]
         assert parser.message.content == "".join(pieces[:size])
 
 
@@ -318,7 +318,7 @@ def test_the_last_text_may_come_with_the_end() -> None:
             make().finish(text=b"x")
     cut = Parser(TAGGED.format, REQUEST)
     cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")
-    assert [call.status for call in cut.message.dead_calls] == [CallStatus.TRUNCATED]
+    assert [call.status for call in cut.message.failed_calls] == [CallStatus.TRUNCATED]
 
 
 def test_what_is_settled_is_the_models() -> None:

@@ -257,7 +257,7 @@ def test_what_a_film_shows():
 
     assert shown["message"] == {"role": "assistant", "content": "Hi"}
     assert shown["spans"] == [{"role": "content", "start": 0, "end": 2}, {"role": "marker", "start": 2, "end": 9}]
-    assert (shown["dead_calls"], shown["finish_reason"]) == ([], "stop")
+    assert (shown["failed_calls"], shown["finish_reason"]) == ([], "stop")
     assert shown["steps"][0]["events"][0] == {"event": "ContentText", "text": "Hi"}
     assert shown["steps"][0]["deltas"] == [{"content": "Hi"}]
     assert shown["steps"][-1]["events"][-1]["event"] == "MessageFinished"

@@ -86,7 +86,7 @@ def test_a_failure_shows_controls_and_prints_none():
 def test_a_deviation_has_to_be_tolerated_explicitly(case):
     """What only the lenient parser reads fails an ordinary expectation, and says what to do."""
     cut_off = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par'
-    expected = {"content": cut_off, "dead_calls": [broken_call("get_weather", '{"city": "Par')]}
+    expected = {"content": cut_off, "failed_calls": [broken_call("get_weather", '{"city": "Par')]}
 
     text = failure(case.output(cut_off).expect, **expected)
 

@@ -52,9 +52,9 @@ def test_the_difference_shows_white_space():
 
 def test_a_broken_call_is_compared_as_text():
     """A call that was cut off keeps its text, and is not a complete call."""
-    found = message(dead_calls=(tool_call("f", '{"a": "b', CallStatus.TRUNCATED),))
+    found = message(failed_calls=(tool_call("f", '{"a": "b', CallStatus.TRUNCATED),))
 
-    assert Expectation(dead_calls=[broken_call("f", '{"a": "b')]).differences(found) == []
+    assert Expectation(failed_calls=[broken_call("f", '{"a": "b')]).differences(found) == []
     assert Expectation(tool_calls=[call("f", a="b")]).differences(found)
 
 
@@ -64,8 +64,8 @@ def test_a_broken_call_is_compared_as_text():
         Expectation(content="only content"),
         Expectation(),
         Expectation(reasoning="a\nb", content="it's", tool_calls=[call("f", city="Paris", days=[1, None, True])]),
-        Expectation(tool_calls=[call("f", {"not-a-name": 1}), call("h")], dead_calls=[broken_call("g", '{"a')]),
-        Expectation(dead_calls=[broken_call("g", "{]", status="invalid")]),
+        Expectation(tool_calls=[call("f", {"not-a-name": 1}), call("h")], failed_calls=[broken_call("g", '{"a')]),
+        Expectation(failed_calls=[broken_call("g", "{]", status="invalid")]),
     ],
 )
 def test_the_source_makes_the_same_expectation(expectation):

@@ -76,7 +76,7 @@ class Said:
     def has_calls_of(self, message: Message) -> bool:
         """Return whether a parsed message makes exactly these calls, and no other one that has died."""
         read = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
-        return not message.dead_calls and read == [(call.name, dict(call.arguments)) for call in self.calls]
+        return not message.failed_calls and read == [(call.name, dict(call.arguments)) for call in self.calls]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +288,7 @@ def _follows_header(format: Format, shown: CutOut) -> bool:
 
 def _written_alike(prober: Prober, shown: CutOut, message: Message) -> bool:
     """Return whether the template writes what was read just as it writes what was meant; a call read as text is not excused."""
-    if message.dead_calls or len(message.tool_calls) != len(shown.said.calls):
+    if message.failed_calls or len(message.tool_calls) != len(shown.said.calls):
         return False
     calls = [
         ProbeCall(name=call.name, arguments=json.loads(call.arguments), id=meant.id)

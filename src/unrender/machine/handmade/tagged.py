@@ -130,7 +130,7 @@ class Closed:
             machine.end_call(CallStatus.COMPLETE)
             return
         wanted = "arguments that are one JSON object" if call.name else "the name of a tool in the call"
-        machine.bury_call(CallStatus.INVALID, wanted, "", self.position)
+        machine.fail_call(CallStatus.INVALID, wanted, "", self.position)
 
 
 Notice = Note | Opened | Closed

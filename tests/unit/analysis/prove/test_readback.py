@@ -111,9 +111,9 @@ MEANT = {
     "another name": (Message(tool_calls=(call(NAMES[1]),)), False, True, False),
     "twice": (Message(tool_calls=(call(), call())), False, True, False),
     "never": (Message(content=WRITTEN), False, True, False),
-    "cut off": (Message(dead_calls=(call(status=CallStatus.TRUNCATED),)), False, True, False),
+    "cut off": (Message(failed_calls=(call(status=CallStatus.TRUNCATED),)), False, True, False),
     "with another that is cut off": (
-        Message(tool_calls=(call(),), dead_calls=(call(status=CallStatus.TRUNCATED),)),
+        Message(tool_calls=(call(),), failed_calls=(call(status=CallStatus.TRUNCATED),)),
         False,
         True,
         False,
@@ -137,7 +137,7 @@ def test_calls_are_compared_when_all_are_complete():
 
     assert BOTH.is_said_by(Message(tool_calls=(call(), call(TWO.name, second))))
     assert not BOTH.is_said_by(
-        Message(tool_calls=(call(),), dead_calls=(call(TWO.name, second, CallStatus.TRUNCATED),))
+        Message(tool_calls=(call(),), failed_calls=(call(TWO.name, second, CallStatus.TRUNCATED),))
     )
 
 
@@ -252,7 +252,7 @@ def test_what_is_read_otherwise_is_reported():
     assert read(SAID[1], f"[{R}]{C}") == Message(content=f"[{R}]{C}")
     assert read(CALL, f"{C}{WRITTEN}").content == C
     assert [found.name for found in read(BOTH, WRITTEN).tool_calls] == [ONE.name]
-    assert read(CALL, WRITTEN.removesuffix("}</call>")).dead_calls[0].status is CallStatus.TRUNCATED
+    assert read(CALL, WRITTEN.removesuffix("}</call>")).failed_calls[0].status is CallStatus.TRUNCATED
 
 
 def test_other_call_syntaxes_prove_nothing():
