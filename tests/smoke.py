@@ -8,8 +8,11 @@ Rules: the standard library and what the extra installs; nothing of the checkout
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 
 import unrender
 from unrender import ChatTemplate
@@ -48,9 +51,25 @@ def main(extra: str) -> None:
     assert all((turn.gbnf(), turn.lark(), turn.structural_tag()))
     for module in MODULES[extra]:
         importlib.import_module(module)
+    if sys.platform != "emscripten":  # Nothing is started there.
+        command_line()
     sys.stdout.write(
         f"{unrender.__version__} on {sys.version.split()[0]}: reads, and has {', '.join(MODULES[extra]) or 'its core'}\n"
     )
+
+
+def command_line() -> None:
+    """Run the installed command: it has its version without any extra, and names the extra that the rest needs."""
+    command = str(Path(sys.executable).with_name("unrender"))
+    for words in ([command], [sys.executable, "-I", "-m", "unrender"]):
+        said = subprocess.run([*words, "--version"], check=True, capture_output=True, text=True)
+        assert said.stdout == f"unrender, version {unrender.__version__}\n", said
+        rest = subprocess.run([*words, "--help"], check=False, capture_output=True, text=True)
+        code, stream, text = (
+            (0, rest.stdout, "Usage") if find_spec("click") else (2, rest.stderr, "pip install 'unrender[cli]'\n")
+        )
+        assert rest.returncode == code, rest
+        assert text in stream, rest
 
 
 if __name__ == "__main__":

@@ -14,18 +14,22 @@ from __future__ import annotations
 
 import sys
 
-from unrender.cli.terminal import remark
+from unrender.cli.terminal import UNUSABLE, print_line, remark
+from unrender.version import __version__
 
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without the extra `cli`, exit with a sentence that says so."""
+    """Run the command line; without the extra `cli`, print the version, or exit with a sentence that names the extra."""
     try:
         from unrender.cli.commands import app  # noqa: PLC0415 - click is an extra
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
+        if sys.argv[1:] == ["--version"]:
+            print_line(f"unrender, version {__version__}")
+            return
         remark("unrender's command line needs the extra 'cli': pip install 'unrender[cli]'")
-        sys.exit(2)
+        sys.exit(UNUSABLE)
     app(prog_name="unrender")

@@ -21,8 +21,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
-import click
-
 from unrender import (
     ArgumentsText,
     ContentText,
@@ -416,6 +414,8 @@ def _word(text: str) -> str:
 
 def ending(error: Exception) -> tuple[int, str]:
     """Return the exit code and the sentence for an exception of any kind. Whoever prints the sentence escapes it."""
+    import click  # noqa: PLC0415 - an extra, and `remark` says which
+
     match error:
         case click.ClickException():  # Click lists the values of an option below each other.
             return UNUSABLE, " ".join(filter(None, map(str.strip, error.format_message().split("\n"))))

@@ -1,0 +1,34 @@
+"""The installed command where click is missing, as after `pip install unrender` without the extra `cli`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unrender
+
+WITHOUT = "import sys; sys.modules['click'] = None; from unrender.cli import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        (["--version"], 0, f"unrender, version {unrender.__version__}\n", ""),
+        ([], 2, "", "unrender's command line needs the extra 'cli': pip install 'unrender[cli]'\n"),
+        (["parse", "x"], 2, "", "unrender's command line needs the extra 'cli': pip install 'unrender[cli]'\n"),
+    ],
+)
+def test_without_click(words, code, out, err):
+    """The version is printed; everything else ends with the line that says what to install."""
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT, *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(Path(unrender.__file__).parents[1])},
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, out, err)
