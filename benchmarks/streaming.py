@@ -39,7 +39,7 @@ from unrender.format import (
     Typing,
 )
 from unrender.machine.events import ContentText
-from unrender.machine.policy import CallRelease, Policy
+from unrender.machine.policy import Policy
 from unrender.messages.wire import Request, Tool
 from unrender.parser.streaming import Parser
 
@@ -79,7 +79,7 @@ TAGGED_FORMAT = Format(
     ),
 )
 PARAMETERS = {"type": "object", "properties": {"text": {"type": "string"}, "items": {"type": "array"}}}
-AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
+AS_WRITTEN = Policy(calls="written")
 TEN_TOOLS = Request(tools=tuple(Tool(name=f"tool_{i}", parameters=PARAMETERS) for i in range(10)))
 
 

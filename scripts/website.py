@@ -56,7 +56,6 @@ from unrender.format import (
     Words,
 )
 from unrender.formats import declared_formats
-from unrender.machine import policy
 from unrender.machine.frames import Frame
 from unrender.nodes import Role
 from unrender.playground.static import write
@@ -111,7 +110,7 @@ BY_USE: Mapping[str, Sequence[str]] = {
         "Event", "ReasoningText", "ContentText", "ToolCallStarted", "ArgumentsText", "ToolCallFinished", "Malformed",
         "MessageFinished",
     ),
-    "Change how it is read": ("Policy", "CallRelease", "CallsInReasoning", "UndeclaredReasoning", "UnknownTools", "Bounds"),
+    "Change how it is read": ("Policy", "Bounds"),
     "OpenAI's bodies": (
         "Completion", "ChoiceStream", "Usage", "deltas", "finish_reason", "message_of", "Delta", "ChunkBody",
         "CompletionBody", "MessageBody", "ToolBody", "ToolCallBody",
@@ -135,7 +134,7 @@ _BOOSTED: Mapping[str, int] = {
     "reference/api/unrender.md": 4,
 }
 FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
-OUTPUT = (Role, Dialect, policy.UnknownTools, policy.CallsInReasoning, policy.UndeclaredReasoning, policy.CallRelease)
+OUTPUT = (Role, Dialect)
 
 
 def main() -> None:
@@ -424,7 +423,7 @@ def words() -> str:
         "# Words of the Format\n\nWhat may be in [a Format](api/unrender.format.md), generated from the code's tables.\n\n"
         "## Parts of a Format\n\n"
         + "".join(map(enum_table, FORMAT))
-        + "## Parts of an output, dialects, policies\n\n"
+        + "## Parts of an output, dialects\n\n"
         + "".join(map(enum_table, OUTPUT))
         + "## The parser's instructions\n\nA grammar is compiled into these; [architecture](../explanation/architecture.md) says why.\n\n"
         + table(("Instruction", "What it does", "Data"), instructions())

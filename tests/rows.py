@@ -45,7 +45,7 @@ from unrender.machine.events import (
     ToolCallStarted,
 )
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import USUAL, CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
+from unrender.machine.policy import Policy
 from unrender.messages.wire import CallStatus, Request, Tool, ToolCall, ToolChoice
 from unrender.nodes import Grammar
 from unrender.parser.streaming import Parser, prefill
@@ -101,13 +101,7 @@ class Row:
 
     def parser(self) -> Parser:
         """Return a new parser, whose calls are numbered."""
-        said = self.data.get("policy", {})
-        policy = Policy(
-            unknown_tools=UnknownTools(said.get("unknown_tools", USUAL.unknown_tools)),
-            calls_in_reasoning=CallsInReasoning(said.get("calls_in_reasoning", USUAL.calls_in_reasoning)),
-            undeclared_reasoning=UndeclaredReasoning(said.get("undeclared_reasoning", USUAL.undeclared_reasoning)),
-            calls=CallRelease(said.get("calls", USUAL.calls)),
-        )
+        policy = Policy(**self.data.get("policy", {}))
         return self.turn.parser(strict=self.data.get("strict", False), policy=policy, ids=numbered_id)
 
     def restored(self, state: Mapping[str, Any]) -> Parser:

@@ -20,7 +20,7 @@ from schema_rows import expected, read, readers, schema_rows
 from splitting import pieces
 
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import CallRelease, Policy
+from unrender.machine.policy import Policy
 from unrender.messages.wire import CallStatus
 from unrender.parser.completions import deltas
 from unrender.schema.admission import admits
@@ -30,7 +30,7 @@ from unrender.testing.chat import random_pieces
 FILES = sorted(ANSWERS.glob("*.jsonl"))
 STEPS = 12
 """Instructions for a character, at most."""
-WRITTEN = Policy(calls=CallRelease.WRITTEN)
+WRITTEN = Policy(calls="written")
 FEW = 60
 """Instructions that an answer takes however short it is."""
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         ToolCallFinished,
         ToolCallStarted,
     )
-    from unrender.machine.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
+    from unrender.machine.policy import Policy
     from unrender.masks import AssistantMask, assistant_mask
     from unrender.messages.wire import (
         CallStatus,
@@ -80,9 +80,7 @@ __all__ = [
     "ArgumentsText",
     "AssistantMask",
     "Bounds",
-    "CallRelease",
     "CallStatus",
-    "CallsInReasoning",
     "ChatTemplate",
     "ChoiceStream",
     "ChunkBody",
@@ -127,8 +125,6 @@ __all__ = [
     "Trigger",
     "TriggerKind",
     "Turn",
-    "UndeclaredReasoning",
-    "UnknownTools",
     "UnrenderError",
     "Usage",
     "assistant_mask",
@@ -155,7 +151,7 @@ _HOMES = {
     "unrender.machine.events": (
         "ArgumentsText ContentText Event Malformed MessageFinished ReasoningText ToolCallFinished ToolCallStarted"
     ),
-    "unrender.machine.policy": "CallRelease CallsInReasoning Policy UndeclaredReasoning UnknownTools",
+    "unrender.machine.policy": "Policy",
     "unrender.masks": "AssistantMask assistant_mask",
     "unrender.messages.wire": "CallStatus Message MessageBody Request Tool ToolBody ToolCall ToolCallBody ToolChoice",
     "unrender.parser.completions": "ChoiceStream ChunkBody Completion CompletionBody Delta Usage deltas finish_reason",

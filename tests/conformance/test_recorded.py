@@ -23,7 +23,7 @@ from vendor import all_vendor_templates, vendor_cases, vendor_templates
 from unrender import ChatTemplate, Event, Message, Parser, Request, Turn
 from unrender.formats import declared_format
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import CallRelease, Policy
+from unrender.machine.policy import Policy
 from unrender.messages.wire import CallStatus
 from unrender.parser.completions import deltas
 
@@ -44,7 +44,7 @@ def template(name: str) -> ChatTemplate:
     return ChatTemplate.from_file(all_vendor_templates()[name], bos_token="<s>", eos_token="</s>")
 
 
-AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
+AS_WRITTEN = Policy(calls="written")
 
 
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:

@@ -24,7 +24,6 @@ from unrender.machine.events import (
     ToolCallStarted,
 )
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import CallRelease
 from unrender.messages.wire import CallStatus, Message, ToolCall
 from unrender.nodes import Role
 from unrender.parser.completions import deltas
@@ -73,7 +72,7 @@ def check_events(events: list[Event], message: Message) -> None:
 
 def check_release(parser: Parser, events: list[Event]) -> None:
     """Assert that a call is given when it is complete or, where the policy says so, once it is named, whatever it becomes."""
-    message, waits = parser.message, parser._machine.policy.calls is CallRelease.COMPLETE
+    message, waits = parser.message, parser._machine.policy.calls == "complete"
     ended = [event.status for event in events if isinstance(event, ToolCallFinished)]
     died = [event.call for event in events if isinstance(event, Malformed) and event.call]
     assert CallStatus.COMPLETE not in {call.status for call in message.failed_calls}

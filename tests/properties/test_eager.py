@@ -13,11 +13,11 @@ import pytest
 from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
 from unrender.machine.events import ArgumentsText, ToolCallFinished, ToolCallStarted
-from unrender.machine.policy import CallRelease, Policy
+from unrender.machine.policy import Policy
 from unrender.messages.wire import Request
 from unrender.parser.streaming import Parser
 
-AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
+AS_WRITTEN = Policy(calls="written")
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 PROSE = "The quick brown fox; 12 lazy dogs, all of them - and so on! Yes? «Où».\n\nA new paragraph.\n"

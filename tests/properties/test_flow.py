@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from random import Random
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -38,7 +39,7 @@ def readings(
 ) -> Iterator[tuple[list[Event], int, tuple[Span, ...]]]:
     """Yield what a parser says after each chunk: its events, and what is settled."""
     random = Random(seed)
-    policy = Policy(calls=random.choice(list(CallRelease)))
+    policy = Policy(calls=random.choice(get_args(CallRelease)))
     request = random.choice(REQUESTS)
     parser = kind(family.format, request, prompt=family.prompt, policy=policy, ids=numbered_id)
     look = random.random() < 0.5

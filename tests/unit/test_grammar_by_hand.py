@@ -35,7 +35,7 @@ from unrender.grammar import (
 )
 from unrender.machine.events import ContentText, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import CallRelease, Policy, UnknownTools
+from unrender.machine.policy import Policy
 from unrender.messages.wire import CallStatus, ToolCall
 from unrender.verify.grammars import lark_reader
 
@@ -182,7 +182,7 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
 def test_a_call_that_dies_is_content_as_well():
     """Its text is in the content once, unless it was given as it was written: then it stays a call."""
     text = '!get_weather {"city": x} and'
-    kept, written = turn().parser(), turn().parser(policy=Policy(calls=CallRelease.WRITTEN))
+    kept, written = turn().parser(), turn().parser(policy=Policy(calls="written"))
     for parser in (kept, written):
         parser.feed(text)
         parser.finish()
@@ -206,7 +206,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
 
 def test_unknown_tools_are_calls_where_the_policy_says_so():
     """Such a call is marked as not known."""
-    parser = turn().parser(policy=Policy(unknown_tools=UnknownTools.CALL))
+    parser = turn().parser(policy=Policy(unknown_tools="call"))
     parser.feed("!rm {}")
     parser.finish()
 
@@ -273,7 +273,7 @@ def outcome(parser, text):
 def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
     """Also what the prompt has begun, the ids of earlier calls, and text that only looks like a special token."""
     found = template().prepare(ASK, tools=TOOLS, thinking=True)
-    parser = found.parser(policy=Policy(unknown_tools=UnknownTools.CALL), ids=numbered_id)
+    parser = found.parser(policy=Policy(unknown_tools="call"), ids=numbered_id)
     parser.feed("a <thi", special=False)
     restored = found.restore(parser.state(), ids=numbered_id)
     for one in (parser, restored):

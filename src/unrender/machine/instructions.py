@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_NAME
 from unrender.machine.interpreter import Machine
-from unrender.machine.policy import CallsInReasoning, UndeclaredReasoning
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow, end_of
 
@@ -103,7 +102,7 @@ class Attempt:
     def step(self, machine: Machine) -> bool:
         # "<think>I could <call>…</call>, but no</think>": only what follows the call shows whether it was meant.
         holds = self.sealed >= 0
-        if holds and machine.policy.calls_in_reasoning is CallsInReasoning.IGNORE:
+        if holds and machine.policy.calls_in_reasoning == "ignore":
             # Nothing was tried here, so nothing failed further on: only the marker itself is text.
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
@@ -461,4 +460,4 @@ def _mention(machine: Machine, size: int, hub: int) -> bool:
 
 
 def _reads(machine: Machine) -> bool:
-    return machine.policy.undeclared_reasoning == UndeclaredReasoning.READ
+    return machine.policy.undeclared_reasoning == "read"

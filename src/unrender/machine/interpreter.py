@@ -37,9 +37,7 @@ from unrender.machine.handmade.tagged import Closed, Note, Notice, Opened
 from unrender.machine.ids import CallIds
 from unrender.machine.policy import (
     USUAL,
-    CallRelease,
     Policy,
-    UnknownTools,
     instead_of_call,
     instead_of_silence,
     refuse,
@@ -143,7 +141,7 @@ class Machine(Buffer):
         A call that is given as it is written stays one as soon as it has a name, even if it is told of only when its id has come:
         `{"name": "f", "arguments": {"a": 1}, "id":`.
         """
-        return not call.begun and not (call.name and self.policy.calls is CallRelease.WRITTEN)
+        return not call.begun and not (call.name and self.policy.calls == "written")
 
     # What instructions do to the machine.
 
@@ -370,12 +368,12 @@ class Machine(Buffer):
     def offers(self, name: str) -> bool:
         """Return whether a call may have this name."""
         request = self.request
-        any_name = request.tools is None or self.policy.unknown_tools is UnknownTools.CALL
+        any_name = request.tools is None or self.policy.unknown_tools == "call"
         return bool(name) and (any_name or request.tool(name) is not None)
 
     def start_call(self) -> None:
         """Emit the start of the call, unless calls are given when they are complete."""
-        if self.policy.calls is CallRelease.WRITTEN:
+        if self.policy.calls == "written":
             self._tell_of_call()
 
     def _tell_of_call(self) -> None:
@@ -438,7 +436,7 @@ class Machine(Buffer):
         """
         call = self.current
         # The caller has its beginning already: the same text is not given again as content.
-        if call.name and self.policy.calls is CallRelease.WRITTEN:
+        if call.name and self.policy.calls == "written":
             self.end_call(status)
             self.malformed(met, wanted, at=at)
             return
@@ -460,7 +458,7 @@ class Machine(Buffer):
 
     def call_failed(self) -> bool:
         """Whether the latest call has died, so that its closing markers are content."""
-        return self.closed == ABANDONED and self.policy.calls is CallRelease.COMPLETE
+        return self.closed == ABANDONED and self.policy.calls == "complete"
 
     # What is final.
 

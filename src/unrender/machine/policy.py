@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from enum import StrEnum
-from typing import cast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args, get_type_hints
 
 from unrender.errors import MalformedOutput
 from unrender.machine.events import Malformed
 from unrender.messages.wire import Request, ToolChoice
 
-
-class UnknownTools(StrEnum):
-    """How to treat a call of a tool that was not offered."""
-
-    CONTENT = "content"
-    """Content, byte for byte, with a `Malformed` event."""
-    CALL = "call"
-    """A call whose `known` is False."""
-
-
-class CallsInReasoning(StrEnum):
-    """How to treat a call inside reasoning that was never closed."""
-
-    RESCUE = "rescue"
-    """A call when nothing but closers follow it: the model forgot to close its reasoning. Until then it is held back."""
-    IGNORE = "ignore"
-    """Reasoning."""
-
-
-class UndeclaredReasoning(StrEnum):
-    """How to treat a common marker of reasoning at the start of an answer when the format does not have it."""
-
-    READ = "read"
-    """Reasoning, up to its closing marker, with a `Malformed` event."""
-    CONTENT = "content"
-    """Content, markers included."""
-
-
-class CallRelease(StrEnum):
-    """When a call is given to the caller, and so what becomes of a failed one.
-
-    A failed call was begun and cannot be completed: it breaks, or the output ends in it.
-    """
-
-    COMPLETE = "complete"
-    """When it is complete. The text of a failed call is content, byte for byte, and the call is not in the message."""
-    WRITTEN = "written"
-    """As it is written. A failed call stays in the message with its status, and its text is not given a second time."""
+UnknownTools = Literal["content", "call"]
+CallsInReasoning = Literal["rescue", "ignore"]
+CallRelease = Literal["complete", "written"]
+UndeclaredReasoning = Literal["read", "content"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,23 +27,31 @@ class Policy:
     complete, so that nobody executes half of one. Callers whose grammar guarantees the calls, or who want to show them
     while they are written, ask for them as written.
 
-    A field takes a word as well, e.g. `Policy(calls="written")`. Raises `ValueError`, naming the field, for any other.
+    Raises `ValueError`, naming the field, for a word that the field does not have.
     """
 
-    unknown_tools: UnknownTools = UnknownTools.CONTENT
-    calls_in_reasoning: CallsInReasoning = CallsInReasoning.RESCUE
-    calls: CallRelease = CallRelease.COMPLETE
-    undeclared_reasoning: UndeclaredReasoning = UndeclaredReasoning.READ
+    unknown_tools: UnknownTools = "content"
+    """How to treat a call of a tool that was not offered. "content": as content, byte for byte, with a `Malformed` event.
+    "call": as a call whose `known` is False."""
+    calls_in_reasoning: CallsInReasoning = "rescue"
+    """How to treat a call inside reasoning that was never closed. "rescue": as a call when nothing but closers follow it;
+    until then it is held back. "ignore": as reasoning."""
+    calls: CallRelease = "complete"
+    """When to give a call. "complete": when it is complete. "written": as it is written; a call that fails then stays in
+    the message with its status, and its text is not given a second time."""
+    undeclared_reasoning: UndeclaredReasoning = "read"
+    """How to treat a common marker of reasoning at the start of an answer when the format does not have it. "read": as
+    reasoning, up to its closing marker, with a `Malformed` event. "content": as content, markers included."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            words: type[StrEnum] = type(cast(StrEnum, field.default))
-            given = getattr(self, field.name)
-            if given not in tuple(words):
-                raise ValueError(f"{field.name}: expected one of {', '.join(words)}, found {given!r:.60}")
-            object.__setattr__(self, field.name, words(given))
+        for field, words in _WORDS.items():
+            given = getattr(self, field)
+            if given not in words:
+                raise ValueError(f"{field}: expected one of {', '.join(words)}, found {given!r:.60}")
 
 
+_WORDS: Mapping[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
+"""The words of each field."""
 USUAL = Policy()
 """What is read by where nobody says otherwise."""
 

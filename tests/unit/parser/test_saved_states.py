@@ -11,7 +11,7 @@ from properties.families import REQUEST, TOOLS
 from unrender.errors import StateError
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar, content, literal, rest
-from unrender.machine.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
+from unrender.machine.policy import Policy
 from unrender.messages.wire import Request, ToolChoice
 from unrender.parser.saved_states import Saved, Transcript, identity
 
@@ -46,10 +46,10 @@ def transcript() -> Transcript:
         continued=True,
         known_ids=("a", "b"),
         policy=Policy(
-            unknown_tools=UnknownTools.CALL,
-            calls_in_reasoning=CallsInReasoning.IGNORE,
-            calls=CallRelease.WRITTEN,
-            undeclared_reasoning=UndeclaredReasoning.CONTENT,
+            unknown_tools="call",
+            calls_in_reasoning="ignore",
+            calls="written",
+            undeclared_reasoning="content",
         ),
         skips_reasoning=False,
         special_tokens=("<s>",),

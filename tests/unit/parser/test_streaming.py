@@ -16,7 +16,7 @@ from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.machine.events import ContentText, Event, MessageFinished, ReasoningText, ToolCallStarted
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import CallRelease, Policy, UnknownTools
+from unrender.machine.policy import Policy
 from unrender.messages.wire import CallStatus, Request, ToolChoice
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import prefill
@@ -180,7 +180,7 @@ def marked(position: int, name: str) -> str:
 def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
     """As JSON, as a pickle and as a copy it goes on as the original does, with the policy and the special tokens it had."""
     text = ANSWER if make is handmade else f"<think>\nHm.\n</think>\n\nLook: <b>\n{CALL}\n{CALL}"
-    policy = Policy(unknown_tools=UnknownTools.CALL, calls=CallRelease.WRITTEN)
+    policy = Policy(unknown_tools="call", calls="written")
     for at in range(0, len(text), 5):
         parser = make(ids=marked, policy=policy, special_tokens=("<b>",), known_ids=("x", "y"))
         parser.feed(text[:at])
@@ -360,7 +360,7 @@ def test_what_special_text_and_ordinary_text_are() -> None:
 
 def test_what_may_come_and_what_reads_it() -> None:
     """Asking changes nothing."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(calls=CallRelease.WRITTEN))
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(calls="written"))
     parser.feed("Hi <tool_call>")
     expected = parser.expected()
     assert "'{'" in expected[0]

@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from unrender import (
-    CallRelease,
     CallStatus,
     ChatTemplate,
     Format,
@@ -102,7 +101,7 @@ class Prepared:
         # as one cannot be taken back.
         bound = self.grammar is not None and self.turn.request.tool_choice in _FORCED
         written = calls == Calls.WRITTEN or (calls == Calls.CERTAIN and (bound or engine.obeys))
-        return Policy(calls=CallRelease.WRITTEN if written else CallRelease.COMPLETE)
+        return Policy(calls="written" if written else "complete")
 
     def unbound(self, engine: EngineCapabilities) -> list[str]:
         """Return the parameters that promise something which nothing makes the engine keep."""

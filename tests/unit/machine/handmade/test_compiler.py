@@ -21,14 +21,14 @@ from unrender.machine.events import (
 from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine
-from unrender.machine.policy import CallRelease, Policy, UnknownTools
+from unrender.machine.policy import Policy
 from unrender.messages.wire import CallStatus, Request, Tool
 from unrender.nodes import Calls, Choice, Grammar, Layout
 from unrender.parser.message import MessageFold
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))
-AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
+AS_WRITTEN = Policy(calls="written")
 NAME = c.name(c.chars("a-z_", 1, None))
 CALL = c.tool_call(c.sequence("<call>", NAME, ":", c.cut(), c.arguments(c.json_value()), "</call>"))
 ANSWER = Grammar(
@@ -315,7 +315,7 @@ def test_tags_are_checked_in_rules():
 
 def test_any_name_is_a_tools_where_the_policy_says_so():
     """Else a call of a tool that nobody offers is text."""
-    calls = Policy(unknown_tools=UnknownTools.CALL)
+    calls = Policy(unknown_tools="call")
     names = [
         [event.name for event in parser.feed("<call>nope:{}</call>") if isinstance(event, ToolCallStarted)]
         for parser in (reader(ANSWER, policy=calls), reader(ANSWER))
