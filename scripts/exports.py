@@ -144,7 +144,7 @@ def _row(path: Path) -> Iterator[str]:
         return
     findings = verify_export(template, exported, samples=2).findings
     observed = [finding for finding in findings if finding.total or "not exported" in finding.reason]
-    yield f"{sum(finding.verdict is Verdict.PROVED for finding in observed)} of {len(observed)}"
+    yield f"{sum(finding.verdict is Verdict.PASSED for finding in observed)} of {len(observed)}"
     yield "; ".join(omission.what for omission in exported.omissions if "tolerated" not in omission.what)
 
 

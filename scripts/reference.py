@@ -99,7 +99,7 @@ _COMMANDS = f"""# Command line
 
 {_WRITTEN}
 Results go to standard output, remarks and progress to standard error.
-The exit code is 0 when all is well, 1 when something was refuted or malformed, 2 when the command or its input cannot
+The exit code is 0 when all is well, 1 when something failed or is malformed, 2 when the command or its input cannot
 be used, and 3 when unrender itself has a defect. Where a reader such as `head` goes before the end, a command ends with 0.
 
 Text from outside (names, ids, markers, paths, a template's errors) is never obeyed by a terminal: control and format
@@ -316,14 +316,14 @@ def _members(value: Any) -> Iterator[str]:
 
 
 def formats(page: str) -> str:
-    """Return the page with the table of what is derived of each vendor's template, and how much of it is proved.
+    """Return the page with the table of what is derived of each vendor's template, and how much of it passed.
 
     The rows of templates that are not at hand stay as they are: some are in no package.
     """
     table = page.partition("<!-- formats:begin -->")[2].partition("<!-- formats:end -->")[0]
     rows = {row.split(" | ")[0].removeprefix("| "): row for row in table.strip().splitlines()[2:]}
     rows |= {path.stem: f"| {derived(path)} | {proof(path)} |" for path in vendors()}
-    head = "| template | reasoning | content | calls | proved | refuted |\n|---|---|---|---|--:|---|"
+    head = "| template | reasoning | content | calls | passed | failed |\n|---|---|---|---|--:|---|"
     return between(page, "formats", "\n".join([head, *(rows[name] for name in sorted(rows, key=str.lower))]))
 
 
@@ -471,13 +471,13 @@ def derived(path: Path) -> str:
 
 
 def proof(path: Path) -> str:
-    """Return how many of the observable capabilities are proved, and which are refuted, as cells."""
+    """Return how many capabilities passed of those that were checked, and which failed, as cells."""
     template = ChatTemplate.from_file(path)
     findings = verify(template).findings
-    observable = [finding for finding in findings if finding.verdict is not Verdict.NOT_OBSERVABLE]
-    proved = sum(finding.verdict is Verdict.PROVED for finding in observable)
-    refuted = [finding.capability for finding in observable if finding.verdict is Verdict.REFUTED]
-    return f"{proved} of {len(observable)} | {', '.join(refuted)}"
+    checked = [finding for finding in findings if finding.verdict is not Verdict.SKIPPED]
+    passed = sum(finding.verdict is Verdict.PASSED for finding in checked)
+    failed = [finding.capability for finding in checked if finding.verdict is Verdict.FAILED]
+    return f"{passed} of {len(checked)} | {', '.join(failed)}"
 
 
 # Tasks, and the releases that they were tested with.

@@ -87,22 +87,22 @@ const checks = {
     await page.click('button[aria-label="Remove message 2"]');
     return (await page.$$("#messages li")).length === 1;
   },
-  async "a proof shows how far it is, stops when told, and leaves with its template"(page) {
-    await page.click("#prove");
-    await settles(page, () => document.querySelector("#proof progress")?.value > 2);
-    await page.click("#prove");
-    const stopped = (await text(page, "#proof")).startsWith("Stopped") && (await text(page, "#prove")) === "Prove it";
-    await page.click("#prove");
-    await settles(page, () => document.querySelectorAll("#proof td.good").length > 3);
+  async "checks show their progress, stop when told, and leave with their template"(page) {
+    await page.click("#verify");
+    await settles(page, () => document.querySelector("#checks progress")?.value > 2);
+    await page.click("#verify");
+    const stopped = (await text(page, "#checks")).startsWith("Stopped") && (await text(page, "#verify")) === "Verify";
+    await page.click("#verify");
+    await settles(page, () => document.querySelectorAll("#checks td.good").length > 3);
     await page.selectOption("#example", { index: 2 });
-    const left = await text(page, "#proof");
+    const left = await text(page, "#checks");
     await page.waitForTimeout(500);
-    const later = await text(page, "#proof");
+    const later = await text(page, "#checks");
     await page.selectOption("#example", { index: 1 });
-    await page.click("#prove");
-    await settles(page, () => document.querySelector("#status").textContent.startsWith("Proved: "));
-    const refuted = await page.$$("#proof td.bad");
-    return (stopped && !left && !later && refuted.length === 0) || { stopped, left, later };
+    await page.click("#verify");
+    await settles(page, () => document.querySelector("#status").textContent.startsWith("Passed: "));
+    const failed = await page.$$("#checks td.bad");
+    return (stopped && !left && !later && failed.length === 0) || { stopped, left, later };
   },
   async "pointing at a part of the film shows its event, its part of the format and its line"(page) {
     await page.hover("#film mark.name");
@@ -218,11 +218,11 @@ const checks = {
   },
   async "nothing of the template before stays beside an error"() {
     const page = await open();
-    await page.click("#prove");
+    await page.click("#verify");
     await page.fill("#source", "{% for m in messages %}{{ m.content }");
     await settles(page, () => document.querySelector("#status").classList.contains("bad") && !document.querySelector("[aria-busy]"));
     await page.waitForTimeout(500);
-    const left = await page.$$eval("#engine, #markers table, #events, #deltas, #message, #explanation, #proof, #not-enforced, #evidence, #output", (found) => found.map((one) => one.textContent + (one.value ?? "")).join(""));
+    const left = await page.$$eval("#engine, #markers table, #events, #deltas, #message, #explanation, #checks, #not-enforced, #evidence, #output", (found) => found.map((one) => one.textContent + (one.value ?? "")).join(""));
     const said = (await text(page, "body")).split(await text(page, "#status")).length - 1;
     await page.fill("#source", "{{ raise_exception('not today') }}");
     await settles(page, () => document.querySelector("#pictures").textContent.includes("no rendering succeeded"));
@@ -341,7 +341,7 @@ const checks = {
       await page.keyboard.press("Tab");
     }
     await page.close();
-    const missing = ["example", "share", "source", "prove", "add", "tools", "output", "sample", "chunk", "time", "play", "dialect", "keep"].filter((id) => !seen.has(id));
+    const missing = ["example", "share", "source", "verify", "add", "tools", "output", "sample", "chunk", "time", "play", "dialect", "keep"].filter((id) => !seen.has(id));
     return (first === "skip" && missing.length === 0) || { first, missing };
   },
 };

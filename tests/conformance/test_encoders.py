@@ -91,10 +91,10 @@ def test_what_an_encoder_writes_is_read_back(said, template, write):
         assert calls == (MADE if "tool_calls" in said else [])
 
 
-def test_the_format_of_an_encoder_is_proved(template):
-    """Nothing was given up, no capability is refuted, and the switch for thinking is found."""
+def test_the_format_of_an_encoder_passes(template):
+    """Nothing was given up, no capability fails, and the switch for thinking is found."""
     report = verify(template)
 
     assert template.analysis.given_up == ()
-    assert report.refuted == ()
+    assert report.failed == ()
     assert template.capabilities.thinking_on == (("thinking", True),)

@@ -55,7 +55,7 @@ def test_transformers_read_our_message(path: Path) -> None:
 
     report = verify_export(template, template.response_template())
 
-    assert [(finding.capability, finding.counterexample) for finding in report.refuted] == []
+    assert [(finding.capability, finding.counterexample) for finding in report.failed] == []
 
 
 @TRANSFORMERS

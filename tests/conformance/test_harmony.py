@@ -280,11 +280,11 @@ def test_a_call_that_is_cut_off_is_told_apart(turn):
     assert call.status is CallStatus.TRUNCATED
 
 
-def test_the_format_of_the_library_is_proved(template):
-    """Nothing was given up and no capability is refuted; the prompt's variable is found."""
+def test_the_format_of_the_library_passes(template):
+    """Nothing was given up and no capability fails; the prompt's variable is found."""
     report = verify(template)
 
     assert template.analysis.given_up == ()
-    assert report.refuted == ()
+    assert report.failed == ()
     assert template.variables["reasoning_effort"].changes == ("low", "high")
     assert set(template.prepare([USER]).stop) >= {"<|return|>"}

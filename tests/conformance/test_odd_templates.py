@@ -185,7 +185,7 @@ def test_a_thought_that_only_the_prompt_begins():
     report = verify(template, samples=1, only=["reasoning and content", "content", "later turns", "grammars"])
 
     assert (template.format.reasoning.start, template.format.reasoning.end) == ("<think>\n", "\n</think>")
-    assert (template.analysis.diagnostics, report.refuted) == ((), ())
+    assert (template.analysis.diagnostics, report.failed) == ((), ())
 
 
 @pytest.mark.slow
@@ -197,8 +197,8 @@ def test_escaped_values_are_generated(name):
         ChatTemplate.from_string(ESCAPING[name]), samples=2, only=["strings", "objects", "arrays", "grammars"]
     )
 
-    assert report.refuted == ()
-    assert {found.verdict for found in report.findings if found.capability == "strings"} == {Verdict.PROVED}
+    assert report.failed == ()
+    assert {found.verdict for found in report.findings if found.capability == "strings"} == {Verdict.PASSED}
 
 
 def test_calls_that_are_refused_without_their_results():
@@ -210,12 +210,12 @@ def test_calls_that_are_refused_without_their_results():
 
 
 @pytest.mark.slow
-def test_calls_that_are_refused_without_their_results_are_proved():
+def test_calls_that_are_refused_without_their_results_pass():
     """Verification asks for the results as well."""
     report = verify(ChatTemplate.from_string(ODD["calls that are refused without their results"]), samples=1)
 
-    assert report.refuted == ()
-    assert {found.verdict for found in report.findings if found.capability == "parallel tool calls"} == {Verdict.PROVED}
+    assert report.failed == ()
+    assert {found.verdict for found in report.findings if found.capability == "parallel tool calls"} == {Verdict.PASSED}
 
 
 def test_tools_after_the_conversation_are_no_part_of_an_answer():

@@ -1,4 +1,4 @@
-"""Mutants of templates into broken promises: exceptions that are not documented, work without end, refuted verdicts.
+"""Mutants of templates into broken promises: exceptions that are not documented, work without end, failed checks.
 
 Strategy: each mutant is looked at in a child process with limits of memory and time, which says step by step what it does;
 what the last step was when it died is known without its help. A failure is made smaller line by line.
@@ -162,7 +162,7 @@ def _work(source: str, *, verified: bool) -> Iterator[tuple[str, Callable[[], st
             yield dialect, _emitted(turn, dialect), (GrammarError,)
         yield "sample", _sampled(turn), (GrammarError,)
     if verified:
-        yield "verify", lambda: _refuted(made[0]), ()
+        yield "verify", lambda: _failed(made[0]), ()
 
 
 def _prepared(
@@ -202,12 +202,12 @@ def _sampled(turn: Turn) -> Callable[[], str]:
     return sample
 
 
-def _refuted(template: ChatTemplate) -> str:
-    """Return what is refuted though analysis has said nothing: that a mutant writes what nobody can read back, it says."""
+def _failed(template: ChatTemplate) -> str:
+    """Return what failed though analysis has said nothing: that a mutant writes what nobody can read back, it says."""
     report = verify(template, samples=2)
     said = [text for text in template.analysis.diagnostics if text != NOT_RENDERED]
-    silent = report.refuted and not said
-    return f"silently refuted {report.refuted[0].capability}|{report.refuted[0]}"[:500] if silent else ""
+    silent = report.failed and not said
+    return f"silently failed {report.failed[0].capability}|{report.failed[0]}"[:500] if silent else ""
 
 
 def _in_child(work: Callable[[Callable[[str], None]], dict[str, str]]) -> tuple[str, dict[str, str] | None]:

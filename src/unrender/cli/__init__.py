@@ -6,7 +6,7 @@ what a command line names, `examining` asks many templates, `description` puts a
 and says how a command ended, `terminal` prints.
 
 Rules: results go to standard output and remarks to standard error; the exit code is 0 when all is well, 1 when something
-was refuted or malformed, 2 when the command or its input cannot be used, 3 when unrender itself has a defect. Only
+failed or is malformed, 2 when the command or its input cannot be used, 3 when unrender itself has a defect. Only
 `unrender.cli.terminal` prints.
 """
 

@@ -175,7 +175,7 @@ def app() -> None:
 
     TEMPLATE is a Jinja file, a model's directory, a GGUF file, or an id on the hub.
 
-    Exit codes: 0 all is well, 1 something was refuted or malformed, 2 the command or its input cannot be used, 3 unrender
+    Exit codes: 0 all is well, 1 something failed or is malformed, 2 the command or its input cannot be used, 3 unrender
     itself has a defect.
     """
 

@@ -154,9 +154,9 @@ def _checked(file: str) -> Declared | _Wrong:
         return _Wrong(why=str(error))
     if item.name in taken:
         return _Wrong(why=f"{file}: name: expected one that is not taken, found {item.name!r}")
-    for finding in verify_format(item.format).refuted:
+    for finding in verify_format(item.format).failed:
         answer = finding.counterexample.answer if finding.counterexample else ""
-        return _Wrong(why=f"{file}: format: {finding.capability}: refuted by {answer!r:.200}")
+        return _Wrong(why=f"{file}: format: {finding.capability}: failed for {answer!r:.200}")
     return item
 
 
@@ -245,11 +245,11 @@ def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool
     else:
         print_heading(name, "read by transformers")
         print_rows([finding_row(finding) for finding in report.findings])
-        for finding in report.refuted:
+        for finding in report.failed:
             if example := finding.counterexample:
                 print_heading(finding.capability, f"read differently, fed {example.chunking}")
                 print_rows([("answer", repr(example.answer)), *_differences(example.expected, example.found)])
-    return not report.refuted
+    return not report.failed
 
 
 def _differences(ours: str, theirs: str) -> Iterator[Row]:

@@ -337,19 +337,19 @@ def engine_args_command(template: str, *, engine: str, template_name: str | None
     """Print the exact commands, or the code, with which an engine serves this model, and the reasons for them.
 
     The plug-in and the gateway read answers with the whole format. An engine that reads response templates needs
-    neither, if the format can be written as one; what that loses is listed. The proof is that of `unrender verify`.
+    neither, if the format can be written as one; what that loses is listed. The checks are those of `unrender verify`.
     """
     loaded = load(template, name=template_name)
     ways = tuple(_ENGINES[engine](Subject(model=template, template=loaded)))
     report = verify(loaded)
     if as_json:
-        print_json({"engine": engine, "ways": [asdict(way) for way in ways], "proof": report.to_dict()})
+        print_json({"engine": engine, "ways": [asdict(way) for way in ways], "checks": report.to_dict()})
         return
     for way in ways:
         print_heading(way.title)
         print_document("\n".join(way.lines))
         print_rows([("-", why) for why in way.why])
-    print_heading("Proof", "answers that the template wrote, parsed back")
+    print_heading("Checks", "answers that the template wrote, parsed back")
     print_rows([finding_row(finding) for finding in report.findings])
 
 

@@ -1,4 +1,4 @@
-"""Commands that examine templates: `inspect` shows what was derived, `verify` proves it, `lint` finds what is wrong."""
+"""Commands that examine templates: `inspect` shows what was derived, `verify` tests it, `lint` finds what is wrong."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from unrender.injection import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
 
-_VERDICTS = (Verdict.PROVED, Verdict.NOT_OBSERVABLE, Verdict.REFUTED)
+_VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
@@ -58,12 +58,12 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 @click.option(
     "--compare", metavar="NAME", help="Show one comparison: what it rendered, side by side, and what differs, e.g. R1."
 )
-@click.option("--all", "everything", is_flag=True, help="Also list what is proved, and the evidence.")
+@click.option("--all", "everything", is_flag=True, help="Also list what passed, and the evidence.")
 @json_option
 def inspect_command(
     template: str, *, template_name: str | None, compare: str | None, everything: bool, as_json: bool
 ) -> None:
-    """Show what was derived: markers, capabilities, proof, and at the end how an answer is written.
+    """Show what was derived: markers, capabilities, checks, and at the end how an answer is written.
 
     With --compare, show one of the comparisons of the analysis instead: both renderings side by side, and what differs.
     """
@@ -90,7 +90,7 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
         "format": template.format.to_dict(),
         "capabilities": asdict(analysis.capabilities),
         "help": {name: getattr(plan, name) for name in ("offers", "format_name", "writes_calls", "writes_results")},
-        "proof": report.to_dict(),
+        "checks": report.to_dict(),
         "evidence": [asdict(evidence) | {"split": asdict(evidence.split)} for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
     }
@@ -133,8 +133,8 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
     if helped := help_rows(_plan(template)):
         print_heading("Help", "what prepare() does for tools, as the template does not")
         print_rows(helped)
-    print_heading("Proof", "answers that the template wrote, parsed back")
-    print_rows(_proof_rows(report, everything=everything))
+    print_heading("Checks", "answers that the template wrote, parsed back")
+    print_rows(_check_rows(report, everything=everything))
     if everything:
         print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
         print_rows(
@@ -151,17 +151,17 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
         print_block(text, indent=INDENT)
 
 
-def _proof_rows(report: Report, *, everything: bool) -> list[Row]:
-    """Return what is refuted, and of the rest how much there is; or each finding."""
+def _check_rows(report: Report, *, everything: bool) -> list[Row]:
+    """Return the findings that failed, and how many others there are; or each finding."""
     if everything:
         return [finding_row(finding) for finding in report.findings]
     counts = Counter(finding.verdict for finding in report.findings)
-    folded = [verdict for verdict in _VERDICTS if counts[verdict] and verdict is not Verdict.REFUTED]
+    folded = [verdict for verdict in _VERDICTS if counts[verdict] and verdict is not Verdict.FAILED]
     rows = [(f"{counts[verdict]} capabilities", str(verdict)) for verdict in folded]
-    return rows + [finding_row(finding) for finding in report.refuted] + [("", "--all lists each, and the evidence")]
+    return rows + [finding_row(finding) for finding in report.failed] + [("", "--all lists each, and the evidence")]
 
 
-@click.command(short_help="Prove a format on its template.")
+@click.command(short_help="Test a format on its template.")
 @click.argument("templates", nargs=-1, type=InputPath(), required=True)
 @click.option("--samples", default=8, show_default=True, help="Answers that are made per capability.")
 @click.option("--seed", default=0, show_default=True, help="Another seed makes other answers.")
@@ -186,7 +186,7 @@ def verify_command(
 
     Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in its own process,
     and a table sums them up. Grammars are checked with the engines that are installed. The exit code is 1 when a
-    capability is refuted, and 2 when a template could not be examined; findings about the template's history do not
+    capability failed, and 2 when a template could not be examined; findings about the template's history do not
     change it.
     """
     check_printed(report, "--report", as_json=as_json)
@@ -203,7 +203,7 @@ def verify_command(
         _show_report(outcomes[0].name, outcomes[0].result)
     else:
         _show_reports(outcomes)
-    sys.exit(exit_code(outcomes, lambda report: bool(report.refuted)))
+    sys.exit(exit_code(outcomes, lambda report: bool(report.failed)))
 
 
 def finding_row(finding: CapabilityFinding) -> Row:
@@ -227,9 +227,9 @@ def _show_report(name: str, report: Report) -> None:
     print_rows([finding_row(finding) for finding in report.findings])
     print_heading("History", "does the next prompt begin with the last one and the answer to it?")
     print_rows([history_row(finding) for finding in report.history])
-    for finding in report.refuted:
+    for finding in report.failed:
         if example := finding.counterexample:
-            print_heading(finding.capability, f"refuted by this answer, fed {example.chunking}")
+            print_heading(finding.capability, f"failed for this answer, fed {example.chunking}")
             print_block([(example.answer, NO_STYLE)], indent=INDENT)
             _print_diff(example)
     for finding in report.history:
@@ -245,16 +245,16 @@ def _print_diff(example: Counterexample) -> None:
 
 def _show_reports(outcomes: Sequence[Outcome[Report]]) -> None:
     print_outcomes(outcomes, _VERDICTS, "", _report_cells)
-    refuted = sum(bool(outcome.result and outcome.result.refuted) for outcome in outcomes)
-    failed = sum(outcome.result is None for outcome in outcomes)
-    words = f"{len(outcomes)} templates, {refuted} with something refuted"
-    print_line(words + (f", {failed} not examined" if failed else ""))
+    failed = sum(bool(outcome.result and outcome.result.failed) for outcome in outcomes)
+    missing = sum(outcome.result is None for outcome in outcomes)
+    words = f"{len(outcomes)} templates, {failed} with something failed"
+    print_line(words + (f", {missing} not examined" if missing else ""))
 
 
 def _report_cells(report: Report) -> list[str]:
     counts = Counter(finding.verdict for finding in report.findings)
-    refuted = ", ".join(finding.capability for finding in report.refuted)
-    return [*(str(counts[verdict]) for verdict in _VERDICTS), refuted]
+    failed = ", ".join(finding.capability for finding in report.failed)
+    return [*(str(counts[verdict]) for verdict in _VERDICTS), failed]
 
 
 @click.command(short_help="Find what is wrong with a template.")

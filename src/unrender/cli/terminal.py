@@ -53,9 +53,9 @@ ROLES: Mapping[str, str] = {
 }
 """How the parts of an answer look, wherever one is printed: the colours of the documentation's film."""
 _SIGNS: Mapping[str, str] = {
-    "proved": GREEN,
-    "not observable": DIM,
-    "refuted": RED,
+    "passed": GREEN,
+    "skipped": DIM,
+    "failed": RED,
     "error": RED,
     "warning": YELLOW,
     "note": CYAN,

@@ -333,8 +333,8 @@ def _row(data: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     return [list(map(asdict, row)) for row in pictures(format_of(data), Capabilities(supports_content_with_calls=True))]
 
 
-def _proof(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Prove a format, or make the one check that is named; a page makes them one by one, and shows how far it is."""
+def _checks(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Make all checks of a format, or the one that is named; a page makes them one by one, and shows its progress."""
     only = field(data, "check", str, "")
     if only not in ("", *CHECKS):
         raise BadQuestion(f"check: expected one of {', '.join(CHECKS)}; found {only!r:.80}")
@@ -344,7 +344,7 @@ def _proof(data: Mapping[str, Any]) -> dict[str, Any]:
 QUESTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(
     {
         "format": _format,
-        "proof": _proof,
+        "checks": _checks,
         "prompt": _prompt,
         "sample": _sample,
         "read": _read,

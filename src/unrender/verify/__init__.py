@@ -1,12 +1,12 @@
-"""Proves a format: parses back what the template writes, and compares.
+"""Tests a format: parses back what the template writes, and compares.
 
 In: a `ChatTemplate`, or a format by itself, or a response template. Out: a `Report` with a verdict on each capability, and the
-smallest counterexample of each that is refuted. Open `check` first; `axes` makes random answers, `renditions` finds in a rendering
+smallest counterexample of each that failed. Open `check` first; `axes` makes random answers, `renditions` finds in a rendering
 what the model would have written, `judge` parses that and compares, and `grammars` asks engines what they accept. `verdicts` holds
 what was found, and writes it for people. `response_templates` does the same with transformers' own parser.
 
-Rules: nothing is assumed of a template. A capability that the template renders is proved or refuted; one that it does not
-render is not observable, and the report says so. Only what a rendering shows is expected back.
+Rules: nothing is assumed of a template. A capability that the template renders passes or fails; one that it does not
+render is skipped, and the report says so. Only what a rendering shows is expected back.
 """
 
 from unrender.verify.check import CHECKS, verify, verify_format

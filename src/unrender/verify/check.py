@@ -1,7 +1,7 @@
 """Verifies a template: renders random answers along all axes, parses them back, and reports per capability.
 
 Strategy: `renditions` cuts the answer out of a rendering. Only what the rendering shows is expected back; what it drops makes
-the capability not observable. Each answer is parsed whole, character by character, and in random chunks, with and without the
+the capability skipped. Each answer is parsed whole, character by character, and in random chunks, with and without the
 end of turn. Then comes what surrounds an answer: prompts, further turns, grammars, and the history that grows from turn to turn.
 """
 
@@ -37,16 +37,16 @@ def verify(
 
     `samples` answers are made for each capability, the same for the same `seed`; `progress` is called with the name of each
     capability when it is done. `only` names the `CHECKS` to make, instead of all. Grammars are checked with the engines that
-    are installed. A refusal of the template raises nothing: the capability is not observable. Raises `GrammarError` when a
+    are installed. A refusal of the template raises nothing: the capability is skipped. Raises `GrammarError` when a
     prompt begins an answer that a grammar made by hand does not allow.
     """
-    proof = _Proof.of(Candidate.of(template), samples, seed)
+    run = _Run.of(Candidate.of(template), samples, seed)
     findings = []
-    for found in chain.from_iterable(check(proof) for name, check in _CHECKS.items() if not only or name in only):
+    for found in chain.from_iterable(check(run) for name, check in _CHECKS.items() if not only or name in only):
         if progress:
             progress(found.capability)
         findings.append(found)
-    return Report(findings=tuple(findings), history=() if only else tuple(judge.check_history(proof.candidate)))
+    return Report(findings=tuple(findings), history=() if only else tuple(judge.check_history(run.candidate)))
 
 
 def verify_format(format: Format, *, seed: int = 0) -> Report:
@@ -59,8 +59,8 @@ def verify_format(format: Format, *, seed: int = 0) -> Report:
 
 
 @dataclass(frozen=True, slots=True)
-class _Proof:
-    """What the checks of one proof share."""
+class _Run:
+    """What the checks of one run share."""
 
     candidate: Candidate
     samples: int
@@ -76,10 +76,10 @@ class _Proof:
         return cls(candidate, samples, seed, random, answers)
 
 
-def _axis(capability: str, proof: _Proof) -> Iterator[CapabilityFinding]:
-    random = Random(f"{proof.seed}:{capability}")  # noqa: S311 - as above
-    answers = [AXES[capability](random) for _ in range(proof.samples)]
-    yield judge.judge_capability(proof.candidate, capability, answers, random)
+def _axis(capability: str, run: _Run) -> Iterator[CapabilityFinding]:
+    random = Random(f"{run.seed}:{capability}")  # noqa: S311 - as above
+    answers = [AXES[capability](random) for _ in range(run.samples)]
+    yield judge.judge_capability(run.candidate, capability, answers, random)
 
 
 def _ids(candidate: Candidate) -> CapabilityFinding:
@@ -95,19 +95,17 @@ def _ids(candidate: Candidate) -> CapabilityFinding:
     return judge.finding("call ids", [wrong])
 
 
-_CHECKS: Mapping[str, Callable[[_Proof], Iterable[CapabilityFinding]]] = {
+_CHECKS: Mapping[str, Callable[[_Run], Iterable[CapabilityFinding]]] = {
     **{capability: partial(_axis, capability) for capability in AXES},
-    "call ids": lambda proof: [_ids(proof.candidate)],
-    "thinking": lambda proof: (
-        judge.thinking(proof.candidate, proof.answers, proof.random, on=on) for on in (True, False)
-    ),
-    "second turn": lambda proof: [judge.second_turn(proof.candidate, proof.answers)],
-    "later turns": lambda proof: judge.later_turns(proof.candidate, proof.answers, proof.random),
-    "message shapes": lambda proof: [judge.message_shapes(proof.candidate)],
-    "markers in a question": lambda proof: [judge.markers_in_question(proof.candidate, proof.answers, proof.random)],
-    "text in strings": lambda proof: [judge.text_in_strings(proof.candidate, proof.random)],
-    "grammars": lambda proof: check_grammars(proof.candidate, proof.seed),
+    "call ids": lambda run: [_ids(run.candidate)],
+    "thinking": lambda run: (judge.thinking(run.candidate, run.answers, run.random, on=on) for on in (True, False)),
+    "second turn": lambda run: [judge.second_turn(run.candidate, run.answers)],
+    "later turns": lambda run: judge.later_turns(run.candidate, run.answers, run.random),
+    "message shapes": lambda run: [judge.message_shapes(run.candidate)],
+    "markers in a question": lambda run: [judge.markers_in_question(run.candidate, run.answers, run.random)],
+    "text in strings": lambda run: [judge.text_in_strings(run.candidate, run.random)],
+    "grammars": lambda run: check_grammars(run.candidate, run.seed),
 }
-"""What a proof consists of, in its order; a check may have several findings."""
+"""The checks, in the order in which they are made; a check may have several findings."""
 CHECKS = tuple(_CHECKS)
-"""The names of the checks of a proof, for those who make them one by one."""
+"""The names of the checks, for those who make them one by one."""

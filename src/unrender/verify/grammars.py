@@ -1,6 +1,6 @@
 """Checks a format's grammars: generated text must be read, and the template's text must be accepted.
 
-Rules: an engine that is not installed makes its dialect not observable; nothing but the engine itself judges a dialect. Engines are
+Rules: an engine that is not installed skips its dialect; nothing but the engine itself judges a dialect. Engines are
 imported when they are asked, never before; each token is a byte, so that no vocabulary is needed.
 """
 
@@ -164,7 +164,7 @@ class _Variant:
 def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFinding]:
     """Yield whether generated answers are read, then for each dialect whether its engine accepts the right texts.
 
-    Every kind of request is tried, with thinking switched on and off. A derived format that has no grammar is refuted.
+    Every kind of request is tried, with thinking switched on and off. A derived format that has no grammar fails.
     """
     try:
         variants = list(_variants(candidate, seed))

@@ -53,14 +53,14 @@ def claims(candidate: Candidate, answer: ProofAnswer) -> bool:
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
     """Return the finding for what was tried: None stands for an answer that held.
 
-    With nothing tried, the capability is not observable for the `reason` given.
+    With nothing tried, the capability is skipped for the `reason` given.
     """
     if not tried:
-        return CapabilityFinding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason=reason)
+        return CapabilityFinding(capability=capability, verdict=Verdict.SKIPPED, reason=reason)
     failures = [failure for failure in tried if failure]
     return CapabilityFinding(
         capability=capability,
-        verdict=Verdict.REFUTED if failures else Verdict.PROVED,
+        verdict=Verdict.FAILED if failures else Verdict.PASSED,
         held=len(tried) - len(failures),
         total=len(tried),
         counterexample=min(failures, key=lambda failure: len(failure.answer), default=None),

@@ -2,7 +2,7 @@
 
 Strategy: answers are made along the axes of `verify` and rendered; each is read by both parsers, whole and in small chunks,
 after the prompts that ask for it, with thinking on, off, and as the template has it. What differs is a counterexample, what
-our own parser does not read back is not observable.
+our own parser does not read back is skipped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
     """Compare transformers' reading of the template's own renderings, by a response template, with ours.
 
     `exported` may be our own export or a declared one that was read. A capability that differs, and that the export is
-    known to omit, is not observable, with the omission as the reason. Raises `ExportError` when transformers with its
+    known to omit, is skipped, with the omission as the reason. Raises `ExportError` when transformers with its
     response parser is not installed, or when it refuses the response template.
     """
     read = response_reader(exported)

@@ -18,19 +18,19 @@ from unrender.printable import printable_line, printable_lines
 
 
 class Verdict(StrEnum):
-    """What verification says of a capability: it holds, it does not, or nothing shows it."""
+    """The result of checking a capability."""
 
-    PROVED = "proved"
+    PASSED = "passed"
     """Every rendering was parsed back into the message it was made of."""
-    REFUTED = "refuted"
+    FAILED = "failed"
     """One rendering was not; a counterexample shows it."""
-    NOT_OBSERVABLE = "not observable"
-    """The template renders nothing that could tell."""
+    SKIPPED = "skipped"
+    """The template renders nothing that could show it, or an engine is missing."""
 
     @property
     def in_history(self) -> str:
         """What the verdict means for the history: whether the next prompt keeps what was written before it."""
-        return {Verdict.PROVED: "kept", Verdict.REFUTED: "changed"}.get(self, str(self))
+        return {Verdict.PASSED: "kept", Verdict.FAILED: "changed"}.get(self, str(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class CapabilityFinding:
     """Renderings that showed the capability."""
     counterexample: Counterexample | None = None
     reason: str = ""
-    """Why it is not observable, or what was tried."""
+    """Why it was skipped, or what was tried."""
 
     def __str__(self) -> str:
         count = f" ({self.held} of {self.total})" if self.total else ""
@@ -75,19 +75,19 @@ class Report:
     """What holds of the template's history, whatever the format: whether each prompt begins with the one before."""
 
     @property
-    def refuted(self) -> tuple[CapabilityFinding, ...]:
-        """The findings that refute a capability."""
-        return tuple(finding for finding in self.findings if finding.verdict is Verdict.REFUTED)
+    def failed(self) -> tuple[CapabilityFinding, ...]:
+        """The capabilities that failed."""
+        return tuple(finding for finding in self.findings if finding.verdict is Verdict.FAILED)
 
     @property
-    def proved(self) -> bool:
-        """True when nothing is refuted and something is proved."""
-        return not self.refuted and any(finding.verdict is Verdict.PROVED for finding in self.findings)
+    def passed(self) -> bool:
+        """True when nothing failed and something passed."""
+        return not self.failed and any(finding.verdict is Verdict.PASSED for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON data."""
         return {
-            "proved": self.proved,
+            "passed": self.passed,
             "findings": [asdict(finding) for finding in self.findings],
             "history": [asdict(finding) for finding in self.history],
         }
@@ -109,7 +109,7 @@ _PARTS = ("reasoning_content", "content", "tool_calls", "failed_calls")
 
 def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return a page on the templates of `reports`; `failures` says why other templates were not examined."""
-    lines = ["# What is proved", ""]
+    lines = ["# What passed", ""]
     lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
     lines += [_summary(name, report) for name, report in reports.items()]
     if failures:
@@ -118,7 +118,7 @@ def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = Map
     for name, report in reports.items():
         lines += ["", f"## {_prose(name)}", "", *_table("capability", report.findings)]
         lines += ["", *_table("history", report.history, in_history=True)] if report.history else []
-        for finding in (*report.refuted, *report.history):
+        for finding in (*report.failed, *report.history):
             if finding.counterexample:
                 lines += ["", *_counterexample(finding.capability, finding.counterexample)]
     return "\n".join([*lines, ""])

@@ -146,12 +146,12 @@ def test_response_templates_are_checked(asked):
     """With --check and --declared, what transformers reads alike and differently is shown; the exit code says which."""
     declared = {"start_anchor": "<|assistant|>\n", "fields": {"content": {"close": "<|end|>"}}}
     Path("own.json").write_text(json.dumps({"response_template": declared}), encoding="utf-8")
-    checked, refuted = asked("format export T --check"), asked("format export T --declared own.json")
+    checked, failed = asked("format export T --check"), asked("format export T --declared own.json")
     data = json.loads(asked("format export T --declared own.json --json").stdout)
 
-    assert (checked.exit_code, "proved (4 of 4)" in checked.stdout) == (0, True)
-    assert (refuted.exit_code, "tool_calls transformers" in refuted.stdout) == (1, True)
-    assert data["proved"] is False
+    assert (checked.exit_code, "passed (4 of 4)" in checked.stdout) == (0, True)
+    assert (failed.exit_code, "tool_calls transformers" in failed.stdout) == (1, True)
+    assert data["passed"] is False
 
 
 CHUNKS = ["<thi", "nk>Rain?</think>\nHel", "lo"]

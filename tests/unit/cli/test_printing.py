@@ -177,13 +177,13 @@ def terminal_of_80_columns(monkeypatch) -> io.StringIO:
 def test_verdicts_and_events_are_coloured_for_a_terminal(monkeypatch):
     """A verdict has its colour with the reason, an event that of its part; the words are there all the same."""
     stream = terminal_of_80_columns(monkeypatch)
-    terminal.print_rows([("calls", "refuted: no end"), ("text", "proved (8)"), ("name", "prove it")])
+    terminal.print_rows([("calls", "failed: no end"), ("text", "passed (8)"), ("name", "pass it")])
     terminal.print_event(ReasoningText("hm"))
 
     shown = stream.getvalue()
-    assert "\x1b[31mrefuted: no end\x1b[0m" in shown
-    assert "\x1b[32mproved (8)\x1b[0m" in shown
-    assert "  prove it\n" in shown.replace("\x1b[0m", "")
+    assert "\x1b[31mfailed: no end\x1b[0m" in shown
+    assert "\x1b[32mpassed (8)\x1b[0m" in shown
+    assert "  pass it\n" in shown.replace("\x1b[0m", "")
     assert shown.endswith("\x1b[35mreasoning   'hm'\x1b[0m\n")
 
 

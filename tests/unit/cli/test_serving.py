@@ -30,7 +30,7 @@ from unrender.verify import verify
 
 @pytest.fixture(autouse=True)
 def proved_once(monkeypatch):
-    """Prove each format once for all tests; a proof takes longer than all else here."""
+    """Verify each format once for all tests; that takes longer than all else here."""
     known = {}
 
     def proof(template):
@@ -65,7 +65,7 @@ def test_commands_of_ours_exist(args, engine):
     for name, *words in ours:
         app.commands[name].make_context(name, words, parent=whole)
     assert ours or engine == "transformers"
-    assert all(finding["verdict"] != "refuted" for finding in data["proof"]["findings"])
+    assert all(finding["verdict"] != "failed" for finding in data["checks"]["findings"])
     assert all(way["why"] for way in data["ways"])
 
 
@@ -121,7 +121,7 @@ def test_prints_commands_to_copy(run):
     assert "\nvllm serve MODEL --port 8001\n" in result.stdout
     assert "vllm#57726" in result.stdout
     assert "not expressed" in result.stdout
-    assert "Proof" in result.stdout
+    assert "Checks" in result.stdout
 
 
 def test_taken_port_is_a_sentence():

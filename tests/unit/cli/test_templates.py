@@ -56,13 +56,13 @@ AMBIGUOUS = """\
 
 @pytest.mark.slow
 def test_shows_a_counterexample(run):
-    """What is refuted is shown with the answer that refutes it, and the exit code is 1."""
+    """A failed check is shown with the answer that failed, and the exit code is 1."""
     Path("ambiguous.jinja").write_text(AMBIGUOUS, encoding="utf-8")
 
     result = run("verify", "ambiguous.jinja")
 
     assert result.exit_code == 1
-    assert "strings  refuted by this answer" in result.stdout
+    assert "strings  failed for this answer" in result.stdout
     assert "\n  - tool_calls: " in result.stdout
     assert "\n  + tool_calls: " in result.stdout
 
@@ -77,10 +77,10 @@ def test_directory_gives_a_table(run):
     result = run("verify", "many")
 
     head, first, second, _, last = result.stdout.splitlines()
-    assert head.split() == ["template", "proved", "not", "observable", "refuted", "seconds"]
+    assert head.split() == ["template", "passed", "skipped", "failed", "seconds"]
     assert first.split()[0] == "one"
     assert second.split()[0] == "two"
-    assert last == "2 templates, 0 with something refuted"
+    assert last == "2 templates, 0 with something failed"
 
 
 @pytest.mark.slow
@@ -105,8 +105,8 @@ def test_report_is_a_page_of_markdown(run):
 
     page = Path("report.md").read_text(encoding="utf-8")
     assert result.exit_code == 0
-    assert page.startswith("# What is proved\n")
-    assert "| content | proved | 8 of 8 |  |" in page
+    assert page.startswith("# What passed\n")
+    assert "| content | passed | 8 of 8 |  |" in page
     assert run("verify", "chat_template.jinja", "--report", "no/where.md").exit_code == 2
 
 
@@ -122,9 +122,9 @@ def test_bad_file_stops_nothing(run):
 
     assert result.exit_code == 2
     assert "not examined: " in " ".join(result.stdout.split())
-    assert result.stdout.splitlines()[-1] == "2 templates, 0 with something refuted, 1 not examined"
+    assert result.stdout.splitlines()[-1] == "2 templates, 0 with something failed, 1 not examined"
     assert "\n| bad.jinja | " in Path("report.md").read_text(encoding="utf-8")
-    assert data["many/good.jinja"]["proved"]
+    assert data["many/good.jinja"]["passed"]
     assert "error" in data["many/bad.jinja"]
 
 

@@ -115,7 +115,7 @@ def test_unknown_paths_are_refused_in_the_same_shape():
     assert fetched("/v1/chat/completions").status_code == 405
 
 
-def test_own_template_is_proved():
+def test_own_template_passes():
     """The template that comes with the gateway has reasoning and calls, and loses nothing."""
     format = template().format
 

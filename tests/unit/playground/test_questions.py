@@ -111,11 +111,11 @@ def test_a_format_that_no_rendering_shows_is_an_error():
 
 def test_a_proof_is_made_check_by_check():
     """The page asks for one check after the other; a name that is none is refused."""
-    (found,) = asked("proof", check="content")["findings"]
+    (found,) = asked("checks", check="content")["findings"]
 
-    assert (found["capability"], found["verdict"]) == ("content", "proved")
+    assert (found["capability"], found["verdict"]) == ("content", "passed")
     assert "content" in asked("format")["checks"]
-    assert asked("proof", check="dance")["error"].startswith("check: expected one of content, ")
+    assert asked("checks", check="dance")["error"].startswith("check: expected one of content, ")
 
 
 @pytest.mark.parametrize("name", ["vLLM", "SGLang", "llama-server"])

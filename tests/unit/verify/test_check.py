@@ -53,7 +53,7 @@ def test_every_capability_is_told_when_it_is_done():
     assert names == [*AXES, *AFTER_AXES]
     assert [finding.capability for finding in report.findings] == names
     assert report.history[0].capability == "content, then a question"
-    assert report.proved
+    assert report.passed
 
 
 def test_checks_can_be_made_one_by_one():
@@ -61,7 +61,7 @@ def test_checks_can_be_made_one_by_one():
     (alone,) = (report := verify(known(), samples=2, only=["content"])).findings
 
     assert alone.capability == "content"
-    assert alone.verdict is Verdict.PROVED
+    assert alone.verdict is Verdict.PASSED
     assert report.history == ()
     assert set(AXES) < set(check.CHECKS)
 
@@ -85,21 +85,21 @@ def no_grammars(monkeypatch):
 @pytest.mark.slow
 def test_ids_that_are_written_come_back(no_grammars):
     """A call's id is read where the template writes it."""
-    assert found(verify(known(SOURCE.replace(*IDS)), samples=0), "call ids").verdict is Verdict.PROVED
+    assert found(verify(known(SOURCE.replace(*IDS)), samples=0), "call ids").verdict is Verdict.PASSED
 
 
-def test_ids_that_are_not_written_are_not_observable():
+def test_ids_that_are_not_written_are_skipped():
     """Most templates write none."""
     assert found(reported()[0], "call ids").reason == "the template does not write the ids it is given"
 
 
-def test_ids_that_are_not_read_refute(no_grammars):
+def test_ids_that_are_not_read_fail(no_grammars):
     """A format that reads no calls reads no ids."""
     template = known(SOURCE.replace(*IDS))
     wrong = ChatTemplate(template.loaded, format=replace(template.format, tools=CallSyntax(), tolerated=()))
     finding = found(verify(wrong, samples=0), "call ids")
 
-    assert finding.verdict is Verdict.REFUTED
+    assert finding.verdict is Verdict.FAILED
     assert finding.counterexample.expected == "proof0000"
 
 
@@ -109,4 +109,4 @@ def test_a_format_for_itself():
 
     assert [finding.capability for finding in report.findings] == AFTER_AXES[-4:]
     assert report.history == ()
-    assert found(report, "generated answers").verdict is Verdict.PROVED
+    assert found(report, "generated answers").verdict is Verdict.PASSED

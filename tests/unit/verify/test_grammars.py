@@ -36,19 +36,19 @@ def test_what_is_generated_is_read():
     generated = next(check_grammars(sound(), 0))
 
     assert str(generated) == (
-        "generated answers: proved (14 of 14): asked for tools, one call at most, no call, some call, this call, no tools, a schema"
+        "generated answers: passed (14 of 14): asked for tools, one call at most, no call, some call, this call, no tools, a schema"
     )
 
 
-def test_a_dialect_whose_engine_is_not_there_is_not_observable(monkeypatch):
+def test_a_dialect_whose_engine_is_not_there_is_skipped(monkeypatch):
     """Nothing but the engine judges."""
     _, own = judged(monkeypatch, None, engine="no_such_engine")
 
-    assert str(own) == "own: not observable: no_such_engine is not installed, which reads it"
+    assert str(own) == "own: skipped: no_such_engine is not installed, which reads it"
 
 
 @pytest.mark.parametrize("error", [ValueError("line 3"), GrammarError("line 3")])
-def test_a_grammar_that_is_refused_refutes(monkeypatch, error):
+def test_a_grammar_that_is_refused_fails(monkeypatch, error):
     """What an engine says of a grammar is what was found."""
 
     def read(grammar):
@@ -56,7 +56,7 @@ def test_a_grammar_that_is_refused_refutes(monkeypatch, error):
 
     _, own = judged(monkeypatch, read)
 
-    assert own.verdict is Verdict.REFUTED
+    assert own.verdict is Verdict.FAILED
     assert (own.counterexample.expected, own.counterexample.found) == ("a grammar for tools", "line 3")
 
 
@@ -68,7 +68,7 @@ def test_generated_and_written_answers_are_accepted(monkeypatch):
 
     call = '<call name="get_weather">{"text": "Rome", "count": 3}</call>'
     schema = '{"city": "Rome"}<|end|>'
-    assert (own.verdict, own.held, own.total) == (Verdict.PROVED, len(asked), len(asked))
+    assert (own.verdict, own.held, own.total) == (Verdict.PASSED, len(asked), len(asked))
     assert asked[2:10] == [
         "Rain is likely.<|end|>",
         "<think>Look at the sky.</think>Rain is likely.<|end|>",
@@ -86,14 +86,14 @@ def test_an_answer_may_be_accepted_without_its_end(monkeypatch):
     """An engine that stops at the end of turn never sees it."""
     _, own = judged(monkeypatch, lambda grammar: lambda text: "<|end|>" not in text)
 
-    assert own.verdict is Verdict.PROVED
+    assert own.verdict is Verdict.PASSED
 
 
-def test_an_answer_that_is_not_accepted_refutes(monkeypatch):
+def test_an_answer_that_is_not_accepted_fails(monkeypatch):
     """The shortest refused answer is the counterexample."""
     _, own = judged(monkeypatch, lambda grammar: lambda text: "Rain" not in text)
 
-    assert own.verdict is Verdict.REFUTED
+    assert own.verdict is Verdict.FAILED
     assert own.held == own.total - 8  # Two answers, where there are tools, one call at most, no call and no tools.
     assert own.counterexample.answer == "Rain is likely.<|end|>"
     assert own.counterexample.expected == "accepted, asked for tools"
@@ -113,7 +113,7 @@ def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
 
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
-    """One reason stands for all, and no engine is asked; a format is refuted, and a grammar made by hand may be right all the same."""
+    """One reason stands for all, and no engine is asked; a format fails, and a grammar made by hand may be right all the same."""
 
     def sample(*_):
         raise GrammarError("no answer is short enough")
@@ -121,7 +121,7 @@ def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
     monkeypatch.setattr("unrender.turn.Turn.sample", sample)
 
     candidate = replace(sound(), grammar=Grammar(Literal("Hi")) if by_hand else None)
-    verdict = "not observable: no answer is short enough" if by_hand else "refuted (0 of 1)"
+    verdict = "skipped: no answer is short enough" if by_hand else "failed (0 of 1)"
     names = ("generated answers", "grammar in Lark", "grammar in GBNF", "structural tag")
     assert [str(found) for found in check_grammars(candidate, 0)] == [f"{name}: {verdict}" for name in names]
 
@@ -133,12 +133,12 @@ def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
         ('<call name="get_weather">{"text": oops}</call>', "at character "),
     ],
 )
-def test_a_generated_answer_that_is_not_read_refutes(monkeypatch, written, found):
+def test_a_generated_answer_that_is_not_read_fails(monkeypatch, written, found):
     """A grammar that generates what the parser refuses, or takes for cut off, is not the format's."""
     monkeypatch.setattr("unrender.turn.Turn.sample", lambda *_: written)
     generated = next(check_grammars(sound(), 0))
 
-    assert generated.verdict is Verdict.REFUTED
+    assert generated.verdict is Verdict.FAILED
     assert generated.counterexample.answer == written
     assert generated.counterexample.expected == "an answer that is read"
     assert generated.counterexample.found.startswith(found)

@@ -35,7 +35,7 @@ def test_transformers_read_what_we_read(path: Path) -> None:
 
     report = verify_export(template, template.response_template())
 
-    assert [finding.counterexample for finding in report.refuted] == []
+    assert [finding.counterexample for finding in report.failed] == []
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -45,7 +45,7 @@ def test_what_is_refused_stays_refused(name: str) -> None:
         own(name).response_template()
 
 
-def test_a_response_template_that_reads_otherwise_is_refuted() -> None:
+def test_a_response_template_that_reads_otherwise_fails() -> None:
     """A declared response template that closes calls elsewhere disagrees on calls, with a counterexample, and on no more."""
     template = own("json-tags")
     declared = template.response_template().template
@@ -55,19 +55,19 @@ def test_a_response_template_that_reads_otherwise_is_refuted() -> None:
     report = verify_export(template, read)
     found = {finding.capability: finding for finding in report.findings}
 
-    assert found["reasoning"].verdict is Verdict.PROVED
-    assert found["tool calls"].verdict is Verdict.REFUTED
+    assert found["reasoning"].verdict is Verdict.PASSED
+    assert found["tool calls"].verdict is Verdict.FAILED
     assert "</tool_call>" in found["tool calls"].counterexample.answer
 
 
-def test_what_is_left_out_is_not_observable() -> None:
+def test_what_is_left_out_is_skipped() -> None:
     """A capability that the export names as left out is not held against it."""
     template = own("tagged-repr")
 
     report = verify_export(template, template.response_template())
     (arrays,) = (finding for finding in report.findings if finding.capability == "arrays")
 
-    assert arrays.verdict is Verdict.NOT_OBSERVABLE
+    assert arrays.verdict is Verdict.SKIPPED
     assert arrays.reason.startswith("not exported: lists and objects are Python literals")
 
 

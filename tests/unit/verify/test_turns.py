@@ -22,7 +22,7 @@ def told(candidate):
 def test_a_template_that_keeps_all_it_wrote():
     """Prompt and answer are both kept after each kind of turn."""
     assert [finding.capability for finding in check_history(sound())] == KINDS
-    assert told(sound()) == ["proved (2 of 2)"] * 4
+    assert told(sound()) == ["passed (2 of 2)"] * 4
 
 
 @pytest.mark.parametrize(
@@ -31,22 +31,22 @@ def test_a_template_that_keeps_all_it_wrote():
         (
             "{%- if message.reasoning_content %}",
             "{%- if message.reasoning_content and loop.last %}",
-            ["proved (2 of 2)", "refuted (1 of 2)", "proved (2 of 2)", "refuted (1 of 2)"],
+            ["passed (2 of 2)", "failed (1 of 2)", "passed (2 of 2)", "failed (1 of 2)"],
         ),
         (
             "{{- '<|' ~ message.role ~ '|>' }}",
             "{{- '<|' ~ message.role ~ '|>' }}{{ raise_exception('no') if message.role == 'tool' }}",
-            ["proved (2 of 2)"] * 2 + ["not observable: the template does not render it"] * 2,
+            ["passed (2 of 2)"] * 2 + ["skipped: the template does not render it"] * 2,
         ),
         (
             "{{- message.content or '' }}",
             "{{- message.content or '' }}{{ ' (asked last)' if message.role != 'assistant' and loop.last }}",
-            ["refuted (1 of 2)"] * 4,
+            ["failed (1 of 2)"] * 4,
         ),
     ],
 )
 def test_a_template_that_changes_what_it_wrote(old, new, verdicts):
-    """What is gone in the next prompt refutes; what the template refuses is not observable."""
+    """What is gone in the next prompt fails; what the template refuses is skipped."""
     assert told(changed(old, new)) == verdicts
 
 

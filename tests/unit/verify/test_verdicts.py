@@ -9,19 +9,19 @@ import pytest
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict, markdown
 
 EXAMPLE = Counterexample(answer="<a>x", expected="x", found="<a>x", chunking="every 1")
-PROVED = CapabilityFinding(capability="content", verdict=Verdict.PROVED, held=2, total=2)
-REFUTED = CapabilityFinding(capability="reasoning", verdict=Verdict.REFUTED, held=1, total=3, counterexample=EXAMPLE)
-UNSEEN = CapabilityFinding(capability="call ids", verdict=Verdict.NOT_OBSERVABLE, reason="nothing is written")
+PASSED = CapabilityFinding(capability="content", verdict=Verdict.PASSED, held=2, total=2)
+FAILED = CapabilityFinding(capability="reasoning", verdict=Verdict.FAILED, held=1, total=3, counterexample=EXAMPLE)
+UNSEEN = CapabilityFinding(capability="call ids", verdict=Verdict.SKIPPED, reason="nothing is written")
 
 
 @pytest.mark.parametrize(
     ("finding", "line"),
     [
-        (PROVED, "content: proved (2 of 2)"),
-        (REFUTED, "reasoning: refuted (1 of 3)"),
-        (UNSEEN, "call ids: not observable: nothing is written"),
-        (CapabilityFinding(capability="a", verdict=Verdict.PROVED, total=1, reason="why"), "a: proved (0 of 1): why"),
-        (CapabilityFinding(capability="a", verdict=Verdict.NOT_OBSERVABLE), "a: not observable"),
+        (PASSED, "content: passed (2 of 2)"),
+        (FAILED, "reasoning: failed (1 of 3)"),
+        (UNSEEN, "call ids: skipped: nothing is written"),
+        (CapabilityFinding(capability="a", verdict=Verdict.PASSED, total=1, reason="why"), "a: passed (0 of 1): why"),
+        (CapabilityFinding(capability="a", verdict=Verdict.SKIPPED), "a: skipped"),
     ],
 )
 def test_a_finding_is_a_line(finding, line):
@@ -30,43 +30,43 @@ def test_a_finding_is_a_line(finding, line):
 
 
 @pytest.mark.parametrize(
-    ("findings", "history", "proved", "refuted"),
+    ("findings", "history", "passed", "failed"),
     [
-        ((PROVED, UNSEEN), (), True, ()),
-        ((PROVED, REFUTED), (), False, (REFUTED,)),
+        ((PASSED, UNSEEN), (), True, ()),
+        ((PASSED, FAILED), (), False, (FAILED,)),
         ((UNSEEN,), (), False, ()),
         ((), (), False, ()),
-        ((PROVED,), (REFUTED,), True, ()),  # a history that changes is the template's affair
-        ((UNSEEN,), (PROVED,), False, ()),
+        ((PASSED,), (FAILED,), True, ()),  # a history that changes is the template's affair
+        ((UNSEEN,), (PASSED,), False, ()),
     ],
 )
-def test_what_is_proved(findings, history, proved, refuted):
-    """A format is proved when something is proved of it and nothing is refuted; its history does not count."""
+def test_what_passed(findings, history, passed, failed):
+    """A report passes when something passed and nothing failed; the history does not count."""
     report = Report(findings=findings, history=history)
 
-    assert report.proved is proved
-    assert report.refuted == refuted
+    assert report.passed is passed
+    assert report.failed == failed
 
 
 def test_a_report_is_a_line_for_each_finding():
     """What holds of the format comes first, then what holds of the history."""
-    report = Report(findings=(PROVED, UNSEEN), history=(REFUTED,))
+    report = Report(findings=(PASSED, UNSEEN), history=(FAILED,))
 
     assert str(report).splitlines() == [
-        "content: proved (2 of 2)",
-        "call ids: not observable: nothing is written",
-        "reasoning: refuted (1 of 3)",
+        "content: passed (2 of 2)",
+        "call ids: skipped: nothing is written",
+        "reasoning: failed (1 of 3)",
     ]
 
 
 def test_a_report_is_data():
     """Everything is in the data, counterexamples with it."""
-    data = Report(findings=(REFUTED,), history=(UNSEEN,)).to_dict()
+    data = Report(findings=(FAILED,), history=(UNSEEN,)).to_dict()
 
-    assert (data["proved"], len(data["findings"]), len(data["history"])) == (False, 1, 1)
+    assert (data["passed"], len(data["findings"]), len(data["history"])) == (False, 1, 1)
     assert data["findings"][0] == {
         "capability": "reasoning",
-        "verdict": "refuted",
+        "verdict": "failed",
         "held": 1,
         "total": 3,
         "reason": "",
@@ -76,8 +76,8 @@ def test_a_report_is_data():
 
 
 def test_words_for_a_history():
-    """A history is kept or changed, not proved or refuted."""
-    assert [verdict.in_history for verdict in Verdict] == ["kept", "changed", "not observable"]
+    """A history is kept or changed, not passed or failed."""
+    assert [verdict.in_history for verdict in Verdict] == ["kept", "changed", "skipped"]
 
 
 # Reports as Markdown: what templates and files are called, and say, is text in it and nothing else.
@@ -87,10 +87,10 @@ HOSTILE = "a|b <script>x</script> [l](javascript:1) ![i](u) `c` *d* _e_ \\| &lt;
 
 def page() -> str:
     example = Counterexample(answer="```\n" + HOSTILE, expected='{"content": "x"}', found="{}", chunking=HOSTILE)
-    refuted = CapabilityFinding(
-        capability="content", verdict=Verdict.REFUTED, held=0, total=1, counterexample=example, reason=HOSTILE
+    finding = CapabilityFinding(
+        capability="content", verdict=Verdict.FAILED, held=0, total=1, counterexample=example, reason=HOSTILE
     )
-    return markdown({HOSTILE: Report(findings=(refuted,))}, failures={HOSTILE: HOSTILE})
+    return markdown({HOSTILE: Report(findings=(finding,))}, failures={HOSTILE: HOSTILE})
 
 
 def outside_fences(text: str) -> list[str]:
@@ -110,7 +110,7 @@ def test_no_text_from_outside_makes_markup():
     """Names, reasons and chunkings add no heading, no cell, no tag, no link and no emphasis."""
     lines = outside_fences(page())
 
-    assert next(line for line in lines if line.startswith("#")) == "# What is proved"
+    assert next(line for line in lines if line.startswith("#")) == "# What passed"
     assert sum(line.startswith("#") for line in lines) == 2
     for line in lines:
         assert "<" not in line

@@ -60,39 +60,39 @@ def verdicts(findings):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["json-tags", "tagged-raw", "bracket-id", "python-calls", "channels", "bare-keys"])
-def test_sound_formats_are_proved(name):
-    """Nothing is refuted of a format that was derived from its template, and most of it can be observed."""
+def test_sound_formats_pass(name):
+    """Nothing fails of a format that was derived from its template, and most of it can be observed."""
     report = verified(template_named(name))
 
-    assert report.refuted == ()
-    assert report.proved
-    assert verdicts(report.findings)["second turn"] is Verdict.PROVED
-    assert verdicts(report.findings)["message shapes"] is Verdict.PROVED
-    assert verdicts(report.findings)["generated answers"] is Verdict.PROVED
+    assert report.failed == ()
+    assert report.passed
+    assert verdicts(report.findings)["second turn"] is Verdict.PASSED
+    assert verdicts(report.findings)["message shapes"] is Verdict.PASSED
+    assert verdicts(report.findings)["generated answers"] is Verdict.PASSED
 
 
 @pytest.mark.slow
-def test_wrong_call_syntax_is_refuted():
+def test_wrong_call_syntax_fails():
     """A format whose calls are written otherwise than the template writes them loses them, and the next turn."""
     template = template_named("json-tags")
     tools = replace(template.format.tools, call_start="<other>", call_end="</other>")
 
     found = verdicts(verified(template, tools=tools, tolerated=()).findings)
 
-    assert found["tool calls"] is Verdict.REFUTED
-    assert found["second turn"] is Verdict.REFUTED
-    assert found["content"] is Verdict.PROVED
+    assert found["tool calls"] is Verdict.FAILED
+    assert found["second turn"] is Verdict.FAILED
+    assert found["content"] is Verdict.PASSED
 
 
-def test_calls_that_are_read_as_text_are_refuted():
-    """The template writes a call that was taken for content back as it was; that proves nothing."""
+def test_calls_that_are_read_as_text_fail():
+    """The template writes a call that was taken for content back as it was; that shows nothing."""
     template = template_named("json-tags")
 
     found = verdicts(verified(template, tools=CallSyntax(), tolerated=()).findings)
 
-    assert found["tool calls"] is Verdict.REFUTED
-    assert found["parallel tool calls"] is Verdict.REFUTED
-    assert found["strings"] is Verdict.REFUTED
+    assert found["tool calls"] is Verdict.FAILED
+    assert found["parallel tool calls"] is Verdict.FAILED
+    assert found["strings"] is Verdict.FAILED
 
 
 def test_an_answer_that_is_written_to_be_continued_is_shown_in_history():
@@ -108,15 +108,15 @@ def test_an_answer_that_is_written_to_be_continued_is_shown_in_history():
     report = verify(template, samples=3)
 
     assert template.format.reasoning.start == "<think>"
-    assert verdicts(report.findings)["content"] is Verdict.PROVED
-    assert report.refuted == ()
+    assert verdicts(report.findings)["content"] is Verdict.PASSED
+    assert report.failed == ()
 
 
 def test_second_turn_is_observed_only_with_calls():
     """A template that writes no calls has no second turn to compare."""
     found = verdicts(verified(template_named("plain")).findings)
 
-    assert found["second turn"] is Verdict.NOT_OBSERVABLE
+    assert found["second turn"] is Verdict.SKIPPED
 
 
 @pytest.mark.slow
@@ -126,16 +126,16 @@ def test_thinking_switch_is_tried_both_ways():
 
     found = verdicts(verified(template).findings)
 
-    assert (found["thinking on"], found["thinking off"]) == (Verdict.PROVED, Verdict.PROVED)
+    assert (found["thinking on"], found["thinking off"]) == (Verdict.PASSED, Verdict.PASSED)
 
 
 @pytest.mark.slow
-def test_wrong_prefill_is_refuted():
+def test_wrong_prefill_fails():
     """A format that takes the prompt's reasoning opener for a header does not know that reasoning is open."""
     template = ChatTemplate.from_string(SWITCHED)
     turn = replace(template.format.turn, headers=("<|assistant|><think>", "<|assistant|><think></think>"))
 
-    assert verdicts(verified(template, turn=turn).findings)["thinking on"] is Verdict.REFUTED
+    assert verdicts(verified(template, turn=turn).findings)["thinking on"] is Verdict.FAILED
 
 
 @pytest.mark.slow
@@ -143,13 +143,13 @@ def test_closers_are_not_cut_apart():
     """Calls and content that end in different markers share no epilogue, though all markers end in one character."""
     found = verdicts(verified(ChatTemplate.from_string(UNENDED)).findings)
 
-    assert found["content"] is found["tool calls"] is found["arrays"] is Verdict.PROVED
+    assert found["content"] is found["tool calls"] is found["arrays"] is Verdict.PASSED
 
 
 @pytest.mark.slow
 def test_markers_in_a_question_are_text():
     """A question that spells out the format's markers changes nothing about the answer to it."""
-    assert verdicts(verified(template_named("json-tags")).findings)["markers in a question"] is Verdict.PROVED
+    assert verdicts(verified(template_named("json-tags")).findings)["markers in a question"] is Verdict.PASSED
 
 
 @pytest.mark.slow
@@ -159,17 +159,17 @@ def test_quotes_and_markers_inside_strings_are_text(name):
     template = template_named(name)
     syntax = template.format.tools
 
-    assert verdicts(verified(template).findings)["quotes and markers in strings"] is Verdict.PROVED
+    assert verdicts(verified(template).findings)["quotes and markers in strings"] is Verdict.PASSED
     if name == "json-tags":
         nothing = replace(
             template.format, tools=replace(syntax, call_start="<other>", call_end="</other>"), tolerated=()
         )
         found = verify(ChatTemplate(template.loaded, format=nothing), samples=1).findings
-        assert verdicts(found)["quotes and markers in strings"] is Verdict.REFUTED
+        assert verdicts(found)["quotes and markers in strings"] is Verdict.FAILED
 
 
 @pytest.mark.slow
-def test_changed_questions_are_not_observable():
+def test_changed_questions_are_skipped():
     """A template that takes markers out of questions shows nothing about them."""
     source = (TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8")
     stripping = source.replace(
@@ -179,8 +179,8 @@ def test_changed_questions_are_not_observable():
 
     found = verdicts(verified(ChatTemplate.from_string(stripping)).findings)
 
-    assert found["content"] is Verdict.PROVED
-    assert found["markers in a question"] is Verdict.NOT_OBSERVABLE
+    assert found["content"] is Verdict.PASSED
+    assert found["markers in a question"] is Verdict.SKIPPED
 
 
 @pytest.mark.slow
@@ -190,15 +190,15 @@ def test_grammar_is_asked_of_its_engine():
     template = template_named("json-tags")
     wrong = replace(template.format.reasoning, end="</thought>", empty="")
 
-    assert verdicts(verified(template).findings)["grammar in Lark"] is Verdict.PROVED
-    assert verdicts(verified(template, reasoning=wrong).findings)["grammar in Lark"] is Verdict.REFUTED
+    assert verdicts(verified(template).findings)["grammar in Lark"] is Verdict.PASSED
+    assert verdicts(verified(template, reasoning=wrong).findings)["grammar in Lark"] is Verdict.FAILED
 
 
 def test_missing_engines_are_named():
-    """A dialect whose engine is not installed is not observable, and the engine is named."""
+    """A dialect whose engine is not installed is skipped, and the engine is named."""
     findings = [finding for finding in verified(template_named("plain")).findings if "not installed" in finding.reason]
 
-    assert all(finding.verdict is Verdict.NOT_OBSERVABLE for finding in findings)
+    assert all(finding.verdict is Verdict.SKIPPED for finding in findings)
     assert ("GBNF" in str(findings)) is not installed("xgrammar")
 
 
@@ -206,10 +206,10 @@ def test_missing_engines_are_named():
 @pytest.mark.parametrize(
     ("name", "kind", "verdict"),
     [
-        ("json-tags", "content, then a question", Verdict.PROVED),
-        ("json-tags", "call, then its result", Verdict.PROVED),
-        ("forced-open", "content, then a question", Verdict.REFUTED),
-        ("plain", "call, then its result", Verdict.NOT_OBSERVABLE),
+        ("json-tags", "content, then a question", Verdict.PASSED),
+        ("json-tags", "call, then its result", Verdict.PASSED),
+        ("forced-open", "content, then a question", Verdict.FAILED),
+        ("plain", "call, then its result", Verdict.SKIPPED),
     ],
 )
 def test_history_extends_prompts_or_not(name, kind, verdict):
@@ -217,13 +217,13 @@ def test_history_extends_prompts_or_not(name, kind, verdict):
     report = verified(template_named(name))
 
     assert verdicts(report.history)[kind] is verdict
-    assert report.refuted == ()
+    assert report.failed == ()
 
 
 @pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ x.y.z }}"])
-def test_nothing_is_refuted_of_what_writes_nothing(source):
+def test_nothing_fails_of_what_writes_nothing(source):
     """A template that writes nothing has no capability to observe, and that is all."""
-    assert not verify(ChatTemplate.from_string(source), samples=1).refuted
+    assert not verify(ChatTemplate.from_string(source), samples=1).failed
 
 
 @pytest.mark.slow
@@ -267,7 +267,7 @@ def test_diff_of_texts_shows_the_place():
 
 @pytest.mark.slow
 def test_markdown_holds_every_finding():
-    """A report in Markdown has a table per template, and a diff for what is refuted."""
+    """A report in Markdown has a table per template, and a diff for what failed."""
     template = template_named("json-tags")
     tools = replace(template.format.tools, call_start="<other>", call_end="</other>")
     report = verified(template, tools=tools, tolerated=())
@@ -276,7 +276,7 @@ def test_markdown_holds_every_finding():
 
     assert "## mine" in page
     assert all(f"| {finding.capability} | " in page for finding in report.findings)
-    assert page.count("```diff") == len(report.refuted) + sum(it.counterexample is not None for it in report.history)
+    assert page.count("```diff") == len(report.failed) + sum(it.counterexample is not None for it in report.history)
 
 
 @pytest.mark.slow
@@ -285,11 +285,11 @@ def test_a_chat_template_brings_its_format_along():
     template = template_named("json-tags")
     wrong = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja", format=replace(template.format, tools=CallSyntax()))
 
-    assert verify(template, samples=1).proved
-    assert "tool calls" in {finding.capability for finding in verify(wrong, samples=1).refuted}
+    assert verify(template, samples=1).passed
+    assert "tool calls" in {finding.capability for finding in verify(wrong, samples=1).failed}
 
 
-def test_calls_whose_arguments_the_rendering_does_not_depend_on_prove_and_refute_nothing():
+def test_calls_whose_arguments_the_rendering_does_not_depend_on_neither_pass_nor_fail():
     """What is rendered the same whatever the arguments are does not show them."""
     written = "{{- '<call>' ~ call.function.name ~ ' ' ~ (message.reasoning_content or 'so') ~ '</call>' }}"
     silent = UNENDED.replace(next(line for line in UNENDED.splitlines() if "'<call>'" in line), written)
@@ -299,8 +299,8 @@ def test_calls_whose_arguments_the_rendering_does_not_depend_on_prove_and_refute
         report = verify(ChatTemplate.from_string(silent), samples=2)
 
     found = verdicts(report.findings)
-    assert found["reasoning and tool calls"] is Verdict.NOT_OBSERVABLE
-    assert found["strings"] is Verdict.NOT_OBSERVABLE
+    assert found["reasoning and tool calls"] is Verdict.SKIPPED
+    assert found["strings"] is Verdict.SKIPPED
 
 
 REASONED_BEFORE_THE_HEADER = """\
@@ -343,12 +343,12 @@ CONTENT_ALONE_AFTER_THE_HEADER = """\
 @pytest.mark.parametrize(
     "source", [REASONED_BEFORE_THE_HEADER, CLOSED_BEFORE_THE_CALLS, CONTENT_ALONE_AFTER_THE_HEADER]
 )
-def test_what_does_not_follow_the_prompt_refutes_no_grammar(source):
+def test_what_does_not_follow_the_prompt_fails_no_grammar(source):
     """Where the history opens an answer otherwise than the prompt, what cannot be after the prompt is not asked of grammars."""
     report = verify(ChatTemplate.from_string(source), samples=2)
 
-    assert report.refuted == ()
-    assert verdicts(report.findings)["generated answers"] is Verdict.PROVED
+    assert report.failed == ()
+    assert verdicts(report.findings)["generated answers"] is Verdict.PASSED
 
 
 ASKS_WITH_MORE = """\
@@ -375,4 +375,4 @@ NEVER_ASKS = """\
 @pytest.mark.parametrize("source", [ASKS_WITH_MORE, NEVER_ASKS])
 def test_an_answer_is_cut_out_where_headers_look_like_ends(source):
     """A prefill that opens no reasoning leaves the answer whole, and so does an end of turn before which nothing asks."""
-    assert verify(ChatTemplate.from_string(source), samples=2).refuted == ()
+    assert verify(ChatTemplate.from_string(source), samples=2).failed == ()

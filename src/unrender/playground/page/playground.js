@@ -174,46 +174,46 @@ function choose(button, piece) {
   fill($("evidence"), ...evidenceOf(piece, shown.evidence));
 }
 
-/** Make the checks of a proof one by one, so that what is found shows at once and a person may stop. */
-async function prove() {
-  if ($("prove").textContent === "Stop") {
-    stopProof();
+/** Make the checks one by one, so that what is found shows at once and a person may stop. */
+async function verify() {
+  if ($("verify").textContent === "Stop") {
+    stopChecks();
     return;
   }
-  const mine = forget("proof");
+  const mine = forget("checks");
   const question = template();
   const table = make("table");
   const progress = make("progress", { max: 1, value: 0 });
   const words = make("span", { className: "hint" });
-  progress.setAttribute("aria-label", "How much is proved");
-  $("prove").textContent = "Stop";
-  fill($("proof"), make("div", { className: "row" }, progress, words), scrolled("The proof", table));
+  progress.setAttribute("aria-label", "How many checks are made");
+  $("verify").textContent = "Stop";
+  fill($("checks"), make("div", { className: "row" }, progress, words), scrolled("The checks", table));
   const checks = shown?.checks ?? [""];
   for (const [index, check] of checks.entries()) {
     words.textContent = `${index + 1} of ${checks.length}: ${check}`;
-    const report = await ask("proof", { ...question, check });
-    if (mine !== counts.proof) return;
-    problem("proof", report.error);
+    const report = await ask("checks", { ...question, check });
+    if (mine !== counts.checks) return;
+    problem("checks", report.error);
     if (report.error) break;
-    table.append(...report.findings.map(proofRow));
+    table.append(...report.findings.map(checkRow));
     Object.assign(progress, { max: checks.length, value: index + 1 });
   }
   progress.parentElement.remove();
-  $("prove").textContent = "Prove it";
-  if (!problems.has("proof")) say(`Proved: ${table.querySelectorAll(".good").length}; refuted: ${table.querySelectorAll(".bad").length}.`);
+  $("verify").textContent = "Verify";
+  if (!problems.has("checks")) say(`Passed: ${table.querySelectorAll(".good").length}; failed: ${table.querySelectorAll(".bad").length}.`);
 }
 
-function stopProof() {
-  forget("proof");
-  $("prove").textContent = "Prove it";
-  $("proof").querySelector(".row")?.replaceWith(make("p", { className: "hint", textContent: "Stopped; what was found until then:" }));
+function stopChecks() {
+  forget("checks");
+  $("verify").textContent = "Verify";
+  $("checks").querySelector(".row")?.replaceWith(make("p", { className: "hint", textContent: "Stopped; what was found until then:" }));
 }
 
-function proofRow(finding) {
+function checkRow(finding) {
   const count = finding.total ? ` (${finding.held} of ${finding.total})` : "";
   const example = finding.counterexample;
   const why = example ? `${example.answer}\nexpected ${example.expected}\nfound ${example.found}` : finding.reason;
-  const className = { proved: "good", refuted: "bad" }[finding.verdict] ?? "hint";
+  const className = { passed: "good", failed: "bad" }[finding.verdict] ?? "hint";
   return make("tr", {}, header(finding.capability), make("td", { className, textContent: finding.verdict + count }), make("td", { textContent: why }));
 }
 
@@ -563,10 +563,10 @@ function refreshTurn(another = false) {
 
 /** Another template: nothing of the one before stays; an output that the page made for that makes room for another. */
 function refreshAll(another = made) {
-  forget("proof");
-  $("prove").textContent = "Prove it";
-  problem("proof");
-  fill($("proof"));
+  forget("checks");
+  $("verify").textContent = "Verify";
+  problem("checks");
+  fill($("checks"));
   const { source, bos_token, eos_token } = template();
   const same = templates.findIndex((item) => item.source === source && (item.bos_token ?? "") === bos_token && (item.eos_token ?? "") === eos_token);
   $("example").value = same < 0 ? "" : String(same);
@@ -587,7 +587,7 @@ function showChunk() {
 function start() {
   fill($("roles"), ...ROLES.map((role) => make("mark", { className: role, textContent: role === "held" ? "held back" : role })));
   const buttons = {
-    prove,
+    verify,
     sample,
     share,
     keep,
