@@ -12,7 +12,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from unrender.errors import ExportError, FormatWarning, MessageError, TemplateWarning
+from unrender.errors import ExportError, FormatError, FormatWarning, MessageError, TemplateWarning
 from unrender.rendering.cost import Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.rendering.template import Template
@@ -75,6 +75,11 @@ class ChatTemplate:
     ) -> None:
         self._loaded = loaded
         self._cache = cache
+        if format is not None:
+            from unrender.format import Format  # noqa: PLC0415 -- loaded when it is used
+
+            if not isinstance(format, Format):
+                raise FormatError(f"expected a Format, found {type(format).__name__}", "format")
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
@@ -91,6 +96,7 @@ class ChatTemplate:
         cls,
         path_or_id: str | PathLike[str],
         *,
+        chat_template: str | None = None,
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
@@ -98,19 +104,26 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
+        Where there are several, `tool_use` is used for requests with tools, and `default` for others. `chat_template` names
+        the one to use for both, e.g. "rag".
+
         What analysis finds is kept on disk for later processes, unless `cache` is False or the environment's
         `UNRENDER_CACHE` is `off`. Raises `TemplateError`, naming the path and what was looked for, when there is no
-        template.
+        template, or none of that name.
         """
-        return cls(load_pretrained(path_or_id), format=format, grammar=grammar, cache=cache, bounds=bounds)
+        return cls(
+            load_pretrained(path_or_id).named(chat_template), format=format, grammar=grammar, cache=cache, bounds=bounds
+        )
 
     @classmethod
     def from_file(
         cls,
         path: str | PathLike[str],
         *,
+        chat_template: str | None = None,
         bos_token: str = "",
         eos_token: str = "",
+        special_tokens: Mapping[str, Any] | None = None,
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
@@ -118,10 +131,16 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Load a `.jinja`, `.json` or `.gguf` file. Tokens given here replace those in the file.
 
-        Raises `TemplateError` when the file is missing or holds no template.
+        `special_tokens` are further ones, as in `from_string`, and `chat_template` is as in `from_pretrained`. Raises
+        `TemplateError` when the file is missing or holds no such template.
         """
-        loaded = load_file(path)
-        loaded = replace(loaded, bos_token=bos_token or loaded.bos_token, eos_token=eos_token or loaded.eos_token)
+        loaded = load_file(path).named(chat_template)
+        loaded = replace(
+            loaded,
+            bos_token=bos_token or loaded.bos_token,
+            eos_token=eos_token or loaded.eos_token,
+            special_tokens={**loaded.special_tokens, **(special_tokens or {})},
+        )
         return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
 
     @classmethod
@@ -131,13 +150,27 @@ class ChatTemplate:
         *,
         bos_token: str = "",
         eos_token: str = "",
+        special_tokens: Mapping[str, Any] | None = None,
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
         bounds: Bounds | None = None,
     ) -> ChatTemplate:
-        """Make a chat template from its Jinja source, with the tokens that the source writes."""
-        loaded = LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token)
+        """Make a chat template from its Jinja source, with the tokens that the source writes.
+
+        `special_tokens` are those beside BOS and EOS, as in a tokenizer's `special_tokens_map`.
+
+        >>> source = "{% for m in messages %}{{ m.content + sep_token }}{% endfor %}"
+        >>> template = ChatTemplate.from_string(source, special_tokens={"sep_token": "<sep>"})
+        >>> template.prepare([{"role": "user", "content": "Hello"}]).prompt
+        'Hello<sep>'
+        """
+        loaded = LoadedTemplates(
+            sources={"default": source},
+            bos_token=bos_token,
+            eos_token=eos_token,
+            special_tokens=special_tokens or {},
+        )
         return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
 
     @classmethod
@@ -421,4 +454,10 @@ def _compiled(source: str, loaded: LoadedTemplates, bounds: Bounds | None) -> Te
             eos_token=loaded.eos_token,
             limits=limits,
         )
-    return Template(source, bos_token=loaded.bos_token, eos_token=loaded.eos_token, limits=limits)
+    return Template(
+        source,
+        bos_token=loaded.bos_token,
+        eos_token=loaded.eos_token,
+        special_tokens=loaded.special_tokens,
+        limits=limits,
+    )

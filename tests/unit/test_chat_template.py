@@ -12,6 +12,8 @@ import pytest
 from unrender import (
     ChatTemplate,
     Format,
+    FormatError,
+    GrammarError,
     MalformedOutput,
     Message,
     MessageError,
@@ -470,3 +472,11 @@ def test_a_function_is_a_tool():
     assert turn.prompt == template.prepare(messages, tools=[plain]).prompt
     assert [call.name for call in turn.parse(turn.sample(1)).tool_calls] in ([], ["now"])
     assert template.parser(tools=[now]).message.content == ""
+
+
+def test_a_grammar_and_a_format_are_no_texts():
+    """A grammar's text is no grammar made by hand, and the error says so; so it is with a format."""
+    with pytest.raises(GrammarError, match=r"grammar: expected a `unrender\.grammar\.Grammar`, found str"):
+        ChatTemplate.from_string("x", grammar="start: x")
+    with pytest.raises(FormatError, match="format: expected a Format, found str"):
+        ChatTemplate.from_string("x", format="chatml")

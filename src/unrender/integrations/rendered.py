@@ -65,6 +65,12 @@ def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
     return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
 
 
+@kept(1_000_000)
+def request_template(source: str, usual: ChatTemplate) -> ChatTemplate:
+    """Return a request's own template, which has the tokens of the engine's usual one."""
+    return ChatTemplate(replace(usual.loaded, sources={"default": source}, response_template=None))
+
+
 def rendered_turn(
     template: ChatTemplate,
     prompt: str,

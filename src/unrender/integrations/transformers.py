@@ -53,9 +53,20 @@ def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
             sources={"default": sources} if isinstance(sources, str) else dict(sources),
             bos_token=str(tokenizer.bos_token or ""),
             eos_token=str(tokenizer.eos_token or ""),
+            special_tokens=_more_tokens(tokenizer),
             origin=tokenizer.name_or_path,
         )
     )
+
+
+def _more_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return the tokens that the tokenizer itself gives to its template, e.g. `sep_token`, as texts."""
+    named: Mapping[str, Any] = getattr(tokenizer, "special_tokens_map", None) or {}
+    return {
+        name: list(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        for name, value in named.items()
+        if value and name not in ("bos_token", "eos_token")
+    }
 
 
 def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reason: str | None = None) -> Message:

@@ -28,8 +28,8 @@ from unrender.integrations.rendered import (
     is_forced,
     json_form,
     opened,
-    own_template,
     rendered_turn,
+    request_template,
     said,
     tail_text,
 )
@@ -346,7 +346,7 @@ class _Parser:
         # A request may bring a template of its own: its answer is written by that, not by the model's.
         found = engine_template(self.model_tokenizer)
         source = getattr(request, "chat_template", None)
-        return own_template(source, found.loaded.bos_token, found.loaded.eos_token) if source else found
+        return request_template(source, found) if source else found
 
     def _known_calls(self, request: Any) -> int:
         # Ids that are counted go on from the calls of the conversation, which vLLM may not have counted yet.

@@ -269,9 +269,11 @@ def read_messages(messages: Any, *, more_roles: Collection[str] = ()) -> tuple[M
 
 
 def _check_message(message: Any, more_roles: Collection[str], *, where: str) -> None:
-    role = _object(message, where).get("role")
+    if not isinstance(message, Mapping):
+        raise MessageError(f"{where}: expected an object, found {type(message).__name__}{_other_form(message)}")
+    role = message.get("role")
     if not isinstance(role, str) or not (role in ROLES or role in more_roles):
-        raise MessageError(f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}")
+        raise MessageError(f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}{_other_form(message)}")
     _check_texts(message, ("name", "tool_call_id"), where=where)
     _check_content(message.get("content"), where=f"{where}.content")
     calls = message.get("tool_calls")
@@ -280,6 +282,16 @@ def _check_message(message: Any, more_roles: Collection[str], *, where: str) -> 
     # A model may say nothing at all, and its answer is a part of the conversation all the same.
     if message.get("content") is None and role != "assistant":
         raise MessageError(f"{where}.content: expected text or a list of parts, found nothing")
+
+
+def _other_form(message: Any) -> str:
+    """Return what to do with a message that names its speaker in `type`, as LangChain's do; "" for others."""
+    kind, role = (
+        message.get(n) if isinstance(message, Mapping) else getattr(message, n, None) for n in ("type", "role")
+    )
+    if role is not None or not isinstance(kind, str):
+        return ""
+    return f", and the type {kind!r:.60}; convert LangChain's messages with convert_to_openai_messages"
 
 
 def _check_texts(item: Mapping[str, Any], names: Sequence[str], *, where: str) -> None:

@@ -19,7 +19,7 @@ from unrender.injection.history import CONCESSIONS, MOVES, Concession, with_last
 from unrender.limits import MOST_LOST
 from unrender.messages.inputs import function_of, message_calls, plain_messages, readable_calls
 from unrender.messages.wire import json_type, read_messages
-from unrender.prompt.variables import Heard
+from unrender.prompt.variables import Heard, missing_variable
 from unrender.rendering.shape import Capabilities, shape_messages
 from unrender.rendering.template import Rendering, Template
 
@@ -74,6 +74,8 @@ class Writer:
         When the template refuses with all of them as well, the rendering is the first refusal.
         """
         rendering = first = self.render(messages, asks=asks)
+        if (needed := missing_variable(first, self.template)) in dict(self.capabilities.required_context):
+            return self, _explained(first, needed)
         writer, lost = self, self._lost(messages, first, asks=asks)
         why = f"refuses the conversation ({first.error:.200})" if first.error else "does not show all that is said"
         # What is lost of an answer stays lost: its words are nobody else's.
@@ -90,6 +92,8 @@ class Writer:
         notes += [f"messages[{i}].content: the template does not show it" for i in lost]
         uncalled = writer._uncalled(messages, rendering, asks=asks)
         notes += [f"messages[{i}].tool_calls: the template does not show them" for i in uncalled]
+        if needed and rendering is first:
+            rendering = _explained(first, needed)
         return replace(writer, notes=(*writer.heard.notes, *self._undocumented(rendering), *notes)), rendering
 
     def _lost(self, messages: Sequence[Mapping[str, Any]], rendering: Rendering, *, asks: bool) -> list[int]:
@@ -163,6 +167,15 @@ class Writer:
                 said = other
                 changing.append(concession)
         return tuple(changing)
+
+
+def _explained(rendering: Rendering, variable: str) -> Rendering:
+    """Return a failed rendering whose error says how to give the variable that is missing."""
+    # A token is a part of how answers are written, so analysis has to know it.
+    way = f"load the template with special_tokens={{{variable!r}: …}}"
+    if not variable.endswith(("_token", "_tokens")):
+        way = f"give it by name, as in prepare(…, {variable}=…) or chat_template_kwargs"
+    return replace(rendering, error=f"{rendering.error}; {way}")
 
 
 def _missing(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:

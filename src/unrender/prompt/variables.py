@@ -9,8 +9,9 @@ and so for every template: a misspelled argument of `prepare`, too. None is as g
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.cache import kept
@@ -18,7 +19,7 @@ from unrender.errors import MessageError
 from unrender.freezing import frozen
 from unrender.limits import MOST_TRIED_NAMES
 from unrender.rendering.shape import Capabilities, shape_context, shape_messages
-from unrender.rendering.template import Template, copied
+from unrender.rendering.template import Rendering, Template, copied
 
 THINKING = "enable_thinking"
 """What transformers calls the switch; templates have names of their own for it, which are found by analysis."""
@@ -45,6 +46,10 @@ _ARGUMENTS = (
 """What is said to `prepare`, or known to it, and not to the template."""
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
 """What no client of a server may say to the template."""
+_DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
+"""Names of variables that hold today's date."""
+_UNDEFINED = re.compile(r"^'(\w+)' is undefined")
+"""Jinja's complaint of a variable that nobody has set."""
 _CLOSE = 0.85
 """How alike a name must be to be a misspelled one: `tool_choise` is, `reasoning_effort` is not one for `reasoning_format`."""
 _QUESTION = "Hello"
@@ -81,7 +86,7 @@ def heard(
     Raises `MessageError` for a malformed value, and for a name that is almost one of an argument of `prepare`.
     """
     said = _unpacked(given)
-    context, notes = shape_context(tools, capabilities), list[str]()
+    context, notes = shape_context(tools, replace(capabilities, required_context=())), list[str]()
     documents = said.pop("documents", None) if documents is None else documents
     if documents is not None and (isinstance(documents, str) or not isinstance(documents, Sequence)):
         raise MessageError(f"documents: expected a list, found {type(documents).__name__}")
@@ -99,6 +104,10 @@ def heard(
             notes.append(_unread(name, template))
     thinking, word, told = _switch(switches, template, capabilities, notes)
     context |= told
+    for name, _ in capabilities.required_context:
+        if name not in context and _DATE.fullmatch(name):
+            context[name] = template.today
+            notes.append(f"{name}: the template needs it, and gets today's date, {template.today}")
     if thinking is None and capabilities.supports_enable_thinking:
         thinking = _thinking_of(context, template, capabilities)
     return Heard(context=context, thinking=thinking, word=word, notes=tuple(notes))
@@ -137,6 +146,17 @@ def _unread(name: str, template: Template) -> str:
     return f"{name}: no variable that the template reads" + (
         f"; did you mean {nearest[0]!r}?" if nearest else f": {known}"
     )
+
+
+def missing_variable(rendering: Rendering, template: Template) -> str:
+    """Return the variable that a caller may set and that a rendering failed for; "" where it did not fail so.
+
+    >>> template = Template("{{ 'You are ' + model_name }}")
+    >>> missing_variable(template.render([]), template)
+    'model_name'
+    """
+    found = _UNDEFINED.search(rendering.error or "")
+    return found[1] if found and found[1] in template.variables - _GIVEN - _FUNCTIONS else ""
 
 
 # Thinking.

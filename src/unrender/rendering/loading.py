@@ -16,7 +16,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -41,12 +41,19 @@ WITH_TOOLS = "tool_use"
 _CONFIG = "tokenizer_config.json"
 _TOKENS = "special_tokens_map.json"
 _JINJA = "chat_template.jinja"
+_ADAPTER = "adapter_config.json"
+"""What PEFT writes beside an adapter's weights."""
 _MORE = "additional_chat_templates"
 _PLACES = ("processor_config.json", "chat_template.json", _CONFIG)
-_HUB_FILES = (*_PLACES, _TOKENS, _JINJA, f"{_MORE}/*.jinja")
+_HUB_FILES = (*_PLACES, _TOKENS, _ADAPTER, _JINJA, f"{_MORE}/*.jinja")
 _GGUF_TEMPLATE = "tokenizer.chat_template"
 _GGUF_TOKENS = "tokenizer.ggml.tokens"
 _GGUF_IDS = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id")
+_MORE_TOKENS = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+_LISTED_TOKENS = "additional_special_tokens"
+_GGUF_NAMES = ("unknown", "seperator", "padding", "cls", "mask")
+"""What GGUF calls these tokens, in the same order; its specification misspells one."""
+_GGUF_MORE = {token: f"tokenizer.ggml.{name}_token_id" for token, name in zip(_MORE_TOKENS, _GGUF_NAMES, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +64,8 @@ class LoadedTemplates:
     """Name → source, e.g. `default`, `tool_use`, `rag`."""
     bos_token: str = ""
     eos_token: str = ""
+    special_tokens: Mapping[str, Any] = field(default_factory=dict)
+    """Further tokens that the template may write, by the variable that holds them, e.g. `sep_token`."""
     response_template: Mapping[str, Any] | None = None
     """The response template that the tokenizer's configuration declares, as it stands there."""
     renderer: Callable[..., str] | None = None
@@ -66,8 +75,21 @@ class LoadedTemplates:
     origin: str = field(default="", compare=False)
     """Where this was read, for error messages."""
 
+    def named(self, name: str | None) -> LoadedTemplates:
+        """Return these with one source, for requests with tools and without; all of them for None.
+
+        Raises `TemplateError` when there is no source of that name.
+        """
+        if name is None:
+            return self
+        if name not in self.sources:
+            found = f"chat_template: expected one of {sorted(self.sources)}, found {name!r:.60}"
+            raise TemplateError(f"{self.origin}: {found}")
+        return replace(self, sources={DEFAULT: self.sources[name]})
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", frozen(self.sources))
+        object.__setattr__(self, "special_tokens", frozen(self.special_tokens))
         object.__setattr__(self, "response_template", frozen(self.response_template))
         _log.debug("templates %s read from %r", sorted(self.sources), self.origin)
 
@@ -136,8 +158,17 @@ def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
         files = sorted(path.glob("*.gguf"))
         if len(files) == 1:
             return _load_gguf(files[0])
-    looked_for = ", ".join((_JINJA, *reversed(_PLACES), f"{_MORE}/*.jinja", "one *.gguf"))
-    raise TemplateError(f"{path}: no chat template found; looked for {looked_for}")
+        looked_for = ", ".join((_JINJA, *reversed(_PLACES), f"{_MORE}/*.jinja", "one *.gguf"))
+        raise TemplateError(f"{path}: no chat template found; looked for {looked_for}{_base_model(path)}")
+
+
+def _base_model(path: Path) -> str:
+    """Return what to load in the place of an adapter, which may have no template; "" for another directory."""
+    if not (path / _ADAPTER).is_file():
+        return ""
+    base = _read_json(path / _ADAPTER).get("base_model_name_or_path")
+    named = f", {base!r:.200}" if isinstance(base, str) and base else ""
+    return f". It is an adapter ({_ADAPTER}): load the template of its base model{named}"
 
 
 def _loaded(sources: dict[str, str], config: dict[str, Any], path: Path, *, expected: str) -> LoadedTemplates:
@@ -148,6 +179,7 @@ def _loaded(sources: dict[str, str], config: dict[str, Any], path: Path, *, expe
         sources=sources,
         bos_token=_token(config.get("bos_token")),
         eos_token=_token(config.get("eos_token")),
+        special_tokens=_further_tokens(config),
         response_template=response if isinstance(response, Mapping) else None,
         origin=str(path),
     )
@@ -176,8 +208,18 @@ def _token(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _further_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tokens beside BOS and EOS that transformers gives to a template, of a tokenizer's configuration."""
+    named = config.get("extra_special_tokens")
+    found: dict[str, Any] = {name: _token(config.get(name)) for name in _MORE_TOKENS}
+    found |= {str(name): _token(value) for name, value in named.items()} if isinstance(named, dict) else {}
+    listed = config.get(_LISTED_TOKENS)
+    found[_LISTED_TOKENS] = [*filter(None, map(_token, listed))] if isinstance(listed, list) else []
+    return {name: value for name, value in found.items() if value}
+
+
 def _load_gguf(path: Path) -> LoadedTemplates:
-    wanted = (_GGUF_TEMPLATE, _GGUF_TOKENS, *_GGUF_IDS)
+    wanted = (_GGUF_TEMPLATE, _GGUF_TOKENS, *_GGUF_IDS, *_GGUF_MORE.values())
     metadata = read_metadata(path, lambda key: key in wanted or key.startswith(_GGUF_TEMPLATE + "."))
     sources = {
         key.removeprefix(_GGUF_TEMPLATE).lstrip(".") or DEFAULT: value
@@ -187,7 +229,8 @@ def _load_gguf(path: Path) -> LoadedTemplates:
     if not sources:
         raise TemplateError(f"{path}: expected {_GGUF_TEMPLATE} in the GGUF metadata, found none")
     bos, eos = (_token_of_id(metadata, key) for key in _GGUF_IDS)
-    return LoadedTemplates(sources=sources, bos_token=bos, eos_token=eos, origin=str(path))
+    more = {name: token for name, key in _GGUF_MORE.items() if (token := _token_of_id(metadata, key))}
+    return LoadedTemplates(sources=sources, bos_token=bos, eos_token=eos, special_tokens=more, origin=str(path))
 
 
 def _token_of_id(metadata: Mapping[str, Any], key: str) -> str:

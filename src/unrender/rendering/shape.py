@@ -94,7 +94,7 @@ class Capabilities:
     requires_tools: bool = False
     """The variable must be there even when there are no tools."""
     required_context: Context = ()
-    """Other variables without which the template does not render, e.g. `datetime`."""
+    """Other variables without which the template does not render, e.g. `datetime`, with values that only probes use."""
 
     @property
     def thinking_switch(self) -> str:
@@ -135,9 +135,10 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
 def shape_context(
     tools: Sequence[Any] | None, capabilities: Capabilities, *, thinking: bool | None = None
 ) -> dict[str, Any]:
-    """Return the variables to render with: tools, the thinking switch, and what the template requires.
+    """Return the variables to render a probe with: tools, the thinking switch, and what the template requires.
 
-    Each has the template's own name. With `thinking` None, the switch is left to the template.
+    Each has the template's own name. With `thinking` None, the switch is left to the template. Prompts take nothing from
+    `required_context`: what the template requires, the caller has to say.
     """
     context: dict[str, Any] = dict(capabilities.required_context)
     if thinking is not None:

@@ -19,12 +19,13 @@ import copy
 import hashlib
 import inspect
 import json
+import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import jinja2
@@ -76,6 +77,7 @@ class Template:
         *,
         bos_token: str = "",
         eos_token: str = "",
+        special_tokens: Mapping[str, Any] = MappingProxyType({}),
         clock: Callable[[], datetime] = datetime.now,
         limits: Limits = Limits(),  # noqa: B008 -- frozen
     ) -> None:
@@ -86,6 +88,9 @@ class Template:
         self._clock = clock
         self._sandbox = Sandbox(clock, limits)
         self._compiled = _compile(self._sandbox, source, limits)
+        # A token that the template does not read decides nothing, so templates with and without it are equal.
+        read = self._sandbox.facts.variables
+        self.special_tokens = {name: special_tokens[name] for name in sorted(read & special_tokens.keys())}
 
     def render(
         self,
@@ -97,7 +102,7 @@ class Template:
     ) -> Rendering:
         """Render a conversation.
 
-        `context` are further variables, which take precedence over `bos_token` and `eos_token`. No template raises an
+        `context` are further variables, which take precedence over the special tokens. No template raises an
         error here: it is in the result. Raises `MessageError`, naming the variable, for values that are nested too
         deeply, hold themselves or cannot be copied.
         """
@@ -105,7 +110,7 @@ class Template:
             "documents": None,
             "bos_token": self.bos_token,
             "eos_token": self.eos_token,
-            **{name: copied(value, name) for name, value in context.items()},
+            **{name: copied(value, name) for name, value in (self.special_tokens | context).items()},
             "messages": copied(messages, "messages"),
             # Tools are the largest of all; a template that does not read them cannot change them.
             "tools": copied(tools, "tools") if "tools" in self.reads else tools,
@@ -136,8 +141,14 @@ class Template:
     @cached_property
     def digest(self) -> str:
         """A hash of everything that decides a rendering, except the clock and the conversation."""
-        parts = json.dumps([self.source, self.bos_token, self.eos_token])
+        more = [self.special_tokens] if self.special_tokens else []
+        parts = json.dumps([self.source, self.bos_token, self.eos_token, *more])
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def today(self) -> str:
+        """The date by the template's clock, e.g. `2026-01-31`."""
+        return self._clock().date().isoformat()
 
     @property
     def variables(self) -> frozenset[str]:
@@ -198,11 +209,17 @@ class Template:
         return self.digest, self._clock, self.limits
 
     def __reduce__(self) -> tuple[Any, ...]:
-        tokens = {"bos_token": self.bos_token, "eos_token": self.eos_token}
+        tokens: dict[str, Any] = {"bos_token": self.bos_token, "eos_token": self.eos_token}
+        tokens["special_tokens"] = self.special_tokens
         return partial(Template, self.source, **tokens, clock=self._clock, limits=self.limits), ()
 
     def __repr__(self) -> str:
         return f"Template({self.source!r:.60}, digest={self.digest[:12]!r})"
+
+
+_GO = re.compile(r"\{\{-?\s*+(?:\.[A-Z]\w*|\$\w*|(?:if|range|with)\s[^}]*[.$]\w*)[^}]*\}\}")
+"""`{{ .Prompt }}`, `{{- range .Messages }}`, `{{ $last }}`: no Jinja."""
+_NO_GO = "take the model's own template, from its tokenizer_config.json or its GGUF file"
 
 
 def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
@@ -213,6 +230,9 @@ def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
     try:
         return sandbox.from_string(source)
     except jinja2.TemplateSyntaxError as error:
+        if found := _GO.search(source):
+            written = f"expected Jinja, found {found[0]!r:.60}, which is Go's syntax, as in Ollama's Modelfile"
+            raise TemplateError(f"template: {written}; {_NO_GO}") from None
         raise TemplateError(f"template, line {error.lineno}: {error.message}") from None
     except (RecursionError, MemoryError, SyntaxError):
         raise TemplateError(f"template: {_TOO_DEEP}") from None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 
-from unrender import ChatTemplate, MessageError, TemplateWarning
+from unrender import ChatTemplate, FormatWarning, MessageError, TemplateError, TemplateWarning
 from unrender.prompt.variables import Variable
 
 USER = {"role": "user", "content": "Hello"}
@@ -221,3 +222,47 @@ def test_documents_are_shown_or_named():
     assert notes(PLAIN) == ("documents: the template shows none; what they say has to be in a message",)
     assert notes(first) == ("documents[1]: the template does not show it",)
     assert notes(listed) == ()
+
+
+NAMED = "{{ 'You are ' + model_name + '. ' }}" + PLAIN
+DATED = "{{ 'Today is ' + current_date + '. ' }}" + PLAIN
+SEPARATED = "{% for m in messages %}<{{ m.role }}>{{ m.content + sep_token }}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("source", "way"),
+    [
+        (NAMED, r"line 1: 'model_name' is undefined; give it by name, as in prepare\(…, model_name=…\)"),
+        (SEPARATED, r"line 1: 'sep_token' is undefined; load the template with special_tokens={'sep_token': …}"),
+        (NAMED.replace("model_name", "tool_style"), "'tool_style' is undefined; give it by name"),
+    ],
+)
+def test_a_variable_that_the_template_needs_is_never_made_up(source, way):
+    """What analysis gave to render at all never comes into a prompt: the error says how to give the variable."""
+    with pytest.raises(TemplateError, match=way):
+        ChatTemplate.from_string(source).prepare([USER])
+
+
+def test_a_variable_that_the_template_needs_may_be_given():
+    """A value by name is what the template gets, also where it wants the date."""
+    assert ChatTemplate.from_string(NAMED).prepare([USER], model_name="Ada").prompt.startswith("You are Ada. ")
+    assert ChatTemplate.from_string(DATED).prepare([USER], current_date="1 May").notes == ()
+
+
+def test_the_date_that_a_template_needs_is_todays():
+    """A variable whose name says that it holds the date has a value that is true, and a note says so."""
+    turn = ChatTemplate.from_string(DATED).prepare([USER])
+
+    today = datetime.now().astimezone().date().isoformat()
+    assert turn.prompt.startswith(f"Today is {today}. <user>")
+    assert turn.notes == (f"current_date: the template needs it, and gets today's date, {today}",)
+
+
+def test_a_token_that_the_template_writes_ends_its_turns():
+    """A tokenizer's separator is in prompts and formats; without it no format holds what analysis gave in its place."""
+    template = ChatTemplate.from_string(SEPARATED, special_tokens={"sep_token": "<sep>"})
+
+    assert template.prepare([USER]).prompt == "<user>Hello<sep>"
+    assert template.format.turn.end == "<sep>"
+    with pytest.warns(FormatWarning, match="holds a piece of the probe"):
+        assert ChatTemplate.from_string(SEPARATED).format.turn.end == ""

@@ -253,3 +253,34 @@ def test_long_metadata_are_not_read(tmp_path):
 
     with pytest.raises(TemplateError, match="strings of at most 64000000 bytes"):
         load_file(tmp_path / "a.gguf")
+
+
+def test_special_tokens(tmp_path):
+    """Tokens beside BOS and EOS come along as transformers gives them to a template, of a directory or a GGUF file."""
+    config = {"chat_template": "D", "sep_token": {"content": "<sep>"}, "pad_token": None, "add_bos_token": True}
+    more = {"additional_special_tokens": ["<a>", {"content": "<b>"}], "extra_special_tokens": {"image_token": "<i>"}}
+    write(tmp_path / "tokenizer_config.json", config | more)
+    (tmp_path / "m.gguf").write_bytes(gguf(MODEL | {"tokenizer.ggml.seperator_token_id": 1}))
+
+    found = {"sep_token": "<sep>", "image_token": "<i>", "additional_special_tokens": ["<a>", "<b>"]}
+    assert load_directory(tmp_path).special_tokens == found
+    assert load_file(tmp_path / "m.gguf").special_tokens == {"sep_token": "a"}
+
+
+def test_a_named_template_is_chosen(tmp_path):
+    """One of several templates is used for all requests; another name is an error that lists those there are."""
+    write(tmp_path / "tokenizer_config.json", {"chat_template": {"default": "D", "rag": "R", "tool_use": "T"}})
+
+    chosen = load_directory(tmp_path).named("rag")
+
+    assert (chosen.default, chosen.with_tools) == ("R", "R")
+    with pytest.raises(TemplateError, match=r"expected one of \['default', 'rag', 'tool_use'\], found 'x'"):
+        load_directory(tmp_path).named("x")
+
+
+def test_an_adapter_names_its_base_model(tmp_path):
+    """An adapter's directory without a template is an error that says what to load in its place."""
+    write(tmp_path / "adapter_config.json", {"base_model_name_or_path": "org/base"})
+
+    with pytest.raises(TemplateError, match="adapter.*base model, 'org/base'"):
+        load_pretrained(tmp_path)

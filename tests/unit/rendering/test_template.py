@@ -236,6 +236,24 @@ def test_digest():
     assert len({Template("a").digest, Template("b").digest, Template("a", eos_token="b").digest}) == 3
 
 
+def test_special_tokens():
+    """Tokens that the template reads are its variables, and count for equality; a caller's variable comes first."""
+    source, tokens = "{{ sep_token }}", {"sep_token": "<sep>", "pad_token": "<pad>"}
+    template = pickle.loads(pickle.dumps(Template(source, special_tokens=tokens)))
+
+    assert template.render([]).text == "<sep>"
+    assert template.render([], sep_token="|").text == "|"
+    assert template == Template(source, special_tokens={"sep_token": "<sep>"}) != Template(source)
+    assert Template("a", special_tokens=tokens) == Template("a")
+
+
+@pytest.mark.parametrize("source", ["{{ .Prompt }}", "{{- range .Messages }}{{ .Content }}{{ end }}", "{{ if $last }}"])
+def test_templates_of_go_are_told_apart(source):
+    """Ollama's templates are an error that says what they are, and what to take in their place."""
+    with pytest.raises(TemplateError, match=r"expected Jinja, found '\{\{.*Go's syntax.*tokenizer_config"):
+        Template(source)
+
+
 def test_limited():
     """A template can be given other limits; it stays the same template, and the first keeps its own."""
     template = Template("{% for i in range(100) %}{{ i }}{% endfor %}")

@@ -20,6 +20,7 @@ from unrender.analysis.ask.probes import (
     REASONING,
     REASONING_WORD,
     RESULT,
+    STAND_IN,
     SYSTEM,
     USER,
     ProbeMessage,
@@ -36,6 +37,8 @@ from unrender.limits import LONGEST_ID, MOST_LENGTHS_OF_IDS, MOST_REPAIRS, MOST_
 from unrender.rendering.shape import Context, ReasoningPlace
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
+_TOOLS_WORD = re.compile(r"tools|functions|(?:tool|function)_(?:list|json|schema|spec|desc|def)", re.IGNORECASE)
+"""In names of variables that hold all tools, and not one's name or style."""
 _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
 """In names of variables that hold no truth value."""
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
@@ -78,15 +81,15 @@ def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
 
 
 def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
-    """Read the name of a missing variable off the template's complaint, and supply text."""
+    """Read the name of a missing variable off the template's complaint, and supply text, for probes alone."""
     known = replace(prober.capabilities, **changes).required_context
     rendering = prober.template.render([user()], add_generation_prompt=True, **dict[str, Any](known))
     # `'my_functions' is undefined`: the complaint is Jinja's, and names what has to be there.
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
     if not match or match[1] in dict(known) or match[1] not in prober.template.reads:
         return None
-    if not _TOOL_WORD.search(match[1]):
-        return changes | {"required_context": (*known, (match[1], "2026-01-01"))}
+    if not _TOOLS_WORD.search(match[1]):
+        return changes | {"required_context": (*known, (match[1], STAND_IN))}
     as_text = {"tools_variable": match[1], "tools_as_text": True, "requires_tools": True}
     return changes | as_text | {"required_context": (*known, (match[1], "[]"))}
 

@@ -39,6 +39,9 @@ IDS = ("call73001", "call73002", "call73003")
 NUMBERS = (730101, 730202, 730303)
 """Values are numbers: every codec writes them bare."""
 PLAIN_NEEDLE = "valdrixo"
+STAND_IN = "1847-03-29"
+"""Value of a variable without which the template does not render; a date is what most such templates want. As a needle it
+never becomes a part of a format, and prompts never hold it."""
 VALUES: Mapping[str, Any] = {
     "pkeyaa": PLAIN_NEEDLE,
     "pkeyab": "",
@@ -62,7 +65,10 @@ VALUES: Mapping[str, Any] = {
     "pkeyat": ["<b> & </b> 漢"],
 }
 """Values that tell codecs apart, under keys in alphabetical order, since some templates sort them; only `pkeyar` shows that."""
-NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, *NAMES, *KEYS, *IDS)
+NEEDLES = (
+    *(BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, STAND_IN),
+    *(*NAMES, *KEYS, *IDS),
+)
 REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 """In names of fields and variables, and in words with which a prompt begins a thought."""
 

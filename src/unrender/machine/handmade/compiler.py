@@ -29,8 +29,10 @@ def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> P
 
     When the grammar cannot read on, the rest is content without the `ends`. Raises `GrammarError` for a rule that is
     not defined, for left recursion, for tags that do not nest as a call's parts do, and for nodes that are made from a
-    format.
+    format. So it does for what is no `Grammar`, such as a grammar's text.
     """
+    if not isinstance(grammar, nodes.Grammar):
+        raise GrammarError(f"grammar: expected a `unrender.grammar.Grammar`, found {type(grammar).__name__}")
     try:
         return _compiled(grammar, ends)
     except RecursionError:
