@@ -1,6 +1,6 @@
 """Rows of `tests/corpus/messages.jsonl` ↔ what is read of what people send.
 
-`read` says what is `given`: `messages`, `tools`, a `tool_choice` (beside the tools `f` and `g`), `allowed_tools` of them, a
+`read` says what is `given`: `messages`, their `content` (beside what has no effect), `tools`, a `tool_choice` (beside the tools `f` and `g`), `allowed_tools` of them, a
 `response_format`, or the `arguments` of an earlier call. A row says what it `gives`, or the `error`.
 """
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender.errors import MessageError
+from unrender.messages.blocks import in_openai_form
 from unrender.messages.inputs import values_of
 from unrender.messages.wire import (
     read_allowed_tools,
@@ -30,8 +31,16 @@ def allowed(given: Any) -> Any:
     return [mode, [tool.name for tool in tools]]
 
 
+def content(given: Any) -> Any:
+    """Return a conversation in OpenAI's form, for a template that reads parts of type `note`, and what has no effect."""
+    ignored: list[str] = []
+    messages = in_openai_form(given, types=("note",), keys=("blocks",), ignored=ignored)
+    return [messages, ignored] if ignored else messages
+
+
 READERS: Mapping[str, Callable[[Any], Any]] = {
     "messages": lambda given: len(read_messages(given)),
+    "content": content,
     "tools": lambda given: [tool.to_openai() for tool in read_tools(given)],
     "tool_choice": lambda given: [str(part) for part in read_tool_choice(given, TOOLS)],
     "allowed_tools": allowed,

@@ -18,6 +18,7 @@ from unrender import (
     Message,
     MessageError,
     TemplateError,
+    TemplateWarning,
     ToolChoice,
 )
 from unrender.machine.ids import numbered_id
@@ -480,3 +481,47 @@ def test_a_grammar_and_a_format_are_no_texts():
         ChatTemplate.from_string("x", grammar="start: x")
     with pytest.raises(FormatError, match="format: expected a Format, found str"):
         ChatTemplate.from_string("x", format="chatml")
+
+
+CALLED = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+WITH_CALLS = (
+    "{% for m in messages %}<{{ m.role }}>{% if m.thoughts %}<think>{{ m.thoughts }}</think>{% endif %}{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}{{ c.function.arguments }}</call>{% endfor %}</>{% endfor %}"
+)
+
+
+def test_blocks_are_rendered_as_openai_messages():
+    """A conversation in Anthropic's blocks has the prompt of the same conversation in OpenAI's form."""
+    template = ChatTemplate.from_string(WITH_CALLS)
+    used = [{"type": "thinking", "thinking": "so"}, {"type": "tool_use", "id": "c1", "name": "now", "input": {}}]
+    told = [{"type": "tool_result", "tool_use_id": "c1", "content": "noon"}, {"type": "text", "text": "Well?"}]
+    said = {"role": "assistant", "content": "", "reasoning_content": "so", "tool_calls": [CALLED]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "noon"}
+
+    blocks = template.prepare([USER, {"role": "assistant", "content": used}, {"role": "user", "content": told}])
+
+    assert blocks.prompt == template.prepare([USER, said, result, {"role": "user", "content": "Well?"}]).prompt
+    assert blocks.known_ids == ("c1",)
+
+
+def test_a_result_is_rendered_as_its_json():
+    """A result that is data is written as JSON, and not as Python; what JSON cannot say is an error with its place."""
+    template = ChatTemplate.from_string(WITH_CALLS)
+    conversation = [USER, {"role": "assistant", "content": "", "tool_calls": [CALLED]}]
+
+    prompt = template.prepare([*conversation, {"role": "tool", "tool_call_id": "c1", "content": {"ok": True}}]).prompt
+
+    assert prompt.endswith('<tool>{"ok": true}</>')
+    with pytest.raises(MessageError, match=r"messages\[2\]\.content\.at: expected JSON, found object"):
+        template.prepare([*conversation, {"role": "tool", "tool_call_id": "c1", "content": {"at": object()}}])
+
+
+def test_thoughts_that_nobody_can_read_are_named():
+    """What of a conversation has no effect is a warning with its place."""
+    answer = {
+        "role": "assistant",
+        "content": [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "A"}],
+    }
+
+    with pytest.warns(TemplateWarning, match=r"messages\[1\]\.content\[0\]: not shown to the model"):
+        ChatTemplate.from_string(WITH_CALLS).prepare([USER, answer, USER])

@@ -9,14 +9,17 @@ templates may trim or escape it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from unrender.errors import TemplateWarning
 from unrender.injection import Injection, Plan
 from unrender.injection.history import CONCESSIONS, MOVES, Concession, with_last_words
 from unrender.limits import MOST_LOST
+from unrender.messages.blocks import in_openai_form
 from unrender.messages.inputs import function_of, message_calls, plain_messages, readable_calls
 from unrender.messages.wire import json_type, read_messages
 from unrender.prompt.variables import Heard, missing_variable
@@ -46,7 +49,12 @@ class Writer:
 
     def read(self, messages: Any) -> tuple[Mapping[str, Any], ...]:
         """Check a conversation, and return it in OpenAI's form. Raises `MessageError` that names the place."""
-        checked = read_messages(plain_messages(messages), more_roles=self.template.string_constants)
+        known, ignored = self.template.string_constants, list[str]()
+        keys = self.template.attribute_names.union(known)
+        said = in_openai_form(plain_messages(messages), types=known, keys=keys, ignored=ignored)
+        checked = read_messages(said, more_roles=known)
+        for place in ignored:
+            warnings.warn(f"{place}: not shown to the model", TemplateWarning, stacklevel=4)
         as_text = self.capabilities.supports_string_arguments and not self.plan.writes_calls
         return tuple(readable_calls(checked, as_text=as_text))
 

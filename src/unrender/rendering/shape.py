@@ -24,6 +24,7 @@ from typing import Any
 
 from unrender.cache import kept
 from unrender.errors import MessageError
+from unrender.messages.blocks import MEDIA_FORMS, MEDIA_TYPES
 from unrender.messages.inputs import arguments_text, function_of, message_calls, object_of
 from unrender.messages.wire import REASONING_FIELDS
 from unrender.rendering.template import Template
@@ -329,10 +330,6 @@ def _text(content: Any) -> str:
 
 # Images, sound, video and files.
 
-MEDIA_KINDS = ("image", "audio", "video", "file")
-_FORMS = ("{}", "{}_url", "input_{}")
-"""The types of parts of a kind: transformers', OpenAI's for Chat Completions, OpenAI's for sound and for Responses."""
-_TYPES = {form.format(kind): kind for kind in MEDIA_KINDS for form in _FORMS}
 _BEFORE, _AFTER = "Wexlorp", "Quandrim"
 
 
@@ -390,13 +387,13 @@ def _shown(
 
 
 def _kind(part: Any) -> str:
-    return _TYPES.get(str(part.get("type")), "") if isinstance(part, Mapping) else ""
+    return MEDIA_TYPES.get(str(part.get("type")), "") if isinstance(part, Mapping) else ""
 
 
 def _value(part: Mapping[str, Any], kind: str) -> Any:
     """Return the data of a part: a URL, or what stands in its place."""
     # `{"type": "image_url", "image_url": {"url": "https://…"}}` and `{"type": "image", "image": "…"}` both hold a URL.
-    value = next((part[form.format(kind)] for form in _FORMS if form.format(kind) in part), None)
+    value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
     return value.get("url", value) if isinstance(value, Mapping) else value
 
 
@@ -408,7 +405,7 @@ def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
 @kept(500)
 def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
     """Return the types of parts of this kind that the template shows."""
-    parts = [_part(form.format(kind), kind, "https://x/y") for form in _FORMS]
+    parts = [_part(form.format(kind), kind, "https://x/y") for form in MEDIA_FORMS]
     unseen = (None, _between(template, capabilities, []))
     return tuple(part["type"] for part in parts if _between(template, capabilities, [part]) not in unseen)
 
