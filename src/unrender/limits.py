@@ -180,6 +180,8 @@ MAX_KNOWN_STATES = 1_000  # sets of states
 """Sets of states that the automaton of a pattern keeps the transitions of."""
 MAX_JUDGED = 100_000  # shapes
 """Shapes that are compared with one value and its parts; beyond that everything is admitted."""
+MOST_PROBLEMS = 100  # problems
+"""Problems of one call's arguments that are named."""
 MAX_VALUE_DEPTH = 64  # levels
 """How deep a value is looked at."""
 MAX_COMPARISONS = 10_000  # pairs

@@ -5,6 +5,7 @@ What constrains an answer depends on format, request and begun text alone, so tu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unrender.format import Format, Reasoning, ReasoningMode
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
-from unrender.messages.wire import Message, Request
+from unrender.messages.wire import Message, Request, ToolCall
 from unrender.nodes import Grammar
 from unrender.parser.streaming import Parser
 
@@ -152,6 +153,33 @@ class Turn:
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
+
+    def problems(self, call: ToolCall) -> tuple[str, ...]:
+        """Return in words where a call does not obey its tool's schema; nothing where it does.
+
+        Each problem begins with its place in the arguments, from `$` on. What grammars do not hold of a schema is not looked
+        at; each such keyword is a `SchemaWarning` where a grammar is written. Raises `GrammarError` when the tool's parameters
+        are no JSON Schema.
+
+        >>> from unrender import ChatTemplate, ToolCall
+        >>> tool = {"name": "go", "parameters": {"properties": {"to": {"enum": ["Rome", "Oslo"]}}}}
+        >>> turn = ChatTemplate.from_string("{{ messages[0].content }}").turn(tools=[tool])
+        >>> turn.problems(ToolCall(name="go", arguments='{"to": "Bonn"}', id="1"))
+        ('$.to: expected one of ["Rome", "Oslo"], found "Bonn"',)
+        """
+        from unrender.schema.problems import problems_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.schema.reader import read_schema  # noqa: PLC0415
+
+        if (tool := self.request.tool(call.name)) is None:
+            names = [tool.name for tool in self.request.tools or ()]
+            return (
+                () if self.request.tools is None else (f"expected a call of one of {names}, found {call.name!r:.60}",)
+            )
+        try:
+            arguments = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            return (f"$: expected JSON, found {call.arguments!r:.60}",)
+        return problems_of(read_schema(tool.parameters), arguments)
 
     def _constraint(self, dialect: str) -> Any:
         from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used

@@ -6,6 +6,7 @@ import copy
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -507,7 +508,7 @@ def test_blocks_are_rendered_as_openai_messages():
 def test_a_result_is_rendered_as_its_json():
     """A result that is data is written as JSON, and not as Python; what JSON cannot say is an error with its place."""
     template = ChatTemplate.from_string(WITH_CALLS)
-    conversation = [USER, {"role": "assistant", "content": "", "tool_calls": [CALLED]}]
+    conversation: list[dict[str, Any]] = [USER, {"role": "assistant", "content": "", "tool_calls": [CALLED]}]
 
     prompt = template.prepare([*conversation, {"role": "tool", "tool_call_id": "c1", "content": {"ok": True}}]).prompt
 

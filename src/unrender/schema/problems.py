@@ -1,0 +1,136 @@
+"""Says in words where a value does not obey a schema, with the place of each problem.
+
+Rules: a value that `admits` takes has no problem, and any other has at least one. What a reading does not enforce is not looked at:
+its `unsupported` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, repeat
+from typing import Any
+
+from unrender.limits import MOST_PROBLEMS
+from unrender.schema import shapes
+from unrender.schema.admission import Definitions, admits, as_json, kind_of, kinds_of, options_of, shapes_inside
+from unrender.schema.reader import Reading
+from unrender.schema.shapes import Shape
+
+
+def problems_of(reading: Reading, value: Any) -> tuple[str, ...]:
+    """Return what of `value`, plain JSON data, does not obey a schema: the place from `$` on, and what is wrong there.
+
+    >>> from unrender.schema.reader import read_schema
+    >>> reading = read_schema({"properties": {"city": {"enum": ["Rome", "Oslo"]}}, "required": ["day"]})
+    >>> problems_of(reading, {"city": "Bonn"})
+    ("$: expected a property 'day', found none", '$.city: expected one of ["Rome", "Oslo"], found "Bonn"')
+    """
+    return tuple(islice(_problems(reading.shape, value, "$", reading.definitions), MOST_PROBLEMS))
+
+
+def _problems(shape: Shape, value: Any, where: str, known: Definitions) -> Iterator[str]:
+    # What is nested so deeply that it is not judged is admitted, so this ends.
+    if admits(shape, value, known):
+        return
+    options = [*options_of(shape, known)]
+    alike = [option for option in options if isinstance(option, shapes.Constant) or kind_of(value) in _kinds(option)]
+    problems: Iterator[str] = iter(())
+    if len(alike) == 1:  # Of several lists or objects, nobody can say which one was meant.
+        problems = _inside(alike[0], value, where, known)
+    first = next(problems, f"{where}: expected {_expected(alike or options)}, found {_shown(value)}")
+    yield first
+    yield from problems
+
+
+def _inside(shape: Shape, value: Any, where: str, known: Definitions) -> Iterator[str]:
+    if isinstance(shape, shapes.Object) and isinstance(value, Mapping):
+        yield from _of_object(shape, value, where, known)
+    if isinstance(shape, shapes.Array) and isinstance(value, list):
+        yield from _of_array(shape, value, where, known)
+
+
+def _kinds(option: Shape) -> frozenset[str]:
+    kinds = kinds_of(option, {})
+    return kinds | {"integer"} if "number" in kinds else kinds
+
+
+def _of_object(shape: shapes.Object, value: Mapping[str, Any], where: str, known: Definitions) -> Iterator[str]:
+    named = {item.name: item for item in shape.properties}
+    for item in shape.properties:
+        if item.required and item.name not in value:
+            yield f"{where}: expected a property {item.name!r}, found none"
+    extra = [key for key in value if key not in named]
+    yield from _count("further properties", shape.minimum, shape.maximum, len(extra), where)
+    for key, inside in value.items():
+        place = f"{where}.{key}" if key.isidentifier() else f"{where}[{as_json(key)}]"
+        part = shapes_inside(shape, key, known)
+        if isinstance(part, shapes.Nothing):
+            yield f"{place}: expected one of the properties {[*named]}, found {key!r}"
+        else:
+            yield from _problems(part, inside, place, known)
+
+
+def _of_array(shape: shapes.Array, value: Sequence[Any], where: str, known: Definitions) -> Iterator[str]:
+    yield from _count("items", shape.minimum, shape.maximum, len(value), where)
+    expected = chain(shape.prefix, repeat(shape.items))
+    for i, (item, part) in enumerate(zip(value, expected, strict=False)):
+        yield from _problems(part, item, f"{where}[{i}]", known)
+
+
+def _count(what: str, low: int, high: int | None, count: int, where: str) -> Iterator[str]:
+    if count < low or (high is not None and count > high):
+        yield f"{where}: expected {_between(low, high)} {what}, found {count}"
+
+
+def _between(low: Any, high: Any) -> str:
+    """Return bounds in words; one of them may be None.
+
+    >>> _between(1, None), _between(None, 3), _between(1, 3)
+    ('at least 1', 'at most 3', 'from 1 to 3')
+    """
+    if high is None:
+        return f"at least {low}"
+    return f"at most {high}" if low is None or low == 0 else f"from {low} to {high}"
+
+
+def _expected(options: Sequence[Shape]) -> str:
+    """Return in words which values the options have."""
+    constants = [option.value for option in options if isinstance(option, shapes.Constant)]
+    words = [_words(option) for option in options if not isinstance(option, shapes.Constant)]
+    if constants:
+        words.insert(0, f"one of {_shown(constants)}" if len(constants) > 1 else _shown(constants[0]))
+    return " or ".join(dict.fromkeys(words)) or "no value"
+
+
+def _words(option: Shape) -> str:
+    match option:
+        case shapes.Text():
+            bounded = option.minimum or option.maximum is not None
+            length = f" of {_between(option.minimum, option.maximum)} characters" if bounded else ""
+            return f"a string{length}{' that matches the pattern' if option.pattern else ''}"
+        case shapes.Integer():
+            steps = f", a multiple of {option.multiple}" if option.multiple != 1 else ""
+            return f"an integer{_bounds(option)}{steps}"
+        case shapes.Number():
+            return f"a number{_bounds(option)}"
+    return _NAMES.get(type(option), "a value")
+
+
+def _bounds(option: shapes.Integer | shapes.Number) -> str:
+    if option.minimum is None and option.maximum is None:
+        return ""
+    return f" {_between(option.minimum, option.maximum)}"
+
+
+def _shown(value: Any) -> str:
+    text = as_json(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+_LONGEST = 100
+_NAMES: Mapping[type[Shape], str] = {
+    shapes.Null: "null",
+    shapes.Boolean: "true or false",
+    shapes.Array: "a list as the schema describes it",
+    shapes.Object: "an object as the schema describes it",
+}
