@@ -247,6 +247,10 @@ MAX_SIGN = 16  # characters
 """Longest beginnings of all tools' names together that free text may not write behind a marker which prose mentions."""
 MAX_BLANK = 64  # characters
 """White space held back at a boundary, in characters; more of it is content."""
+MAX_CONTEXT = 4096  # characters
+"""Text before a call that is looked at for an open quotation, in characters."""
+MOST_OPEN_TAGS = 8  # tags
+"""Open tags before a call of which one may close after it."""
 MAX_WORD = 256  # characters
 """Longest number or bare word, in characters; longer ones are not values. JSON numbers rarely exceed 25."""
 MAX_PARSED_DEPTH = 512  # levels

@@ -419,8 +419,12 @@ class DropEmpty:
     """How many markers close a call and a run of calls."""
 
     def step(self, machine: Machine) -> bool:
-        machine.malformed("", "a call")
         machine.commit()
+        if machine.quotation and not machine.quotation.spans_lines:
+            machine.unquote()
+        elif machine.quotation:  # "`<call></call>`": an example, and not one that was forgotten.
+            return machine.fail("a call")
+        machine.malformed("", "a call")
         machine.closed = self.closers
         return machine.go_on()
 

@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from unrender.limits import MAX_NAME
+from unrender.limits import MAX_CONTEXT, MAX_NAME
 from unrender.machine.events import BrokenText, ContentText, Event, ReasoningText
 from unrender.machine.frames import Frame
 from unrender.machine.handmade.tagged import IN_CALLS, Note, Notice
@@ -26,6 +26,7 @@ from unrender.values.resumable import Resumable, Scanner, Taker
 CONTEXT = 40
 """Characters of context on each side that an error shows."""
 _VALUES = frozenset((Role.ARGUMENT, Role.VALUE))
+_TEXTS = frozenset((Role.CONTENT, Role.REASONING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ class Buffer(Resumable):
     """The position of the first piece."""
     past_needed: int = 0
     """The position from which `past` was needed at the last look."""
+    gone: deque[str] = field(default_factory=deque)
+    """The last of the text that no way back needs, in pieces."""
+    gone_size: int = 0
     given: bool = False
     """Text left of position 0 was written by a generation prompt: it is never content."""
     rest: int = 0
@@ -162,6 +166,9 @@ class Buffer(Resumable):
         if first != self.past_needed:
             self._forget_past(first)
         kept = first - self.base
+        if kept > 0:
+            end = min(kept, size)
+            self._put_by(self.buffer[max(end - MAX_CONTEXT, 0) : end])
         if kept < 0:
             self.past.append(self.buffer[:size])
         elif kept < size:
@@ -173,11 +180,46 @@ class Buffer(Resumable):
     def _forget_past(self, first: int) -> None:
         """Drop the pieces that end before the position `first`."""
         past, self.past_needed = self.past, first
-        if first >= self.base:
-            past.clear()
         # A piece in which `first` lies stays whole: to cut it would copy it again with each chunk.
-        while past and self.past_start + len(past[0]) <= first:
-            self.past_start += len(past.popleft())
+        while past and (first >= self.base or self.past_start + len(past[0]) <= first):
+            text = past.popleft()
+            self.past_start += len(text)
+            self._put_by(text)
+
+    def pass_over(self, text: str) -> None:
+        """Keep free text that was read elsewhere as context for what follows."""
+        if self.past:
+            self._forget_past(self.base)
+        self._put_by(text)
+
+    def _put_by(self, text: str) -> None:
+        """Keep text that is needed no more as context for what follows, and drop what is too far back."""
+        gone = self.gone
+        gone.append(text[-MAX_CONTEXT:])
+        self.gone_size += len(gone[-1])
+        while self.gone_size - len(gone[0]) >= MAX_CONTEXT:
+            self.gone_size -= len(gone.popleft())
+
+    def context(self, position: int, spans: int, limit: int) -> str:
+        """Return the free text that ends at `position`, after the first `spans` spans: at most `limit` characters.
+
+        It is empty after a marker, layout or a call. Text from `position` on must still be needed.
+        """
+        ends, roles, first = self.span_ends, self.span_roles, spans
+        while first and roles[first - 1] in _TEXTS and (first == spans or position - ends[first - 1] < limit):
+            first -= 1
+        begin = max(position - limit, ends[first - 1] if first else position - limit)
+        if self.given:  # What a generation prompt wrote is no text of the answer.
+            begin = max(begin, 0)
+        if first == spans or begin >= position:
+            return ""
+        start, pieces = self.base, [self.buffer]
+        for text in (*reversed(self.past), *reversed(self.gone)):
+            if start <= begin:
+                break
+            pieces.append(text)
+            start -= len(text)
+        return "".join(reversed(pieces))[max(begin - start, 0) : position - start]
 
     def recall(self, position: int) -> None:
         """Put text back before the buffer, so that it begins no later than `position`."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from unrender.format import CallSyntax, Envelope, Slot
 from unrender.limits import MAX_NAME
 from unrender.machine.arguments import run_scanner
+from unrender.machine.frames import CallState
 from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
@@ -318,6 +319,9 @@ class ReadEnvelope:
         name = self.fields.args_field[-1] if self.fields.args_field else state.key
         if state.others and not settle(machine, state.others, name, takes=not self.strict):
             return self._fail(machine, repr(name))
+        if _defines(call):
+            call.name = ""  # Nobody was called: it is not even a call that failed.
+            return self._fail(machine, "arguments, not the definition of a tool")
         machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:
             machine.arguments("{}")
@@ -336,6 +340,18 @@ _STEPS = {
     _SKIP: ReadEnvelope._skip,
     _NEXT: ReadEnvelope._next,
 }
+
+
+def _defines(call: CallState) -> bool:
+    """Return whether what was read is the definition of a tool, as a prompt shows it, with a JSON Schema for arguments."""
+    text = "".join(call.arguments)
+    if '"properties"' not in text or (call.tool and call.types.schema("properties") is not None):
+        return False
+    try:
+        schema = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(schema, dict) and schema.get("type") == "object" and isinstance(schema.get("properties"), dict)
 
 
 def _unquote(text: str) -> str:

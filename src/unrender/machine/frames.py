@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
+from unrender.machine.quotation import Quotation
 from unrender.messages.wire import Tool
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
@@ -53,6 +54,14 @@ class Frame(Resumable):
     """What begins here shows a call by itself, or the name of a tool came after it."""
     whole: bool = False
     """Holds one whole call, and closes with it."""
+    hub: int = -1
+    """Where the free text goes on in which a call was found that may be quoted; -1 where none may be."""
+    role: Role = Role.CONTENT
+    """The role of that text."""
+    anchored: bool = False
+    """Nothing but its place on a line shows a call here."""
+    quotation: Quotation | None = None
+    """What is open before the call: the call is held until the text after it decides."""
     serial: int = 0
     """Counts the ways back that a grammar made by hand opens."""
     stack: StackEntry | None = None
@@ -64,8 +73,9 @@ class Frame(Resumable):
         first, *rest = self.targets
         self.targets = tuple(rest)
         # `Hold` is the first instruction of a target: the next one decides anew.
-        if self.whole:
+        if self.whole or self.quotation:
             self.holds = self.whole = False
+            self.quotation = None
         return first
 
 

@@ -98,6 +98,14 @@ class Attempt:
     """When not -1: hold back everything until all calls are read, then go there."""
     alone: bool = True
     """The marker shows a call by itself; others are reported only with the name of a tool after them."""
+    hub: int = -1
+    """The free text in which the marker was found, where a call in it may be quoted."""
+    role: Role = Role.CONTENT
+    """The role of that text."""
+    weak: bool = False
+    """The marker is a bracket, which prose and code write as well."""
+    on_line: bool = False
+    """Such a marker begins a call only where nothing but white space is before it on its line."""
 
     def step(self, machine: Machine) -> bool:
         # "<think>I could <call>…</call>, but no</think>": only what follows the call shows whether it was meant.
@@ -106,7 +114,10 @@ class Attempt:
             # Nothing was tried here, so nothing failed further on: only the marker itself is text.
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
-        machine.attempt(
+        if self.on_line and not _begins_line(machine):
+            machine.failed_at = machine.at
+            return machine.go_to(self.otherwise)
+        frame = machine.attempt(
             self.targets,
             self.otherwise,
             holds=holds,
@@ -114,7 +125,22 @@ class Attempt:
             reported=self.reported and not holds,
             alone=self.alone,
         )
+        if not (
+            machine.specials and machine.buffer.startswith(machine.specials, end_of(SPACE, machine.buffer, machine.at))
+        ):
+            frame.hub, frame.role, frame.anchored = self.hub, self.role, self.weak
         return False
+
+
+def _begins_line(machine: Machine) -> bool:
+    """Return whether nothing but white space is before a marker on its line."""
+    here = machine.position
+    if not machine.span_ends or machine.span_ends[-1] != here:
+        return True
+    before = machine.context(here, len(machine.span_ends), MAX_BLANK)
+    text = before + machine.buffer[machine.at : end_of(SPACE, machine.buffer, machine.at)]
+    line = text[text.rfind("\n") + 1 :]
+    return not line.strip() and (len(line) < len(text) or len(before) < MAX_BLANK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from unrender.errors import MalformedOutput
-from unrender.limits import FREE_GIVEN_BACK, FREE_REREADS, MAX_GIVEN_BACK
+from unrender.limits import FREE_GIVEN_BACK, FREE_REREADS, MAX_CONTEXT, MAX_GIVEN_BACK
 from unrender.machine.buffer import Buffer, merged_spans, relabel
 from unrender.machine.events import (
     ArgumentsText,
@@ -42,6 +42,7 @@ from unrender.machine.policy import (
     instead_of_silence,
     refuse,
 )
+from unrender.machine.quotation import Quotation, opened
 from unrender.messages.wire import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
@@ -53,6 +54,9 @@ ABANDONED = 1 << 30
 
 OR = " or "
 """Between what could have been at one place."""
+
+_BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
+"""Roles of what may be between the text before a call and the call."""
 
 
 class Instruction(Protocol):
@@ -79,6 +83,8 @@ class Machine(Buffer):
     request: Request
     ids: CallIds
     policy: Policy = USUAL
+    specials: tuple[str, ...] = ()
+    """Texts of special tokens, where the caller tells them from text: such a marker is never a quotation."""
     reread: int = 0
     """Characters that were read for nothing, and then again."""
     length_limited: bool = False
@@ -147,13 +153,14 @@ class Machine(Buffer):
 
     def attempt(
         self, targets: tuple[int, ...], otherwise: int, *, holds: bool, sealed: int, reported: bool, alone: bool
-    ) -> None:
-        """Try `targets` in turn from here; when all fail, come back and go on at `otherwise`."""
+    ) -> Frame:
+        """Try `targets` in turn from here; when all fail, come back and go on at `otherwise`. Return the way back."""
         frame = self._way_back(targets[1:], otherwise)
         frame.holds, frame.sealed, frame.reported, frame.alone = holds, sealed, reported, alone
         self.failed_at, self.wanted = self.at, ""
         self.loose = False
         self.pc = targets[0]
+        return frame
 
     def _way_back(self, targets: tuple[int, ...], otherwise: int) -> Frame:
         """Open a way back to this place, and return it."""
@@ -185,6 +192,11 @@ class Machine(Buffer):
             self.break_off(wanted)
             return False
         frame = self.frames[-1]
+        if frame.quotation and not frame.whole and self.call and self.call.recover:
+            # The call may be quoted, and breaks: it fails like any other.
+            self.frames.pop()
+            self.break_off(wanted)
+            return False
         # A grammar made by hand pays for each attempt, even where it has read nothing; a format's are bounded in number.
         self.reread += self.base + (1 + self.at if self.rest else self.failed_at) - frame.at
         if self.exhausted():
@@ -196,6 +208,11 @@ class Machine(Buffer):
             return self.go_to(frame.next_target())
         self.frames.pop()
         self.pc = frame.otherwise
+        if quotation := self.quotation:
+            # Text follows a call that may be quoted, and not another call.
+            if quotation.any_text:
+                return self.quote()
+            self.unquote()
         # Prose does not write `<tool_call>`, nor `<function=now`: where no call follows it, somebody should know.
         if frame.reported and frame.alone:
             self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
@@ -222,7 +239,7 @@ class Machine(Buffer):
     def commit(self) -> None:
         """Close the ways back, except those that hold a whole call."""
         # A call inside reasoning is committed, and still may turn out to be a thought: its holding frame stays.
-        while self.frames and not self.frames[-1].holds:
+        while self.frames and not self._is_quoted(self.frames[-1]) and not self.frames[-1].holds:
             self.frames.pop()
 
     def hold(self) -> None:
@@ -232,9 +249,60 @@ class Machine(Buffer):
             frame.holds = frame.whole = True
 
     def seal(self) -> None:
-        """End a call that was held: its text is final, unless several calls are held together."""
-        if self.frames and self.frames[-1].whole:
+        """End a call that was held: its text is final, unless several calls are held together, or it may be quoted."""
+        if self.frames and self.frames[-1].whole and not self.frames[-1].quotation:
             self.frames.pop()
+
+    # Calls that may be quoted.
+
+    def _is_quoted(self, frame: Frame) -> bool:
+        """Return whether a quotation is open where the way back was opened; then it holds what follows."""
+        if frame.hub < 0 or frame.quotation:
+            return frame.quotation is not None
+        before, call = self._text_before(frame), self.since(frame.at)
+        cut = len(before) == MAX_CONTEXT
+        before += call[: len(call) - len(call.lstrip())]
+        frame.quotation = opened(before, cut=cut, anchored=frame.anchored)
+        if frame.quotation is None:
+            frame.hub = -1
+            return False
+        frame.holds = True
+        return True
+
+    def _text_before(self, frame: Frame) -> str:
+        """Return the free text before a way back."""
+        position, spans = frame.at, frame.spans
+        while spans:
+            role = self.span_roles[spans - 1]
+            before = "" if role in _BETWEEN else self.context(position, spans, MAX_CONTEXT)
+            if before.strip() or (role not in _BETWEEN and not before):
+                return before
+            # Of "`<|im_start|>assistant <call>`" the header is dropped: it hides no quotation.
+            spans -= 1
+            position = self.span_ends[spans - 1] if spans else 0
+        return ""
+
+    @property
+    def quotation(self) -> Quotation | None:
+        """What is open before the call that is being read; None where it cannot be quoted."""
+        return self.frames[-1].quotation if self.frames else None
+
+    def unquote(self) -> None:
+        """Let a call be a call that was held because it might have been quoted."""
+        frame = self.frames[-1]
+        frame.quotation = None
+        if self.call is None or not frame.whole:
+            self.frames.pop()
+
+    def quote(self) -> bool:
+        """Make all that was read since the quotation began text. Return False, as a step does."""
+        frame, end = self.frames.pop(), self.base + self.at
+        self.go_back(frame)
+        self.malformed(self.buffer[self.at : end - self.base], "a call that is not quoted")
+        self.answered = self.answered or frame.role is Role.CONTENT
+        self.scanner, self.fenced = None, False
+        self.text(frame.role, end - self.base)
+        return self.go_to(frame.hub)
 
     def release(self) -> None:
         """Close the holding frame: what it held is final."""

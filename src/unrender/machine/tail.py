@@ -42,6 +42,8 @@ class Tail:
     """Layout that may follow the last call."""
     marks: Finder
     hub: int
+    ends: Finder
+    """What ends a turn."""
     unmarked: bool = False
     """Nothing but a tool's name shows a call: one whose JSON breaks the tool's schema is text."""
 
@@ -146,6 +148,9 @@ class Tail:
         if machine.closed < len(self.closers):
             machine.malformed("", repr(self.closers[machine.closed]))
         self._complete(machine)
+        # Another call is not how a sentence goes on; in any other quotation there may be several calls.
+        if machine.quotation and not machine.quotation.certain and not machine.quotation.spans_lines:
+            machine.unquote()
         # Inside a section white space is layout; between calls that stand alone it may turn out to be content.
         if self.section:
             machine.take(Role.LAYOUT, at)
@@ -154,9 +159,14 @@ class Tail:
         # With a way back open, a call that fails now takes the whole run back; without, it alone becomes
         # text.
         direct, tried = self.openers[mark]
-        return machine.go_to(direct if machine.frames else tried)
+        return machine.go_to(direct if machine.frames and not machine.quotation else tried)
 
     def _leave(self, machine: Machine, at: int) -> bool:
+        if machine.quotation:
+            quoted = machine.quotation.closed(machine.buffer, machine.at, self.ends, final=machine.final)
+            if quoted is not False:
+                return True if quoted is None else machine.quote()
+            machine.unquote()
         ended = at >= len(machine.buffer)
         expected = (*self.closers, *self.section)
         if machine.closed < len(expected):

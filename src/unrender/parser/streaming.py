@@ -314,6 +314,8 @@ class Parser(Resumable):
         elif self._quoter.held:
             text = self._quoter.release() + text
         machine = self._machine
+        # Where special tokens are told from text, a marker that is one is no quotation.
+        machine.specials = () if special is None else self._quoter.tokens
         events = self._emit(machine.feed(tail + text))
         if special is None:
             self._start_flow(machine)
@@ -464,6 +466,8 @@ def _account(machine: Machine, text: str) -> None:
     """Tell the machine that `text` took the fast path."""
     if machine.span_roles[-1] is Role.ARGUMENT:
         machine.past.append(text)  # The call that it belongs to may die.
+    else:
+        machine.pass_over(text)
     machine.base += len(text)
     machine.failed_at -= len(text)
     machine.span_ends[-1] += len(text)

@@ -361,7 +361,7 @@ def test_what_special_text_and_ordinary_text_are() -> None:
 def test_what_may_come_and_what_reads_it() -> None:
     """Asking changes nothing."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(calls="written"))
-    parser.feed("Hi <tool_call>")
+    parser.feed("Hi. <tool_call>")
     expected = parser.expected()
     assert "'{'" in expected[0]
     assert parser.expected() == expected

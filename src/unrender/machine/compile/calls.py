@@ -85,6 +85,8 @@ class CallEntry:
     """The marker is not something that prose contains: when no call follows, that is worth a report."""
     alone: bool = True
     """It shows a call by itself, without the name of a tool after it."""
+    weak: bool = False
+    """It is a bracket, which prose and code write as well."""
 
 
 def empty_entries(
@@ -124,10 +126,13 @@ class CallCode:
     `hub` is the address of the code for the text after the run; `ends` are the texts that end a turn.
     """
 
-    def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str], trail: str) -> None:
+    def __init__(
+        self, code: Code, calls: Calls, hub: int, ends: frozenset[str], trail: str, turn_ends: frozenset[str]
+    ) -> None:
         self.code = code
         self.calls = calls
         self.ends, self.trail = ends, trail
+        self.turn_ends: Finder = Finder((*ends, *turn_ends))
         self.syntax: CallSyntax = with_commas(ends_apart(calls.syntax, ends))
         self.leads: tuple[str, ...] = calls.leads
         self.spellings: tuple[str, ...] = calls.spellings
@@ -175,7 +180,9 @@ class CallCode:
             if i == 0 or distinctive:
                 alone = shows_call(self.calls, 0 if text in self.spellings else i, text)
                 leads = (lead + _lead_of(text) for lead in self.leads)
-                yield from (CallEntry(opener, lead, at, distinctive, alone) for lead in leads)
+                yield from (
+                    CallEntry(opener, lead, at, distinctive, alone, not re.search(r"\w", opener)) for lead in leads
+                )
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()
@@ -313,7 +320,8 @@ class CallCode:
         unmarked = not self.marked and not syntax.arguments.entry
         told = FrozenDict(openers)
         self.code.put(
-            self.tail, Tail(closers, section, told, optional, excess, separator, after, marks, self.hub, unmarked)
+            self.tail,
+            Tail(closers, section, told, optional, excess, separator, after, marks, self.hub, self.turn_ends, unmarked),
         )
 
 

@@ -94,6 +94,10 @@ class _Hub:
     direct: dict[str, int] = field(default_factory=dict)
     guarded: set[str] = field(default_factory=set)
     attempts: dict[str, list[int]] = field(default_factory=dict)
+    weak: dict[str, bool] = field(default_factory=dict)
+    """Brackets that begin calls; whether the format writes them on a line with text before it."""
+    fences: set[int] = field(default_factory=set)
+    """Attempts that are no calls: they are never quoted."""
     reported: dict[str, bool] = field(default_factory=dict)
     """Markers that prose does not hold: when no call follows, that is worth a report; and whether they show a call alone."""
 
@@ -119,7 +123,8 @@ class _Compiler:
         assert hub.at == CONTENT_HUB
         begin = self.answer = hub.at
         ends = frozenset(text.strip() for text in self.dropped)
-        codes = [CallCode(self.code, calls, hub.at, ends, self.trail) for calls in self.runs]
+        turn_ends = frozenset(part.text.strip() for part in self.parts if isinstance(part, EndOfTurn))
+        codes = [CallCode(self.code, calls, hub.at, ends, self.trail, turn_ends) for calls in self.runs]
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
@@ -151,7 +156,13 @@ class _Compiler:
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             alone = hub.reported.get(variant, True)
-            table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed, alone))
+            found = tuple(dict.fromkeys(targets))
+            at = -1 if sealed >= 0 or hub.fences.intersection(found) else hub.at
+            weak = variant in hub.weak and variant not in hub.reported
+            on_line = weak and not hub.weak[variant]
+            table[variant] = self.code.emit(
+                Attempt(found, otherwise, reported, sealed, alone, at, hub.role, weak, on_line)
+            )
         self.code.put(
             hub.at,
             FreeText(hub.role, finder, FrozenDict(table), hub.end, self.trail, Flow(finder.literals, last=self.trail)),
@@ -183,6 +194,8 @@ class _Compiler:
                 hub.attempts.setdefault(variant, []).append(entry.target)
                 if entry.strong:
                     hub.reported[variant] = entry.alone or hub.reported.get(variant, False)
+                elif entry.weak:
+                    hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in entry.lead
 
     def _part(self, hub: _Hub, part: AnswerPart, entries: list[CallEntry]) -> int | None:
         """Compile one part; returns where the answer begins when it begins inside that part."""
@@ -227,6 +240,7 @@ class _Compiler:
         opens = self.code.emit(OpenFence(), Jump(hub.at))
         ends = Finder(text.strip() for text in self.dropped)
         closes = self.code.emit(Space(), Lit("```"), Space(), AtEnd(ends), Jump(hub.at))
+        hub.fences.update((opens, closes))
         for variant in ("```", "\n```"):
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 

@@ -1,0 +1,218 @@
+"""Decides from the text around a call whether it is quoted: the text before opens a quotation, and the text after closes it.
+
+Rules:
+- Both sides are needed. Where no quotation is open before a call, nothing after it is looked at.
+- The text after a call is looked at up to its first word. At the end of the output, and of the turn, a call is a call.
+- A decision depends on the text alone: what is decided about a beginning of the text is decided for all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from unrender.limits import MAX_BLANK, MOST_OPEN_TAGS
+from unrender.values.finder import Finder, end_of
+
+_PAIRS = {
+    '"': '"',
+    "'": "'",
+    "\u201c": "\u201d",
+    "\u201e": "\u201c\u201d",
+    "\u2018": "\u2019",
+    "\u201a": "\u2018\u2019",
+    "\u201d": "\u201d",
+    "\u00ab": "\u00bb",
+    "\u00bb": "\u00ab",
+    "\u2039": "\u203a",
+    "\u203a": "\u2039",
+    "\u300c": "\u300d",
+    "\u300e": "\u300f",
+    "\u300a": "\u300b",
+}
+"""Quotation marks, and what closes each."""
+_BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
+"""What may be between a call and the mark that closes its quotation: a backslash inside a string, or a stop."""
+_SPACE = re.compile(r"\s*")
+_BACKQUOTES = re.compile(r"`+$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)(.*)$", re.MULTILINE)
+_QUOTED_LINE = re.compile(r"^ {0,3}(?:[-*+] +)?>[ \t]")
+_BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
+_BRACKET = re.compile(r"[\[\]{}]")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,256})?(/?)>")
+_CALLS = re.compile(r"calls?$", re.IGNORECASE)
+"""The end of a tag's name that names calls: models write it around calls that the format writes without one."""
+_GOES_ON = re.compile(r"[,;:.!?)\]*_(\u2019\u201d'\"`]|\|(?!>)|[^\W\d_]")
+"""What goes on in a sentence: its punctuation, a remark, or a word; the word must be in small letters."""
+_SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
+_AFTER_SENTENCE = "\"')]*_`\u201d\u2019\u00bb "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotation:
+    """What is open before a call, and so what after it shows that the call is quoted."""
+
+    closers: tuple[str, ...] = ()
+    """Texts of which one closes the quotation, with any white space before it."""
+    fence: str = ""
+    """The fence on the line before the call; a line with the same closes it."""
+    alone: bool = False
+    """Nothing is before that fence: with nothing after it either, the fenced call is the answer."""
+    sentence: bool = False
+    """The call is in a line: it is quoted if the sentence goes on."""
+    line: bool = False
+    """The same, and it is quoted if any text is after it on the line."""
+    any_text: bool = False
+    """Whatever text follows is in the same quotation, or after it: in a comment, or in a block of code with text before the call."""
+    certain: bool = False
+    """A line that begins with `>`, with text before it: nothing more is needed."""
+
+    @property
+    def spans_lines(self) -> bool:
+        """Whether what shows the quotation may be on a later line."""
+        return bool(self.closers or self.fence or self.any_text)
+
+    def closed(self, text: str, at: int, ends: Finder, *, final: bool) -> bool | None:
+        """Return whether the text from `at` on, after the call, shows a quotation; None while more text has to tell.
+
+        `ends` are the markers that end a turn. `final` means that no more text will come.
+        """
+        if self.certain:
+            return True
+        after = end_of(_SPACE, text, at, at + MAX_BLANK)
+        broken = "\n" in text[at:after]
+        if after - at == MAX_BLANK or (broken and not self.spans_lines):
+            return False
+        if (ended := _at_end(text, after, ends, final)) is not False:
+            return None if ended is None else False
+        if self.any_text:
+            return True
+        fenced = self._fenced(text, after, ends, final) if self.fence else False
+        marked = False if fenced else _marked(self.closers, text, after, final)
+        if fenced or marked:
+            return True
+        if fenced is None or marked is None:
+            return None
+        return not broken and (self.line or (self.sentence and _goes_on(text, after)))
+
+    def _fenced(self, text: str, at: int, ends: Finder, final: bool) -> bool | None:
+        """Return whether the fence closes at `at`."""
+        run = re.compile(re.escape(self.fence[0]) + "*")
+        end = end_of(run, text, at)
+        if end == len(text) and not final:
+            return None
+        # "```" closes, and "```python" opens another block.
+        if end - at < len(self.fence) or not (end == len(text) or text[end].isspace()):
+            return False
+        after = end_of(_SPACE, text, end, end + MAX_BLANK)
+        if not self.alone or after - end == MAX_BLANK:
+            return True
+        ended = _at_end(text, after, ends, final)
+        return None if ended is None else not ended
+
+
+def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
+    """Return whether the output or the turn ends at `at`; None while more text has to tell."""
+    if at == len(text):
+        return True if final else None
+    if ends.at(text, at):
+        return True
+    return None if not final and ends.may_grow(text, at) else False
+
+
+def _marked(closers: tuple[str, ...], text: str, at: int, final: bool) -> bool | None:
+    """Return whether one of `closers` is at `at`; None while more text has to tell."""
+    if text.startswith(closers, at):
+        return True
+    rest = text[at:]
+    return None if not final and any(closer.startswith(rest) for closer in closers) else False
+
+
+def _goes_on(text: str, at: int) -> bool:
+    found = _GOES_ON.match(text, at)
+    return bool(found) and (not text[at].isalpha() or text[at].islower())
+
+
+def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | None:
+    r"""Return what is open at the end of the text `before` a call; None when nothing is.
+
+    `cut` means that the text began earlier than `before`, and `anchored` that an open bracket before the call is enough.
+
+    >>> opened("Write `", cut=False).closers
+    ('`',)
+    >>> opened("Example:\n```xml\n", cut=False).fence
+    '```'
+    >>> opened("Let me look.\n\n", cut=False) is None
+    True
+    """
+    shown = before.rstrip()
+    if not shown:
+        return None
+    line = before[before.rfind("\n") + 1 :]
+    at_start = not cut or len(line) < len(before)
+    if at_start and _QUOTED_LINE.match(line):
+        above = before[: len(before) - len(line)].strip()
+        return Quotation(certain=cut or bool(above), any_text=True)
+    if anchored and _in_brackets(before):
+        return Quotation(certain=True)
+    fence, alone, inside = _fence_before(before, cut)
+    closers = (*(() if fence else _marks(shown)), *_tags(before))
+    any_text = inside or before.rfind("<!--") > before.rfind("-->")
+    in_line = bool(line.strip())
+    sentence = in_line and not _BULLET.fullmatch(line) and not _ends_sentence(line)
+    if not (fence or closers or any_text or sentence or (anchored and in_line)):
+        return None
+    return Quotation(
+        closers=closers, fence=fence, alone=alone, sentence=sentence, line=anchored and in_line, any_text=any_text
+    )
+
+
+def _in_brackets(before: str) -> bool:
+    """Return whether a bracket is open at the end of a text, as in a list of objects."""
+    depth = 0
+    for bracket in _BRACKET.findall(before):
+        depth = depth + 1 if bracket in "[{" else max(depth - 1, 0)
+    return depth > 0
+
+
+def _ends_sentence(line: str) -> bool:
+    return line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] in _SENTENCE_ENDS
+
+
+def _marks(shown: str) -> tuple[str, ...]:
+    """Return what closes the backquotes or the quotation mark at the end of a text."""
+    if quotes := _BACKQUOTES.search(shown):
+        return (quotes.group(),)
+    return tuple(mark + closer for closer in _PAIRS.get(shown[-1], "") for mark in _BEFORE_MARK)
+
+
+def _tags(before: str) -> tuple[str, ...]:
+    """Return what closes the tags that are open at the end of a text; those that name calls are the format's business."""
+    if "<" not in before:
+        return ()
+    opened: list[str] = []
+    for closes, name, closed in _TAG.findall(before):
+        if closes and name in opened:
+            del opened[len(opened) - 1 - opened[::-1].index(name) :]
+        elif not closes and not closed and not _CALLS.search(name):
+            opened.append(name)
+    return tuple(f"</{name}" for name in opened[-MOST_OPEN_TAGS:])
+
+
+def _fence_before(before: str, cut: bool) -> tuple[str, bool, bool]:
+    """Return the fence on the last line of a text, whether nothing is before it, and whether another block is open around the end."""
+    fence, start, end = "", 0, 0
+    for found in _FENCE.finditer(before):
+        run, words = found.group(1), found.group(2).strip()
+        if fence:
+            if run.startswith(fence) and not words:
+                fence = ""
+        # Of a text that began earlier, the first fence closes a block, unless it names a language.
+        elif (words or not cut) and not (run[0] == "`" and "`" in words):
+            fence, start, end = run, found.start(), found.end()
+        cut = False
+    if not fence or "\n" not in before[end:]:
+        return "", False, False
+    if before[end:].strip():
+        return "", False, True
+    return fence, not before[:start].strip(), False
