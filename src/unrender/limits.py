@@ -182,6 +182,8 @@ MAX_JUDGED = 100_000  # shapes
 """Shapes that are compared with one value and its parts; beyond that everything is admitted."""
 MOST_PROBLEMS = 100  # problems
 """Problems of one call's arguments that are named."""
+LONGEST_PROBLEM_VALUE = 100  # characters
+"""Characters of a value that a problem shows."""
 MAX_VALUE_DEPTH = 64  # levels
 """How deep a value is looked at."""
 MAX_COMPARISONS = 10_000  # pairs

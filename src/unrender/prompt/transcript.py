@@ -84,6 +84,10 @@ class Writer:
         rendering = first = self.render(messages, asks=asks)
         if (needed := missing_variable(first, self.template)) in dict(self.capabilities.required_context):
             return self, _explained(first, needed)
+        if first.error and self.heard.switched and not first.exhausted:
+            untold = replace(self, heard=self.heard.without_switch(first.error, self.template, self.capabilities))
+            if untold.render(messages, asks=asks).error is None:
+                return untold.taken(messages, asks=asks)
         writer, lost = self, self._lost(messages, first, asks=asks)
         why = f"refuses the conversation ({first.error:.200})" if first.error else "does not show all that is said"
         # What is lost of an answer stays lost: its words are nobody else's.

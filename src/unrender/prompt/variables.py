@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.cache import kept
@@ -67,8 +67,20 @@ class Heard:
     """Whether the model thinks, as asked or as the template has it; None where that cannot be switched, or told."""
     word: str = ""
     """What switches thinking at the end of the last question, e.g. `/no_think`, for templates that look for it there."""
+    switched: Mapping[str, Any] = field(default_factory=dict)
+    """What was asked for of thinking, by the names that all applications use."""
+    unswitched: tuple[tuple[str, Any], ...] = ()
+    """Variables of the template as they were without that."""
     notes: tuple[str, ...] = ()
     """What has no effect, or another than was asked for, in words."""
+
+    def without_switch(self, why: str, template: Template, capabilities: Capabilities) -> Heard:
+        """Return the same without what was asked for of thinking, which the template refuses: `why` are its words."""
+        context = dict(self.unswitched)
+        thinking = _thinking_of(context, template, capabilities) if capabilities.supports_enable_thinking else None
+        note = f"{', '.join(self.switched)}: the template refuses it ({why:.200}): nothing changes"
+        notes = (*self.notes, note)
+        return replace(self, context=context, thinking=thinking, word="", switched={}, unswitched=(), notes=notes)
 
 
 def heard(
@@ -102,15 +114,17 @@ def heard(
             context[name] = value
         else:
             notes.append(_unread(name, template))
-    thinking, word, told = _switch(switches, template, capabilities, notes)
-    context |= told
     for name, _ in capabilities.required_context:
         if name not in context and _DATE.fullmatch(name):
             context[name] = template.today
             notes.append(f"{name}: the template needs it, and gets today's date, {template.today}")
+    thinking, word, told = _switch(switches, template, capabilities, notes)
+    before, context = tuple(context.items()), context | told
     if thinking is None and capabilities.supports_enable_thinking:
         thinking = _thinking_of(context, template, capabilities)
-    return Heard(context=context, thinking=thinking, word=word, notes=tuple(notes))
+    return Heard(
+        context=context, thinking=thinking, word=word, switched=switches, unswitched=before, notes=tuple(notes)
+    )
 
 
 def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
 from typing import Any
 
-from unrender.limits import MOST_PROBLEMS
+from unrender.limits import LONGEST_PROBLEM_VALUE, MOST_PROBLEMS
 from unrender.schema import shapes
 from unrender.schema.admission import Definitions, admits, as_json, kind_of, kinds_of, options_of, shapes_inside
 from unrender.schema.reader import Reading
@@ -124,10 +124,9 @@ def _bounds(option: shapes.Integer | shapes.Number) -> str:
 
 def _shown(value: Any) -> str:
     text = as_json(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= LONGEST_PROBLEM_VALUE else f"{text[:LONGEST_PROBLEM_VALUE]}…"
 
 
-_LONGEST = 100
 _NAMES: Mapping[type[Shape], str] = {
     shapes.Null: "null",
     shapes.Boolean: "true or false",

@@ -266,3 +266,21 @@ def test_a_token_that_the_template_writes_ends_its_turns():
     assert template.format.turn.end == "<sep>"
     with pytest.warns(FormatWarning, match="holds a piece of the probe"):
         assert ChatTemplate.from_string(SEPARATED).format.turn.end == ""
+
+
+STUBBORN = (
+    "{% if enable_thinking is defined and not enable_thinking %}{{ raise_exception('it always thinks') }}{% endif %}"
+    + PLAIN
+    + "{% if add_generation_prompt %}<assistant><think>{% endif %}"
+)
+
+
+def test_a_switch_that_the_template_refuses_is_a_note():
+    """The same request suits every template: what one refuses changes nothing, and the note has its words."""
+    template = ChatTemplate.from_string(STUBBORN)
+
+    turn = template.prepare([USER], enable_thinking=False)
+
+    assert turn.prompt == template.prepare([USER]).prompt
+    assert turn.thinking == template.prepare([USER]).thinking
+    assert turn.notes == ("enable_thinking: the template refuses it (it always thinks): nothing changes",)
