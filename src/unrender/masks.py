@@ -21,7 +21,7 @@ from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
 from unrender.errors import MessageError, TemplateError, TemplateWarning
 from unrender.format import Format
-from unrender.messages.wire import Request
+from unrender.messages.wire import REASONING_FIELDS, Request
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import after_header, prefill
 from unrender.parser.streaming import Parser
@@ -41,7 +41,7 @@ class MaskSpan:
     """The text of one message that the model wrote: `text[start:end]` of the rendering."""
 
     message: int
-    """The message's index in the conversation."""
+    """The message's index in the conversation, in which each result that came as a block is a message of its own."""
     start: int
     end: int
 
@@ -109,7 +109,8 @@ def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
     if start is None or end is None or start > end:
         raise MessageError(
             f"messages[{index}]: cannot tell where the rendering of this answer {'ends' if start is not None else 'begins'}; "
-            "the template keeps no prefix, and shows no text of the message"
+            "the template keeps no prefix, and shows no text of the message; "
+            f"try it at the end of a conversation: assistant_mask(template, messages[:{index + 1}])"
         )
     return MaskSpan(message=index, start=start, end=end)
 
@@ -143,7 +144,8 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
         header = prompt.removesuffix(prefill(rendered.format, prompt))
         if full.startswith(header):
             return len(header)
-    place = _place(rendered, full, index, _before)
+    place = _place(rendered, full, index, _before_thought)
+    place = _place(rendered, full, index, _before) if place is None else place
     written = None if place is None else after_header(rendered.format, full[:place])
     if place is None or (written is not None and not any(end in written for end in rendered.ends)):
         return None if place is None or written is None else place - len(written)
@@ -203,10 +205,21 @@ def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | No
     """Return where in `full` the needle is that `plant` puts into the message; None when it does not show."""
     message = plant(rendered.messages[index])
     planted = rendered.planted(index, message) if message is not None else None
-    if planted is None or planted.count(_NEEDLE) != 1:
+    if message is None or planted is None or _NEEDLE not in planted:
+        return None
+    # A call's name comes again in its result (`functions.f to=assistant`), after the call; content is written once.
+    if planted.count(_NEEDLE) > 1 and message.get("tool_calls") == rendered.messages[index].get("tool_calls"):
         return None
     place = planted.index(_NEEDLE)
     return place if full.startswith(planted[:place]) else None
+
+
+def _before_thought(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Plant a needle before the reasoning, which some templates write in a turn of its own before the content."""
+    for name in REASONING_FIELDS:
+        if isinstance(said := message.get(name), str) and said:
+            return {**message, name: _NEEDLE + said}
+    return None
 
 
 def _before(message: Mapping[str, Any]) -> dict[str, Any] | None:

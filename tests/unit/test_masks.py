@@ -170,3 +170,32 @@ def test_what_is_described_in_words_is_in_the_mask():
     (part,) = mask.written
     assert "broken" in mask.text[part.start : part.end]
     assert mask.text.startswith(template.prepare(CHAT[:1], tools=[TOOL]).prompt)
+
+
+RESULT_NAMED = (
+    "{% set ns = namespace(name='', last=-1) %}"
+    "{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}"
+    "{% for m in messages %}{% if m.role == 'assistant' %}<bot>"
+    "{% if m.reasoning_content and (m.tool_calls or loop.last) %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}{% set ns.name = c.function.name %}<call>{{ c.function.name }}"
+    "{{ c.function.arguments | tojson }}</call>{% endfor %}"
+    "{% elif m.role == 'tool' %}<result of={{ ns.name }}>{{ m.content }}{% else %}<user>{{ m.content }}{% endif %}</>"
+    "{% endfor %}{% if add_generation_prompt %}<bot><think>{% endif %}"
+)
+
+
+def test_the_trace_of_an_agent_whose_results_name_the_call():
+    """A thought and a call, the result, which names the tool again, a thought and the answer: each is found."""
+    call = {"id": "c", "type": "function", "function": {"name": "now", "arguments": '{"at": "Oslo"}'}}
+    trace = [
+        {"role": "user", "content": "When?"},
+        {"role": "assistant", "content": "", "reasoning_content": "Ask.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "noon"},
+        {"role": "assistant", "content": "At noon.", "reasoning_content": "So."},
+        {"role": "user", "content": "Thanks"},
+    ]
+
+    mask = assistant_mask(ChatTemplate.from_string(RESULT_NAMED), trace, tools=[{"name": "now"}])
+
+    written = [mask.text[part.start : part.end] for part in mask.written]
+    assert written == ['Ask.</think><call>now{"at": "Oslo"}</call></>', "At noon.</>"]
