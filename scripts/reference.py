@@ -54,6 +54,7 @@ PUBLIC = (
     "unrender.printable",
     "unrender.verify",
     "unrender.lint",
+    "unrender.examples",
     "unrender.explain",
     "unrender.injection",
     "unrender.analysis",

@@ -288,6 +288,16 @@ MAX_COMPLAINTS = 20  # sentences
 """Sentences about one call."""
 MAX_COMPLAINT_DEPTH = 32  # levels
 """How deep arguments are looked at."""
+DEEPEST_EXAMPLE = 12  # levels
+"""Levels of schemas inside each other for which an example value is guessed; what is deeper is drawn from the grammar."""
+LONGEST_EXAMPLE_LIST = 20  # items
+"""Items of a list in an example value; a longer one is drawn from the grammar."""
+LONGEST_QUESTION = 200  # characters
+"""Characters of a question, or of a result, that an example answer repeats."""
+MOST_EXAMPLE_GUESSES = 500  # values
+"""Values that are tried for one schema; then the grammar draws what is sought."""
+MOST_EXAMPLE_DRAWS = 100  # answers
+"""Answers that are drawn to find one with the parts of an example answer."""
 MOST_PAIRS = 500  # places
 """Places at which a text is cut in two; a longer text is cut at so many places, spread evenly."""
 

@@ -6,8 +6,9 @@ What constrains an answer depends on format, request and begun text alone, so tu
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from unrender.format import Format, Reasoning, ReasoningMode
@@ -99,6 +100,10 @@ class Turn:
 
     def sample(self, seed: int) -> str:
         """Return a random answer that the grammars allow, like a model that is always right; `seed` fixes it."""
+        return next(self.samples(seed))
+
+    def samples(self, seed: int = 0) -> Iterator[str]:
+        """Yield the answers of this seed and of those after it, without end; the grammar is made once for all of them."""
         from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
         from unrender.schema.weights import STANDARD  # noqa: PLC0415
 
@@ -109,7 +114,8 @@ class Turn:
             handmade=self.grammar,
             budget=self.budget or STANDARD,
         )
-        return answer.sample(seed)
+        drawn = answer.drawer()
+        return (drawn(number).text for number in count(seed))
 
     def parser(
         self,

@@ -50,6 +50,7 @@ from unrender.cli.terminal import (
     shortened,
     width,
 )
+from unrender.examples import example_answer
 from unrender.explain import Explanation, explain, listing
 from unrender.format import ToolMode
 from unrender.grammar import Role
@@ -82,17 +83,18 @@ _STOPPED = "^ stopped"
 def chat_command(
     conversation: str, *, request: RequestOptions, answer: str | None, seed: int, only_prompt: bool, as_json: bool
 ) -> None:
-    """Render a conversation, answer it as a model that is always right, and read the answer back.
+    """Render a conversation, make up an answer as a sensible model might write it, and read that back.
 
     CONVERSATION is a JSON file (- for standard input): a list of messages, or the body of a request to an OpenAI
     server. The request's tools and choices are used where no option is given. The exit code is 1 when a part of the
     answer could not be read.
     """
-    turn = _with_body(request, conversation).turn()
+    request = _with_body(request, conversation)
+    turn = request.turn()
     if only_prompt:
         print_document(turn.prompt)
         return
-    text = turn.sample(seed) if answer is None else read_text(answer)
+    text = example_answer(turn, request.conversation, seed) if answer is None else read_text(answer)
     parser = turn.parser()
     complaints = _complaints(parser, [text])
     message = parser.message.to_openai()

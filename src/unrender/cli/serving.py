@@ -46,7 +46,7 @@ _NAMING = {
     "engine_model": "--engine-model",
 }
 """What names an engine, by its parameter. The first two are engines of their own, beside which nothing else is one."""
-_SAMPLED = "no model: every answer is random, well-formed text drawn from the format's grammar"
+_SAMPLED = "no model: answers are made up, with calls that fit the tools; the same request gets the same answer"
 _KEY = "UNRENDER_ENGINE_KEY"
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _ADDRESS = "http://127.0.0.1:8001"
@@ -109,7 +109,7 @@ def serve_command(
     """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
 
     URL is the engine's address; several are of engines that are alike. Without a URL no model answers: the answers are
-    random and well-formed, so that you can try clients, tools and load. A key for the engine is read from
+    made up and well-formed, so that you can try clients, tools and load. A key for the engine is read from
     UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress are finished first; at SIGHUP, the file of settings is read
     again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are sent there.
     """

@@ -20,7 +20,7 @@ from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
 from unrender.dialects.lowering.context_free import bounded_nesting
 from unrender.dialects.lowering.stops import Openness, Rest, flat, linked, unfoldings
-from unrender.dialects.sample import Sample, draw
+from unrender.dialects.sample import Sample, drawer
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.dialects.triggers import Trigger, opening, triggers_of
 from unrender.errors import GrammarError, SchemaWarning
@@ -131,10 +131,14 @@ class Remainder:
         """Return a random answer, the same for the same seed."""
         return self.draw(seed).text
 
-    @bounded_nesting
     def draw(self, seed: int) -> Sample:
         """Return the answer that `sample` gives, with its parts and their roles."""
-        return draw(self.grammar(), seed)
+        return self.drawer()(seed)
+
+    @bounded_nesting
+    def drawer(self) -> Callable[[int], Sample]:
+        """Return what draws the answer of a seed; the grammar is made once for all of them."""
+        return drawer(self.grammar())
 
     @bounded_nesting
     def grammar(self, values: Values = Values.SPELLED) -> Grammar:

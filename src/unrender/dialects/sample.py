@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -68,7 +68,6 @@ def sample_text(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS
     return draw(grammar, seed, budget=budget).text
 
 
-@bounded_nesting
 def draw(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sample:
     """Return a random text of an expanded grammar, with its parts; the same for the same seed.
 
@@ -78,12 +77,27 @@ def draw(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sa
     >>> draw(nodes.Grammar(nodes.Tag(nodes.Role.CONTENT, nodes.Literal("Hi"))), seed=1)
     Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
     """
+    return drawer(grammar, budget=budget)(seed)
+
+
+@bounded_nesting
+def drawer(grammar: nodes.Grammar, *, budget: int = SAMPLE_STEPS) -> Callable[[int], Sample]:
+    """Return what draws the text of a seed, as `draw` does; the grammar is lowered once for all of them."""
     lowered = lower(_marked(grammar), for_lexer=False)
-    seeds: list[int | str] = [seed, *(f"{seed} {number}" for number in range(_REDRAWS))]
-    for one in seeds:
-        drawn = _unmarked(_Walk(lowered, random.Random(one), budget).drawn())  # noqa: S311 - nothing secret is drawn
-        if not repeats_a_key(drawn.text):
-            break
+    costs = rule_costs(lowered.rules)
+    if costs[lowered.root] >= ENDLESS:
+        raise GrammarError(f"rule {lowered.root!r}: no text of it ends")
+
+    @bounded_nesting
+    def drawn(seed: int) -> Sample:
+        seeds: list[int | str] = [seed, *(f"{seed} {number}" for number in range(_REDRAWS))]
+        for one in seeds:
+            draw = random.Random(one)  # noqa: S311 - nothing secret is drawn
+            found = _unmarked(_Walk(lowered, costs, draw, budget).drawn())
+            if not repeats_a_key(found.text):
+                break
+        return found
+
     return drawn
 
 
@@ -120,15 +134,13 @@ def _unmarked(marked: str) -> Sample:
 class _Walk:
     """One walk; `left` counts down the budget."""
 
-    def __init__(self, lowered: Lowered, draw: random.Random, budget: int) -> None:
+    def __init__(self, lowered: Lowered, costs: Mapping[str, int], draw: random.Random, budget: int) -> None:
         self.root = lowered.root
         self.rules = lowered.rules
-        self.costs = rule_costs(lowered.rules)
+        self.costs = costs
         self.draw = draw
         self.left = budget
         self.length = 0
-        if self.costs[lowered.root] >= ENDLESS:
-            raise GrammarError(f"rule {lowered.root!r}: no text of it ends")
 
     def drawn(self) -> str:
         """Draw a text of the root, what is still to be drawn on a stack."""

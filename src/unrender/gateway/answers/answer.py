@@ -163,6 +163,7 @@ class Answer:
             seed=None if ask.seed is None else ask.seed + index,
             logprobs=ask.logprobs,
             headers=self.headers,
+            messages=ask.messages,
             errors=self.errors,
         )
 

@@ -6,13 +6,14 @@ import asyncio
 import os
 import re
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from unrender import GrammarError, Trigger, Turn, Usage
+from unrender.examples import example_answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ class Job:
     """Alternatives wanted beside each token's log probability; None for none at all."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that are handed on, e.g. `traceparent`."""
+    messages: Sequence[Mapping[str, Any]] = ()
+    """The conversation that the prompt shows, in OpenAI's form; engines read the prompt."""
     errors: list[str] = field(default_factory=list)
     """Gets the `kind` of what went wrong at each engine that another one stood in for."""
 
@@ -142,12 +145,12 @@ class Backend(Protocol):
         """Let go of connections."""
 
 
-_TOKEN = re.compile(r"\s?\w{1,6}|\s+|[^\w\s]", re.DOTALL)
-"""What counts as a token; together they are the whole text."""
+_TOKEN = re.compile(r"\s?\w{1,16}|\s+|[^\w\s]", re.DOTALL)
+"""What counts as a token, mostly a word; together they are the whole text."""
 
 
 class Sampler:
-    """An engine without a model, for tests and first tries: random, well-formed answers in pieces like tokens.
+    """An engine without a model, for tests and first tries: it answers with made-up calls and plain words, the same for the same request.
 
     It writes `rate` tokens a second, 0 for as many as it can.
     """
@@ -157,14 +160,13 @@ class Sampler:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """It needs no grammar: the answers that it draws are well-formed."""
+        """It needs no grammar: its answers are well-formed."""
         return EngineCapabilities(obeys=True, images="shown")
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield a random answer, the same for the same seed."""
-        seed = secrets.randbits(32) if job.seed is None else job.seed
+        """Yield an example answer; another seed words it otherwise."""
         try:
-            text = await asyncio.to_thread(job.turn.sample, seed)
+            text = await asyncio.to_thread(example_answer, job.turn, job.messages, job.seed or 0)
         except GrammarError as error:
             raise EngineError(f"the sampler has no grammar for this request: {error}", status=400) from error
         # The limit cuts the text off between pieces, as an engine would between tokens.

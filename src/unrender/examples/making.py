@@ -1,0 +1,255 @@
+"""Turns a turn and its conversation into an answer like a sensible model's, in the turn's own format.
+
+Strategy: first the message is made up: a call of each tool that the question asks for, or else a few words. Then the grammar of
+exactly that message draws answers, with arbitrary words, and the message's own words are put in their place. The first answer that
+the turn's own parser reads as the message is taken.
+
+Rules: the same turn, conversation and seed give the same answer. What cannot be written so is drawn at random, as `Turn.sample` does.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from unrender.errors import GrammarError, MalformedOutput
+from unrender.examples.values import example_value, words_of
+from unrender.limits import LONGEST_QUESTION, MOST_EXAMPLE_DRAWS
+from unrender.messages.wire import Message, Request, Tool, ToolChoice
+from unrender.nodes import Role
+from unrender.turn import Turn
+
+_OPENINGS = (
+    "This answer is made up: no model is running.",
+    "No model is running, so this answer is made up.",
+    "Here is a made-up answer, since no model is running.",
+)
+_COMMON = frozenset(
+    words_of(
+        "about also call called calls could does find from function give given have into list make more need name number please "
+        "provide return returns show some string tell that their them then there these this tool type used user uses using value "
+        "want were what when where which will with would your"
+    )
+)
+"""Words that say nothing about a tool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """A message that is made up, all but its reasoning."""
+
+    content: str = ""
+    value: Any = None
+    """The value of content that is JSON; None for other content."""
+    calls: tuple[tuple[str, Any], ...] = ()
+    """The names and arguments of the calls."""
+    thought: str = ""
+
+
+def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed: int = 0) -> str:
+    """Return an answer that a sensible model might write; another `seed` words it otherwise.
+
+    Of the tools that the turn offers, it calls those that the last question of `messages` names, or else the one whose
+    description shares a word with it, each once; then it repeats the results. Reasoning is there only when thinking is on.
+    Raises `GrammarError` as `Turn.sample` does.
+    """
+    question, done = _asked(messages)
+    with suppress(GrammarError):  # By a schema without examples, or with names that the format does not write.
+        for plan in _plans(turn, question, done, random.Random(f"{seed} {turn.prompt}")):  # noqa: S311 - nothing secret
+            text = _written(turn, plan)
+            if text is not None:
+                return text
+    return turn.sample(seed)
+
+
+def _asked(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[str, str]]]:
+    """Return the last question, and the calls since then: their tools' names, with their results, "" where there is none."""
+    last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    names: dict[str, str] = {}
+    results: dict[str, str] = {}
+    for i, message in enumerate(messages[last + 1 :]):
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") or {}
+            names[str(call.get("id") or len(names))] = str(function.get("name", ""))
+        if message.get("role") in ("tool", "function"):
+            results[str(message.get("tool_call_id") or i)] = _text(message.get("content"))
+    said = [results.pop(id, "") for id in names]
+    left = iter(results.values())
+    done = [(name, text or next(left, "")) for name, text in zip(names.values(), said, strict=True)]
+    return _text(messages[last].get("content")) if last >= 0 else "", done
+
+
+def _text(content: Any) -> str:
+    """Return a message's text, whether it comes as a text, in parts, or as data."""
+    if isinstance(content, str) or content is None:
+        return content or ""
+    if isinstance(content, list | tuple) and all(isinstance(part, Mapping) and "type" in part for part in content):
+        return " ".join(str(part.get("text") or "") for part in content).strip()
+    return json.dumps(content, default=str)
+
+
+def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.Random) -> Iterator[_Plan]:
+    """Yield messages that would be sensible, the best first."""
+    request = turn.request
+    asked = _wanted(turn, question, [name for name, _ in done])
+    if asked:
+        calls = [(tool.name, example_value(tool.parameters, question=question)) for tool in asked]
+        plain = [(tool.name, example_value(tool.parameters)) for tool in asked]
+        thought = f"The question asks for {' and '.join(name for name, _ in calls)}."
+        for found in (calls, calls[:1], plain[:1]):
+            yield _Plan(calls=tuple(found), thought=thought)
+        return
+    thought = "The result is there, so I can answer." if done else "This question is easy, so I can answer at once."
+    if request.response_schema is not None:
+        value = example_value(request.response_schema, name="answer", question=question)
+        yield _Plan(value=value, content=json.dumps(value, ensure_ascii=False), thought=thought)
+        return
+    opening = draw.choice(_OPENINGS)
+    for content in _contents(request.tools if request.calls_allowed else (), question, done):
+        yield _Plan(content=f"{opening} {content}".strip(), thought=thought)
+
+
+def _contents(tools: Sequence[Tool] | None, question: str, done: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield what an answer without calls says, the most telling first."""
+    results = [f"{name} returned {_plainly(text)}." for name, text in done if _plainly(text)]
+    if results:
+        yield " ".join(results)
+    elif tools and not done:
+        yield f"No tool fits the question; name one to see it called, such as {tools[0].name}."
+    elif _plainly(question):
+        yield f"You wrote {_plainly(question)}."
+    yield ""
+
+
+def _plainly(text: str) -> str:
+    """Return the words of a text without what could be a marker."""
+    kept = " ".join(re.sub(r"[^\w\s.,'°%/-]", " ", text).split())
+    return kept[:LONGEST_QUESTION].strip(" .,")
+
+
+def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
+    """Return the tools to call now, in the order in which the question names them."""
+    request = turn.request
+    tools = (request.tools or ()) if request.calls_allowed else ()
+    if request.tool_choice is ToolChoice.NAMED:
+        return [tool for tool in tools if tool.name == request.named_tool]
+    places = {tool.name: _place(tool.name, question) for tool in tools}
+    named = sorted((tool for tool in tools if places[tool.name] >= 0), key=lambda tool: places[tool.name])
+    wanted = [tool for tool in named or _fitting(tools, question) if tool.name not in called]
+    if not wanted and request.tool_choice is ToolChoice.REQUIRED:
+        wanted = (named or _fitting(tools, question) or list(tools))[:1]
+    return wanted[:1] if request.one_call else wanted
+
+
+def _place(name: str, question: str) -> int:
+    """Return where a question names a tool, by its name or by the words of it; -1 where it does not."""
+    words = r"\W*".join(map(re.escape, words_of(name)))
+    found = re.search(rf"(?<!\w)(?:{re.escape(name)}{'|' + words if words else ''})(?!\w)", question, re.IGNORECASE)
+    return found.start() if found else -1
+
+
+def _fitting(tools: Sequence[Tool], question: str) -> list[Tool]:
+    """Return the tool that shares most words with the question; none where none shares any."""
+    asked = _roots(question)
+    shared = {tool.name: len(asked & _roots(_described(tool))) for tool in tools}
+    best = max(tools, key=lambda tool: shared[tool.name], default=None)
+    return [best] if best and shared[best.name] else []
+
+
+def _described(tool: Tool) -> str:
+    """Return the words of a tool: its name, what it does, its parameters, and values that these may have."""
+    properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
+    known = properties if isinstance(properties, Mapping) else {}
+    values = [value for one in known.values() if isinstance(one, Mapping) for value in one.get("enum") or ()]
+    return " ".join((*words_of(tool.name), tool.description, *map(" ".join, map(words_of, known)), *map(str, values)))
+
+
+def _roots(text: str) -> set[str]:
+    """Return the beginnings of the words that say something: `rain` and `raining` are the same."""
+    return {word[:5] for word in re.findall(r"\w{4,}", text.lower()) if word not in _COMMON}
+
+
+def _written(turn: Turn, plan: _Plan) -> str | None:
+    """Return a text that the turn's parser reads as the message; None where no draw gave one."""
+    narrowed = replace(turn, request=_narrowed(turn, plan))
+    begun, kept = turn.parse(""), None
+    for drawn in islice(narrowed.samples(), MOST_EXAMPLE_DRAWS):
+        try:
+            text = _reworded(narrowed, drawn, plan)
+            message = _read(turn, text)
+        except MalformedOutput:
+            continue
+        if _means(message, plan, begun):
+            if bool(message.reasoning.strip()) == (turn.thinking is True):
+                return text
+            kept = kept or text
+    return kept
+
+
+def _narrowed(turn: Turn, plan: _Plan) -> Request:
+    """Return the request that allows nothing but the message."""
+    request = turn.request
+    if not plan.calls:
+        schema = None if plan.value is None else {"const": plan.value}
+        return replace(request, tool_choice=ToolChoice.NONE, named_tool="", response_schema=schema)
+    tools = tuple(
+        Tool(
+            name=name,
+            parameters={
+                "type": "object",
+                "properties": {key: {"const": value} for key, value in arguments.items()},
+                "required": list(arguments),
+                "additionalProperties": False,
+            },
+        )
+        for name, arguments in plan.calls
+    )
+    several = len(tools) > 1
+    choice, named = (ToolChoice.REQUIRED, "") if several else (ToolChoice.NAMED, tools[0].name)
+    return replace(request, tools=tools, tool_choice=choice, named_tool=named, parallel_tool_calls=several)
+
+
+def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
+    """Return a drawn text with the words of the message in place of its own: in the first span of each role, and no other."""
+    parser = turn.parser()
+    parser.finish(text=text)
+    if len(parser.message.tool_calls) != len(plan.calls):
+        return text
+    words = {Role.REASONING: plan.thought, Role.CONTENT: plan.content}
+    pieces = []
+    for span in parser.spans:
+        piece = text[span.start : span.end]
+        if span.role is Role.ARGUMENT and piece[:1] == "{" and _json(piece) is not None:
+            piece = json.dumps(_json(piece), ensure_ascii=False)  # It may have been drawn with any layout.
+        pieces.append(words.get(span.role, piece))
+        if span.role in words:
+            words[span.role] = ""
+    return "".join(pieces)
+
+
+def _read(turn: Turn, text: str) -> Message:
+    parser = turn.parser(strict=True)
+    parser.finish(text=text)
+    return parser.message
+
+
+def _means(message: Message, plan: _Plan, begun: Message) -> bool:
+    """Return whether a message says what was planned, after what the prompt has begun of it."""
+    content = message.content.removeprefix(begun.content).strip()
+    said = content == plan.content if plan.value is None else _json(content) == plan.value
+    calls = tuple((call.name, _json(call.arguments)) for call in message.tool_calls)
+    thought = message.reasoning.removeprefix(begun.reasoning).strip()
+    return said and calls == plan.calls and thought in ("", plan.thought)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

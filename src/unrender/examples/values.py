@@ -1,0 +1,320 @@
+"""Turns a JSON Schema into a readable value that it allows, as a person would write one into a page of documentation.
+
+Strategy: the schema's own words come first (`const`, `examples`, `default`, `enum`), then its format, then the words of the
+property's name and of the question. Each guess is judged by the schema; where none fits, the grammar of the schema draws one.
+
+Rules: the same schema, name and question give the same value. A value that is returned is one that the schema allows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from unrender.errors import GrammarError
+from unrender.format import Format
+from unrender.freezing import thawed
+from unrender.grammar import Grammar, conforms
+from unrender.grammar import schema as value_of
+from unrender.limits import DEEPEST_EXAMPLE, LONGEST_EXAMPLE_LIST, LONGEST_QUESTION, MOST_EXAMPLE_GUESSES
+from unrender.messages.wire import JsonSchema, Request
+from unrender.turn import Turn
+
+_FORMATS: Mapping[str, str] = {
+    "date": "2026-01-15",
+    "date-time": "2026-01-15T12:00:00Z",
+    "time": "12:00:00Z",
+    "duration": "PT1H",
+    "email": "ada@example.com",
+    "idn-email": "ada@example.com",
+    "hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uri": "https://example.com",
+    "uri-reference": "https://example.com",
+    "iri": "https://example.com",
+    "uuid": "123e4567-e89b-42d3-a456-426614174000",
+}
+_PLACES = ("city", "town", "location", "place", "destination", "origin", "country", "region", "capital")
+_ASKED = (
+    "query",
+    "question",
+    "prompt",
+    "text",
+    "message",
+    "input",
+    "search",
+    "task",
+    "topic",
+    "subject",
+    "content",
+    "keywords",
+)
+"""Words of properties that take what was asked."""
+_TEXTS: Mapping[str, str] = {
+    **dict.fromkeys(_PLACES, "Paris"),
+    "country": "France",
+    "name": "Ada",
+    "person": "Ada",
+    "author": "Ada",
+    "user": "ada",
+    "username": "ada",
+    "language": "English",
+    "lang": "en",
+    "locale": "en",
+    "email": "ada@example.com",
+    **dict.fromkeys(("url", "uri", "link", "website"), "https://example.com"),
+    **dict.fromkeys(("path", "file", "filename"), "notes.txt"),
+    **dict.fromkeys(("directory", "folder", "dir"), "docs"),
+    **dict.fromkeys(("date", "day"), "2026-01-15"),
+    "time": "12:00",
+    **dict.fromkeys(("timezone", "zone", "tz"), "Europe/Paris"),
+    "currency": "EUR",
+    **dict.fromkeys(("unit", "units"), "celsius"),
+    **dict.fromkeys(("color", "colour"), "red"),
+    "title": "Example",
+    "code": "print(1 + 1)",
+    **dict.fromkeys(("command", "cmd"), "ls"),
+    **dict.fromkeys(("expression", "formula", "equation"), "1 + 1"),
+    **dict.fromkeys(("symbol", "ticker"), "ACME"),
+    "phone": "+1 555 0100",
+    "id": "a1",
+}
+_NUMBERS: Mapping[str, float] = {
+    "year": 2026,
+    "month": 1,
+    "day": 15,
+    "hour": 12,
+    "minute": 30,
+    "age": 36,
+    **dict.fromkeys(("latitude", "lat"), 48.85),
+    **dict.fromkeys(("longitude", "lon", "lng"), 2.35),
+    "temperature": 20,
+    **dict.fromkeys(("price", "amount", "budget"), 10),
+    "port": 8080,
+    "page": 1,
+}
+_PATTERNED = (
+    "Ada",
+    "ada",
+    "a1",
+    "A1",
+    "AB-123",
+    "ABC123",
+    "123",
+    "12345",
+    "1",
+    "a",
+    "A",
+    "2026-01-15",
+    "12:00",
+    "1.0.0",
+)
+"""Texts that are tried where nothing else fits, mostly for a `pattern`."""
+_SHALLOW = 4
+"""Levels on which a list that may be empty has an item."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_PROPER = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]{2,}(?: [A-Z][^\W\d_]+)*")
+"""Names inside a sentence: its first word has a capital whatever it is."""
+_NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,6})?(?![\w.])")
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of an identifier, in lower case.
+
+    >>> words_of("getUser_name2")
+    ['get', 'user', 'name']
+    """
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def example_value(schema: JsonSchema, *, name: str = "", question: str = "") -> Any:
+    """Return a readable value that `schema` allows; `name` is the property's, `question` what a person asked for.
+
+    Raises `GrammarError` when the schema is malformed, or allows no value.
+
+    >>> example_value({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]})
+    {'city': 'Paris'}
+    >>> example_value({"type": "integer", "minimum": 10}, question="The next 12 days")
+    12
+    """
+    plain = thawed(schema)
+    value = _Writer(plain, question).value(plain, name, 0)
+    return value if conforms(value, plain) else _drawn(plain)
+
+
+def _drawn(schema: JsonSchema) -> Any:
+    """Return a value that the grammar of the schema writes."""
+    turn = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(value_of(schema)))
+    return json.loads(turn.sample(0))
+
+
+@dataclass(slots=True)
+class _Writer:
+    root: JsonSchema
+    """The schema that `$ref` points into."""
+    question: str
+    left: int = MOST_EXAMPLE_GUESSES
+
+    def value(self, schema: JsonSchema, name: str, depth: int) -> Any:
+        """Return a value for a schema inside the root: the first guess that it allows, else one that is drawn."""
+        if depth > DEEPEST_EXAMPLE:
+            raise GrammarError(f"schema: no example within {DEEPEST_EXAMPLE} levels")
+        schema = self.resolved(schema)
+        alone = self.rooted(schema)
+        for guess in self.guesses(schema, name, depth):
+            self.left -= 1
+            if self.left < 0:
+                raise GrammarError(f"schema: none of {MOST_EXAMPLE_GUESSES} guesses is an example")
+            if conforms(guess, alone):
+                return guess
+        return _drawn(alone)
+
+    def resolved(self, schema: JsonSchema) -> Mapping[str, Any]:
+        """Return a schema as an object, with what it refers to, and what holds beside it, put in."""
+        if not isinstance(schema, Mapping):
+            return {}
+        for _ in range(DEEPEST_EXAMPLE):
+            target = self.target(schema.get("$ref"))
+            if target is None:
+                break
+            schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+        for part in schema.get("allOf", ()) if isinstance(schema.get("allOf"), list | tuple) else ():
+            if isinstance(part, Mapping) and "$ref" not in part:
+                schema = {**part, **schema}
+        return schema
+
+    def target(self, pointer: Any) -> Mapping[str, Any] | None:
+        """Return the object in the root that a pointer such as `#/$defs/city` leads to."""
+        if not isinstance(pointer, str) or not pointer.startswith("#"):
+            return None
+        found: Any = self.root
+        for key in pointer.lstrip("#").split("/")[1:]:
+            found = found.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+        return found if isinstance(found, Mapping) else None
+
+    def rooted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a schema with the root's definitions, so that it means the same alone."""
+        kept = {
+            key: self.root[key]
+            for key in ("$defs", "definitions")
+            if isinstance(self.root, Mapping) and key in self.root
+        }
+        return {**kept, **schema}
+
+    def guesses(self, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:
+        """Yield values, the most readable first; some may break the schema."""
+        if "const" in schema:
+            yield schema["const"]
+        if options := _list(schema, "enum"):
+            yield from (one for one in options if isinstance(one, str) and _mentioned(one, self.question))
+        yield from _list(schema, "examples")[:1]
+        if schema.get("default") is not None:
+            yield schema["default"]
+        yield from options
+        for branch in (*_list(schema, "anyOf"), *_list(schema, "oneOf")):
+            beside = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
+            resolved = self.resolved(branch)
+            if resolved.get("type") != "null":
+                yield from self.guesses({**beside, **resolved}, name, depth + 1) if depth < DEEPEST_EXAMPLE else ()
+        for kind in _kinds(schema):
+            yield from self.of_kind(kind, schema, name, depth)
+
+    def of_kind(self, kind: str, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:
+        """Yield guesses of one JSON type."""
+        match kind:
+            case "object":
+                yield self.object(schema, depth)
+            case "array":
+                yield self.array(schema, name, depth)
+            case "string":
+                yield from self.texts(schema, name)
+            case "integer" | "number":
+                yield from self.numbers(schema, name, whole=kind == "integer")
+            case "boolean":
+                yield True
+            case "null":
+                yield None
+
+    def object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        """Return an object with what is required; where nothing is, with its first property."""
+        properties = schema.get("properties")
+        known = properties if isinstance(properties, Mapping) else {}
+        wanted = [key for key in _list(schema, "required") if isinstance(key, str)] or list(known)[:1]
+        return {key: self.value(known.get(key, {}), key, depth + 1) for key in wanted}
+
+    def array(self, schema: Mapping[str, Any], name: str, depth: int) -> list[Any]:
+        """Return a list of as few items as may be, but one at least."""
+        heads, low = _list(schema, "prefixItems"), schema.get("minItems")
+        fewest = len(heads) or int(depth < _SHALLOW)  # What holds itself ends.
+        length = low if isinstance(low, int) and low > 0 else fewest
+        if length > LONGEST_EXAMPLE_LIST or schema.get("maxItems") == 0:
+            return []
+        rest = schema.get("items", {})
+        items = [*heads[:length], *[rest] * (length - len(heads))]
+        return [self.value(item, name.removesuffix("s"), depth + 1) for item in items]
+
+    def texts(self, schema: Mapping[str, Any], name: str) -> Iterator[str]:
+        """Yield texts by the format, the property's name and the question, as long as the schema wants them."""
+        # `city_name` is a city, `user_email` an email.
+        words = [word for word in reversed(words_of(name)) if word != "name"]
+        form = schema.get("format")
+        found = [_FORMATS[form]] if isinstance(form, str) and form in _FORMATS else []
+        for word in (*words, *(["name"] if "name" in words_of(name) else [])):
+            if word in _PLACES or word == "name":
+                found += _PROPER.findall(self.question)[:1]
+            if word in _ASKED and self.question:
+                found.append(" ".join(self.question.split()))
+            found += [_TEXTS[word]] if word in _TEXTS else []
+        found += [" ".join(words_of(name)) or "example", "example", *_PATTERNED]
+        low, high = schema.get("minLength"), schema.get("maxLength")
+        for text in found:
+            short = isinstance(low, int) and len(text) < low <= LONGEST_QUESTION
+            longer = (f"{text} " * low)[:low] if short else text
+            yield longer[: max(high, 0) if isinstance(high, int) else None]
+
+    def numbers(self, schema: Mapping[str, Any], name: str, *, whole: bool) -> Iterator[float]:
+        """Yield numbers by the question, the property's name and the schema's bounds."""
+        found: list[float] = [float(text) for text in _NUMBER.findall(self.question)]
+        found += [_NUMBERS[word] for word in reversed(words_of(name)) if word in _NUMBERS]
+        found += [3, 1, 0]
+        step = _number(schema, "multipleOf") or 1
+        for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):
+            bound = _number(schema, key)
+            if bound is not None and abs(bound) < 1e15:
+                nearest = bound // step * step
+                found += [bound, nearest, nearest + step, nearest - step]
+        for number in filter(isfinite, found):
+            yield int(number) if whole or number == int(number) else number
+
+
+def _list(schema: Mapping[str, Any], key: str) -> list[Any]:
+    found = schema.get(key)
+    return list(found) if isinstance(found, list | tuple) else []
+
+
+def _number(schema: Mapping[str, Any], key: str) -> float | None:
+    found = schema.get(key)
+    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    """Return the JSON types that a schema names, null last; where it names none, those that its keywords are about."""
+    said = schema.get("type")
+    if isinstance(said, str):
+        return [said]
+    if isinstance(said, list | tuple):
+        return sorted((kind for kind in said if isinstance(kind, str)), key=lambda kind: kind == "null")
+    if {"properties", "required"} & schema.keys():
+        return ["object"]
+    if {"items", "prefixItems", "minItems"} & schema.keys():
+        return ["array"]
+    return ["number"] if {"minimum", "maximum", "multipleOf"} & schema.keys() else ["string", "object"]
+
+
+def _mentioned(word: str, text: str) -> bool:
+    return bool(word) and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None

@@ -1,0 +1,108 @@
+"""Example answers: those of a model that calls what it is asked for, and then answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unrender import ChatTemplate
+from unrender.examples import example_answer
+from unrender.gateway.config import sampler_template
+
+TEMPLATES = Path(__file__).parents[2] / "templates"
+FAMILIES = sorted(path.name for path in TEMPLATES.glob("*.jinja"))
+WEATHER = {
+    "name": "get_weather",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1, "maximum": 7}},
+        "required": ["city", "days"],
+    },
+}
+NOW = {"name": "now", "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}}}
+TOOLS = [WEATHER, NOW]
+
+
+def asked(text, *called, template=None, seed=0, **how):
+    """Return the message of an example answer to a question, after calls with their results."""
+    messages = [{"role": "user", "content": text}]
+    for i, name in enumerate(called):
+        call = {"id": f"call{i:05}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": '{"degrees": 20}'})
+    turn = (template or sampler_template()).prepare(messages, **how)
+    return turn.parse(example_answer(turn, messages, seed))
+
+
+def calls(message):
+    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "expected"),
+    [
+        ("Hello", {}, []),
+        ("Hello", {"tools": TOOLS}, []),
+        ("The weather in Rome for 5 days?", {"tools": TOOLS}, [("get_weather", {"city": "Rome", "days": 5})]),
+        ("Call now.", {"tools": TOOLS}, [("now", {"zone": "Europe/Paris"})]),
+        ("Call now, then get_weather", {"tools": TOOLS}, [("now", {"zone": "Europe/Paris"}), ("get_weather", {"city": "Paris", "days": 3})]),
+        ("Call now, then get_weather", {"tools": TOOLS, "parallel_tool_calls": False}, [("now", {"zone": "Europe/Paris"})]),
+        ("Hello", {"tools": TOOLS, "tool_choice": "required"}, [("get_weather", {"city": "Paris", "days": 3})]),
+        ("Hello", {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "now"}}}, [("now", {"zone": "Europe/Paris"})]),
+        ("The weather?", {"tools": TOOLS, "tool_choice": "none"}, []),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_is_called_once(text, how, expected):
+    """Each tool that the question names is called, or the one that fits; without a call there is content."""
+    message = asked(text, **how)
+
+    assert calls(message) == expected
+    assert bool(message.content) == (not expected)
+
+
+def test_after_a_result_comes_content():
+    """The result is repeated in words; what was asked for beside it is called first."""
+    answered = asked("The weather in Rome?", "get_weather", tools=TOOLS)
+    half = asked("Call now and get_weather", "now", tools=TOOLS)
+
+    assert "get_weather returned degrees 20." in answered.content
+    assert (calls(answered), [name for name, _ in calls(half)]) == ([], ["get_weather"])
+
+
+def test_content_follows_a_schema():
+    """Content that a schema binds is JSON with readable values."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    message = asked(
+        "Where is it?", response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    )
+
+    assert json.loads(message.content) == {"city": "Paris"}
+
+
+def test_reasoning_is_there_when_thinking_is_on():
+    """A short plain sentence, and none when thinking is off."""
+    assert asked("Hello", thinking=True).reasoning == "This question is easy, so I can answer at once."
+    assert asked("Hello", thinking=False).reasoning == ""
+
+
+def test_the_same_request_gets_the_same_answer():
+    """A seed words it otherwise."""
+    answers = [asked("Hello", seed=seed).content for seed in range(12)]
+
+    assert answers == [asked("Hello", seed=seed).content for seed in range(12)]
+    assert len(set(answers)) == 3
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_of_formats(name):
+    """An answer is written in the template's own format, and read back as it was meant."""
+    template = ChatTemplate.from_file(TEMPLATES / name)
+    said = asked("Hello", template=template)
+
+    assert "No model is running" in said.content or "no model is running" in said.content
+    if template.format.tools is not None:
+        called = asked("The weather in Rome for 5 days?", template=template, tools=TOOLS)
+        assert calls(called) == [("get_weather", {"city": "Rome", "days": 5})]
+        assert not called.content.strip()
