@@ -1,4 +1,4 @@
-"""Instructions for the inside of a call: its name, its id, its arguments' names, and their values in any codec.
+"""Instructions for the inside of a call: where it begins, its arguments' names, and their values in any codec.
 
 Rules: as in `instructions`. A scanner lives in `machine.scanner` from its first step until it is done, so that a suspended
 value resumes.
@@ -6,18 +6,19 @@ value resumes.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
-from unrender.format import Codec, Slot, Strings, Typing
-from unrender.limits import MAX_NAME, MAX_STOPS, MAX_WORDS
+from unrender.format import Codec, Strings, Typing
+from unrender.limits import MAX_NAME
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE, take_literal, undecided
-from unrender.machine.interpreter import OR, Machine
+from unrender.machine.interpreter import Machine
+from unrender.machine.names import NAME_END
 from unrender.nodes import Role
 from unrender.values.atoms import escape, may_be_in_word
 from unrender.values.coercion import ANY, STRING, Kinds
+from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.finder import Finder, end_of
 from unrender.values.notations import notation_of
 from unrender.values.raw import CodeValueScanner, RawScanner, TagStyle, XmlScanner
@@ -25,7 +26,6 @@ from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 from unrender.values.scanner import WORD, LiteralScanner, LiteralStyle, QuotedScanner
 from unrender.values.unmarked_ends import Follow
 
-_NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _CDATA = Finder((CDATA_END,))
 _QUOTES = ("'", '"')
@@ -60,98 +60,6 @@ class EndId:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadName:
-    """The tool's name, up to one of `stops` or white space. It fails when no such tool is offered."""
-
-    stops: Finder
-
-    def step(self, machine: Machine) -> bool:
-        ends = _word_ends(machine, self.stops)
-        if ends is None:
-            return True
-        for end in ends:
-            if machine.named(machine.buffer[machine.at : end]):
-                machine.take(Role.NAME, end)
-                return machine.go_on()
-        return machine.fail("the name of a tool" if machine.request.tools is None else "the name of one of the tools")
-
-
-def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
-    """Return where the word that is here may end, nearest first; None when that needs more text."""
-    buffer, start = machine.buffer, machine.at
-    horizon = start + MAX_NAME
-    limit = _NAME_END.search(buffer, start, horizon)
-    edge = limit.start() if limit else min(len(buffer), horizon)
-    # "now(" ends at the bracket, unless "(" is also how a stop begins, as in "now(args".
-    if limit and not machine.final and stops.undecided_from(buffer, start) < edge:
-        return None
-    ends: list[int] = []
-    reach = min(edge + stops.longest, horizon)
-    at, literal = stops.find(buffer, start, reach)
-    while literal and at <= edge and len(ends) < MAX_STOPS:
-        ends.append(at)
-        at, literal = stops.find(buffer, at + 1, reach)
-    if limit or (machine.final and edge < horizon):
-        return [*ends, edge] if edge not in ends else ends
-    if edge == horizon:
-        return ends
-    # With ":" as a stop, "ns:now:" may be the tool "ns", or "ns:now": each end is tried, the nearest first.
-    known = [end for end in ends if machine.request.tool(buffer[start:end])]
-    # A stop that begins before these may still come.
-    return known if known and stops.undecided_from(buffer, start) >= known[0] else None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadWord:
-    """A counter, an id, or the word for a value's type, up to one of `stops` or white space."""
-
-    slot: Slot
-    stops: Finder
-    types: tuple[str, ...] = ()
-    """The words for types that the format has."""
-
-    def step(self, machine: Machine) -> bool:
-        ends = _word_ends(machine, self.stops)
-        call = machine.current
-        if ends is None:
-            return True
-        if not ends or ends[0] == machine.at:
-            return machine.fail(f"the call's {self.slot.value}")
-        word = machine.buffer[machine.at : ends[0]]
-        if self.slot is Slot.ID:
-            call.id = word
-        elif self.slot is Slot.TYPE:
-            call.kind = word
-            if self.types and word not in self.types:
-                machine.malformed(word, OR.join(map(repr, self.types)))
-        machine.take(Role.ID if self.slot is not Slot.TYPE else Role.MARKER, ends[0])
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class SkipWords:
-    """Words without meaning, up to one of `stops`, on one line."""
-
-    stops: Finder
-
-    def step(self, machine: Machine) -> bool:
-        buffer, start = machine.buffer, machine.at
-        limit = start + MAX_WORDS + self.stops.longest
-        end, literal = self.stops.find(buffer, start, limit)
-        if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
-            return True
-        # What may be the beginning of a stop is not one of the words yet.
-        # `assistant to=f`: of a stop ` to=`, the text may hold ` to` so far.
-        words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
-        if len(words) > MAX_WORDS or "\n" in words or (not literal and machine.final):
-            return machine.fail(OR.join(map(repr, self.stops.literals)))
-        if not literal:
-            return True
-        machine.take(Role.MARKER, end)
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
 class Commit:
     """From here on it is a call, and nothing before is taken back. When the id is also known, the call starts."""
 
@@ -177,12 +85,20 @@ class ReadKey:
 
     def step(self, machine: Machine) -> bool:
         buffer, start, call = machine.buffer, machine.at, machine.current
+        odd = call.types.odd
+        declared = odd.end_at(buffer, start, self.stops, final=machine.final) if odd else NOT_HERE
+        if declared is None:
+            return True
+        if declared != NOT_HERE:
+            call.key = buffer[start:declared]
+            machine.take(Role.NAME, declared)
+            return machine.go_on()
         # `<parameter=city>` ends at the `>`; what is longer than any name is not a name.
         end, literal = self.stops.find(buffer, start, start + MAX_NAME)
         if not literal and not machine.final and len(buffer) - start < MAX_NAME:
             return True
         key = key_of(buffer[start:end]) if literal else ""
-        if not key or (self.bare and _NAME_END.search(key)):
+        if not key or (self.bare and NAME_END.search(key)):
             return machine.fail("the name of an argument")
         call.key = key
         machine.take(Role.NAME, end)
@@ -193,14 +109,6 @@ def key_of(text: str) -> str:
     """Return the argument's name in `text`, without space and quotation marks around it; "" where it cannot be one."""
     key = text.strip().strip("\"'")
     return "" if "\n" in key else key
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatName:
-    """The tool's name once more."""
-
-    def step(self, machine: Machine) -> bool:
-        return take_literal(machine, machine.current.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +201,8 @@ class Value:
         call.keys.add(call.key)
         machine.arguments(key_text(call))
         call.count += 1
-        machine.scanner = self.scanner(call, quoted=machine.buffer.startswith(_QUOTES, machine.at))
+        quoted = machine.buffer.startswith(_QUOTES, machine.at)
+        machine.scanner = self.scanner(call, machine.request.tool_names, quoted=quoted)
         return True
 
     def _enter_cdata(self, machine: Machine, call: CallState) -> bool:
@@ -304,10 +213,12 @@ class Value:
             return True
         return machine.final or not CDATA_START.startswith(rest)
 
-    def scanner(self, call: CallState, *, quoted: bool) -> Scanner:
+    def scanner(self, call: CallState, tools: tuple[str, ...], *, quoted: bool) -> Scanner:
         """Return a new scanner for the current value of `call`; `quoted` means that it begins with a quotation mark."""
         # `f(city=Rome, or Oslo, days=3)`: with the tool's names known, only `days` begins an argument.
-        suffix = self.suffix if isinstance(self.suffix, Finder) else self.suffix.among(call.types.names)
+        suffix = self.suffix
+        if isinstance(suffix, Follow):
+            suffix = suffix.among(call.types.names, call.types.odd, odd_names(tools))
         # In code a model may quote a raw string, `f(city="Rome")`: the text after the quotation decides.
         if quoted and isinstance(suffix, Follow) and suffix.in_code:
             return CodeValueScanner(RawScanner(suffix, self._types(call)))
@@ -319,7 +230,8 @@ class Value:
             case Strings.RAW:
                 return RawScanner(suffix, self._types(call), self.codec.escapes)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
-                return LiteralScanner(self.style)
+                odd = call.types.odd.names if self.style.in_code else ()
+                return LiteralScanner(replace(self.style, names=odd) if odd else self.style)
             case _:
                 assert_never(self.codec.strings)
 
@@ -497,5 +409,6 @@ class Entries:
         return machine.fail(f"{self.opener!r} or the end of the arguments")
 
     def _after_white_space(self, machine: Machine, further: Follow, *, first: bool) -> bool:
-        found = further.goes_on(machine.buffer, machine.at, first=first, final=machine.final)
+        odd = machine.current.types.odd, odd_names(machine.request.tool_names)
+        found = further.among((), *odd).goes_on(machine.buffer, machine.at, first=first, final=machine.final)
         return True if found is None else machine.go_to(self.entry if found else self.done)

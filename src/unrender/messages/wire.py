@@ -245,6 +245,11 @@ class Request:
         said = (self.tool_choice, self.named_tool, self.parallel_tool_calls, self.reasoning_format)
         return (tools, schema, *said)
 
+    @cached_property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the offered tools."""
+        return tuple(tool.name for tool in self.tools or ())
+
     def tool(self, name: str) -> Tool | None:
         """Return the offered tool with this name, or None."""
         return next((tool for tool in self.tools or () if tool.name == name), None)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring
 from typing import Any
 
+from unrender.cache import kept
 from unrender.limits import MAX_WORD
 from unrender.values.finder import end_of
 
@@ -95,9 +96,26 @@ def _read_code_point(text: str, at: int, size: int, final: bool) -> tuple[int, s
 _SPACE = re.compile(r"[ \t\n\r]*")
 _BLANK_REST = re.compile(r"\s*\Z")
 _AFTER_QUOTE = re.compile(rf"\s{{0,{MAX_WORD - 1}}}+[,:)\]}}]")
-_AFTER_ARGUMENT = re.compile(r"\s{0,64}+(?:,\s{0,64}+[^\W\d][\w.\-]{0,63}+\s{0,64}+=|(?:,\s{0,64}+)?\)(?![\"']))")
-"""The same after an argument in code; a bracket before a quotation mark is in the text."""
-_BEGUN_AFTER_ARGUMENT = re.compile(r"\s{0,64}+(?:,\s{0,64}+(?:[^\W\d][\w.\-]{0,63}+\s{0,64}+|\))?|\))?\Z")
+_WORD_NAME = r"[^\W\d][\w.\-]{0,63}+"
+
+
+@kept(5_000)
+def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what finds the text after an argument in code, and a beginning of such text at the end of the buffer.
+
+    A bracket before a quotation mark is in the text. `names` are those of arguments that are no words.
+    """
+    known = "|".join([*map(re.escape, names), _WORD_NAME])
+    begun = "|".join([rf"(?:{known})\s{{0,64}}+", *(_beginnings(name) for name in names), r"\)"])
+    return (
+        re.compile(rf"\s{{0,64}}+(?:,\s{{0,64}}+(?:{known})\s{{0,64}}+=|(?:,\s{{0,64}}+)?\)(?![\"']))"),
+        re.compile(rf"\s{{0,64}}+(?:,\s{{0,64}}+(?:{begun})?|\))?\Z"),
+    )
+
+
+def _beginnings(name: str) -> str:
+    """Return a pattern of all beginnings of a name, each at the end of the text."""
+    return "|".join(re.escape(name[:size]) + r"\Z" for size in range(1, len(name)))
 
 
 def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: bool) -> int:
@@ -124,14 +142,18 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
     return -size - 1
 
 
-def closing_in_code(text: str, at: int, close: str, *, final: bool) -> int:
-    """Return the same as `closing` for an argument in code, whose delimiter has one character."""
+def closing_in_code(text: str, at: int, close: str, *, final: bool, names: tuple[str, ...] = ()) -> int:
+    """Return the same as `closing` for an argument in code, whose delimiter has one character.
+
+    `names` are those of arguments that are no words.
+    """
+    after, begun = _after_argument(names)
     found = text.find(close, at)
     while found >= 0:
         # `f(a='it', b` may go on as `b=1`, and then the quotation mark closes, or as `b'`, and then it does not.
-        if not final and _BEGUN_AFTER_ARGUMENT.match(text, found + 1):
+        if not final and begun.match(text, found + 1):
             return -found - 1
-        if _AFTER_ARGUMENT.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):
+        if after.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):
             return found
         found = text.find(close, found + 1)
     return -len(text) - 1

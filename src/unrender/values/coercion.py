@@ -22,6 +22,7 @@ from unrender.schema.admission import TYPES, admits, kind_of, kinds_of, shapes_i
 from unrender.schema.places import step_text
 from unrender.schema.reader import Reading, read_schema
 from unrender.schema.shapes import Shape
+from unrender.values.declared import OddNames
 from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
@@ -84,6 +85,16 @@ class ArgumentTypes:
         """The names of all arguments of the tool; empty when it may have others than its schema names."""
         return _names(self._reading)
 
+    @cached_property
+    def declared(self) -> tuple[str, ...]:
+        """The names of all arguments that the tool's schema names."""
+        return tuple(dict.fromkeys(item.name for option in _objects(self._reading) for item in option.properties))
+
+    @cached_property
+    def odd(self) -> OddNames:
+        """Those of `declared` that are no plain words."""
+        return OddNames(self.declared)
+
     def schema(self, key: str) -> Shape | None:
         """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
         return shapes.Text() if self._tool is None else _part(self._reading_of(key), key)
@@ -143,12 +154,18 @@ def _read(tool: Tool, at: str) -> Reading:
 
 def _names(reading: Reading) -> tuple[str, ...]:
     """Return the names of all properties of an object; none where it may have others."""
-    shape = reading.definitions[reading.shape.name] if isinstance(reading.shape, shapes.Reference) else reading.shape
-    options = list(shapes.alternatives(shape))
+    options = list(shapes.alternatives(_followed(reading)))
     if not all(isinstance(option, shapes.Object) and not option.extra for option in options):
         return ()
-    named = (item.name for option in options if isinstance(option, shapes.Object) for item in option.properties)
-    return tuple(dict.fromkeys(named))
+    return tuple(dict.fromkeys(item.name for option in _objects(reading) for item in option.properties))
+
+
+def _objects(reading: Reading) -> list[shapes.Object]:
+    return [option for option in shapes.alternatives(_followed(reading)) if isinstance(option, shapes.Object)]
+
+
+def _followed(reading: Reading) -> Shape:
+    return reading.definitions[reading.shape.name] if isinstance(reading.shape, shapes.Reference) else reading.shape
 
 
 def _unless_free(shape: Shape) -> Shape | None:

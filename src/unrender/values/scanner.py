@@ -68,6 +68,8 @@ class LiteralStyle:
     """First characters of what may follow the value. A delimiter of one character closes a string only before them."""
     in_code: bool = False
     """The value is an argument in code: what may follow is `)`, or a comma, a name and `=`."""
+    names: tuple[str, ...] = ()
+    """In code: the names of arguments that are no words."""
     glued: bool = False
     """The next argument's name may follow a number or a word at once, as in `f(a=3b=4)`."""
 
@@ -348,7 +350,7 @@ class LiteralScanner(Scanner):
                 end, literal = (marks.find if final else marks.decided)(text, at)
             end = end if literal else -(end if end >= 0 else len(text)) - 1
         elif self.style.in_code and not self.stack:
-            end = closing_in_code(text, at, close, final=final)
+            end = closing_in_code(text, at, close, final=final, names=self.style.names)
         else:
             end = closing(text, at, close, () if self.stack else self.style.ends, final=final)
         if end >= 0:

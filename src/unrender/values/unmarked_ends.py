@@ -16,9 +16,11 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import dropwhile, takewhile
+from typing import Any
 
 from unrender.format import CallSyntax, Part, Slot
 from unrender.limits import MOST_FOLLOWING_NAMES
+from unrender.values.declared import NO_NAMES, OddNames
 from unrender.values.finder import Finder
 
 _GAP = r"\s{0,64}+"
@@ -34,16 +36,25 @@ END = "the end of the output"
 class Follow:
     """Finds the end of a raw value; it has the interface of `Finder`. Immutable.
 
-    `ends` are ends of turn, with the layout `trail` before them; `names` are those that an argument may have, empty for any.
+    `ends` are ends of turn, with the layout `trail` before them; `names` are those that an argument may have, empty for any
+    word. `keys` are names of arguments, and `tools` of tools, that count beside words though they are none.
     """
 
     def __init__(
-        self, syntax: CallSyntax, ends: tuple[str, ...] = (), names: tuple[str, ...] = (), trail: str = ""
+        self,
+        syntax: CallSyntax,
+        ends: tuple[str, ...] = (),
+        names: tuple[str, ...] = (),
+        trail: str = "",
+        keys: tuple[str, ...] = (),
+        tools: tuple[str, ...] = (),
     ) -> None:
         self.syntax = syntax
         self.ends = ends
         self.names = names
         self.trail = trail
+        self.keys = keys
+        self.tools = tools
         arguments = syntax.arguments
         self.in_code: bool = arguments.in_code
         """A value may be an expression, or a string in quotes."""
@@ -54,25 +65,29 @@ class Follow:
         self.closed: bool = any(map(str.strip, texts))
         self.fences: tuple[str, ...] = (_FENCE,) if any(_FENCE in text for text in texts) else ()
         """The Markdown fence, where one closes the call."""
-        self._named: dict[tuple[str, ...], Follow] = {}
+        self._named: dict[tuple[tuple[str, ...], ...], Follow] = {}
 
-    def __reduce__(self) -> tuple[type[Follow], tuple[CallSyntax, tuple[str, ...], tuple[str, ...], str]]:
-        return Follow, (self.syntax, self.ends, self.names, self.trail)
+    def __reduce__(self) -> tuple[type[Follow], tuple[Any, ...]]:
+        return Follow, (self.syntax, self.ends, self.names, self.trail, self.keys, self.tools)
 
     @classmethod
     def needed(cls, syntax: CallSyntax) -> bool:
         """Return whether raw values of `syntax` lack an end marker of their own."""
         return syntax.arguments.open_ended
 
-    def among(self, names: tuple[str, ...]) -> Follow:
-        """Return a finder for arguments with these names; in code, an argument may have any name."""
-        if self.in_code or not 0 < len(names) <= MOST_FOLLOWING_NAMES:
+    def among(self, names: tuple[str, ...], keys: OddNames = NO_NAMES, tools: OddNames = NO_NAMES) -> Follow:
+        """Return a finder for arguments with these names, empty for any; in code, an argument may have any name."""
+        wanted = tuple(
+            found if len(found) <= MOST_FOLLOWING_NAMES else ()
+            for found in (() if self.in_code else names, keys.names, tools.names)
+        )
+        if wanted == (self.names, self.keys, self.tools):
             return self
-        if names not in self._named:
+        if wanted not in self._named:
             if len(self._named) >= MOST_FOLLOWING_NAMES:
                 self._named.clear()
-            self._named[names] = Follow(self.syntax, self.ends, names, self.trail)
-        return self._named[names]
+            self._named[wanted] = Follow(self.syntax, self.ends, wanted[0], self.trail, *wanted[1:])
+        return self._named[wanted]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
         """Return the end of the value, and the text that ends it, if no more text comes; else (-1, "")."""
@@ -155,7 +170,7 @@ class Follow:
     @cached_property
     def _firsts(self) -> list[list[re.Pattern[str]]]:
         entry = self.syntax.arguments.entry
-        return _compile([[_GAP, *self._pieces(*entry[: entry.index(Slot.VALUE)])]])
+        return _compile([[_GAP, *self._pieces(*entry[: entry.index(Slot.VALUE)], name=name)] for name in self._keys])
 
     @cached_property
     def _heads(self) -> re.Pattern[str]:
@@ -189,7 +204,7 @@ class Follow:
     def _arguments_after(self, between: str) -> list[list[str]]:
         entry = self.syntax.arguments.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
-        following = [self._pieces(between, key, *named) for key in self.names or (Slot.KEY,)]
+        following = [self._pieces(between, Slot.KEY, *named, name=name) for name in self._keys]
         # Where white space alone is between key and value, it has to be there: any word might be a name otherwise.
         if self.in_code and not named[-1].strip():
             following = [[*pieces, _BLANK] for pieces in following]
@@ -203,23 +218,34 @@ class Follow:
         """What closes the arguments, with what closes the run of calls, or begins the next one."""
         syntax = self.syntax
         further = (syntax.separator, syntax.call_start, *_head(syntax))
+        tools = ("", *self.tools)
         if not self.closed:
             layout = _layout(_leading_text((*self._after_value, *further)))
             ends = [found for end in self.ends for found in self._before_end(end)]
-            return [[*layout, *self._pieces(*further)], *ends]
+            return [*([*layout, *self._pieces(*further, name=name)] for name in tools), *ends]
         closing = (*self._after_value, *self.closing)
-        closings = [self._pieces(*closing, syntax.section_end), self._pieces(*closing, *further)]
+        closings = [self._pieces(*closing, syntax.section_end)]
+        closings += [self._pieces(*closing, *further, name=name) for name in tools]
         if self.in_code and any(part.strip() for part in self._after_value):
-            closings.append(self._pieces(*closing, *further[1:]))  # `[f(a="x")g(b="y")]`: a value holds no second call.
+            # `[f(a="x")g(b="y")]`: a value holds no second call.
+            closings += [self._pieces(*closing, *further[1:], name=name) for name in tools]
         layout = _leading_text((*closing, syntax.section_end))
         return [found for pieces in closings for found in _after_layout(layout, pieces)]
 
-    def _pieces(self, *parts: Part) -> list[str]:
-        """Return the patterns of the parts, piece by piece; in code, white space between words is free."""
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        """The names that an argument may have, with "" for any word."""
+        return self.names or (*self.keys, "")
+
+    def _pieces(self, *parts: Part, name: str = "") -> list[str]:
+        """Return the patterns of the parts, piece by piece, with `name` for the name in them; "" is any word.
+
+        In code, white space between words is free.
+        """
         pieces: list[str] = []
         for part in parts:
             if isinstance(part, Slot):
-                pieces += [_GAP, _NAME]
+                pieces += name if name in self.names else [_GAP, *(name or (_NAME,))]
                 continue
             # Models write `f(a=1,b=2)` and `f(a = 1, b = 2)`: in code, white space is free.
             if self.in_code:

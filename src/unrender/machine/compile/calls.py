@@ -26,11 +26,7 @@ from unrender.machine.arguments import (
     MarkId,
     NoArguments,
     ReadKey,
-    ReadName,
-    ReadWord,
     RepeatKey,
-    RepeatName,
-    SkipWords,
     Value,
     literal_style,
 )
@@ -63,6 +59,7 @@ from unrender.machine.instructions import (
     Space,
 )
 from unrender.machine.interpreter import Instruction
+from unrender.machine.names import ReadName, ReadWord, RepeatName, SkipWords
 from unrender.machine.tail import Tail
 from unrender.nodes import Calls
 from unrender.values.finder import Finder

@@ -1,0 +1,124 @@
+"""Instructions for the words of a call: its tool's name, its id, and words that say nothing.
+
+Rules: as in `instructions`. A declared name is looked for first (`values.declared`); any other name is a word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from unrender.format import Slot
+from unrender.limits import MAX_NAME, MAX_STOPS, MAX_WORDS
+from unrender.machine.instructions import take_literal
+from unrender.machine.interpreter import OR, Machine
+from unrender.nodes import Role
+from unrender.values.declared import NOT_HERE, odd_names
+from unrender.values.finder import Finder
+
+NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadName:
+    """The tool's name, up to one of `stops` or white space. It fails when no such tool is offered."""
+
+    stops: Finder
+
+    def step(self, machine: Machine) -> bool:
+        # `get weather(` is the tool of that name, though a word ends at the space.
+        odd, at = odd_names(machine.request.tool_names), machine.at
+        declared = odd.end_at(machine.buffer, at, self.stops, final=machine.final, ends=NAME_END) if odd else NOT_HERE
+        if declared is None:
+            return True
+        ends = _word_ends(machine, self.stops) if declared == NOT_HERE else [declared]
+        if ends is None:
+            return True
+        for end in ends:
+            if machine.named(machine.buffer[machine.at : end]):
+                machine.take(Role.NAME, end)
+                return machine.go_on()
+        return machine.fail("the name of a tool" if machine.request.tools is None else "the name of one of the tools")
+
+
+def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
+    """Return where the word that is here may end, nearest first; None when that needs more text."""
+    buffer, start = machine.buffer, machine.at
+    horizon = start + MAX_NAME
+    limit = NAME_END.search(buffer, start, horizon)
+    edge = limit.start() if limit else min(len(buffer), horizon)
+    # "now(" ends at the bracket, unless "(" is also how a stop begins, as in "now(args".
+    if limit and not machine.final and stops.undecided_from(buffer, start) < edge:
+        return None
+    ends: list[int] = []
+    reach = min(edge + stops.longest, horizon)
+    at, literal = stops.find(buffer, start, reach)
+    while literal and at <= edge and len(ends) < MAX_STOPS:
+        ends.append(at)
+        at, literal = stops.find(buffer, at + 1, reach)
+    if limit or (machine.final and edge < horizon):
+        return [*ends, edge] if edge not in ends else ends
+    if edge == horizon:
+        return ends
+    # With ":" as a stop, "ns:now:" may be the tool "ns", or "ns:now": each end is tried, the nearest first.
+    known = [end for end in ends if machine.request.tool(buffer[start:end])]
+    # A stop that begins before these may still come.
+    return known if known and stops.undecided_from(buffer, start) >= known[0] else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWord:
+    """A counter, an id, or the word for a value's type, up to one of `stops` or white space."""
+
+    slot: Slot
+    stops: Finder
+    types: tuple[str, ...] = ()
+    """The words for types that the format has."""
+
+    def step(self, machine: Machine) -> bool:
+        ends = _word_ends(machine, self.stops)
+        call = machine.current
+        if ends is None:
+            return True
+        if not ends or ends[0] == machine.at:
+            return machine.fail(f"the call's {self.slot.value}")
+        word = machine.buffer[machine.at : ends[0]]
+        if self.slot is Slot.ID:
+            call.id = word
+        elif self.slot is Slot.TYPE:
+            call.kind = word
+            if self.types and word not in self.types:
+                machine.malformed(word, OR.join(map(repr, self.types)))
+        machine.take(Role.ID if self.slot is not Slot.TYPE else Role.MARKER, ends[0])
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class SkipWords:
+    """Words without meaning, up to one of `stops`, on one line."""
+
+    stops: Finder
+
+    def step(self, machine: Machine) -> bool:
+        buffer, start = machine.buffer, machine.at
+        limit = start + MAX_WORDS + self.stops.longest
+        end, literal = self.stops.find(buffer, start, limit)
+        if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
+            return True
+        # What may be the beginning of a stop is not one of the words yet.
+        # `assistant to=f`: of a stop ` to=`, the text may hold ` to` so far.
+        words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
+        if len(words) > MAX_WORDS or "\n" in words or (not literal and machine.final):
+            return machine.fail(OR.join(map(repr, self.stops.literals)))
+        if not literal:
+            return True
+        machine.take(Role.MARKER, end)
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatName:
+    """The tool's name once more."""
+
+    def step(self, machine: Machine) -> bool:
+        return take_literal(machine, machine.current.name)

@@ -1,0 +1,70 @@
+"""Finds declared names in text: those that are no plain words, such as `page[size]`, `$filter`, `2fa` or `get weather`.
+
+A word ends at white space, a bracket or a quotation mark, wherever nothing is known. A declared name may hold all of them,
+and the beginning of a marker. So it is looked for first: the longest one that is there and that a marker follows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+from unrender.cache import kept
+from unrender.limits import MAX_NAME
+from unrender.values.finder import Finder, end_of
+
+_PLAIN = re.compile(r"[^\W\d][\w.\-]*")
+_SPACE = re.compile(r"\s*")
+NOT_HERE = -1
+"""No declared name is at this place."""
+
+
+class OddNames:
+    """The declared names at one place that are no plain words. Immutable.
+
+    >>> OddNames(("city", "page[size]", "a.b", "$filter")).names
+    ('page[size]', '$filter')
+    """
+
+    def __init__(self, declared: Iterable[str]) -> None:
+        found = {name for name in declared if 0 < len(name) <= MAX_NAME and not _PLAIN.fullmatch(name)}
+        self.names: tuple[str, ...] = tuple(sorted(found, key=lambda name: (-len(name), name)))
+        """The longest first."""
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+    @cached_property
+    def _finder(self) -> Finder:
+        return Finder(self.names)
+
+    def end_at(
+        self, text: str, at: int, stops: Finder, *, final: bool, ends: re.Pattern[str] | None = None
+    ) -> int | None:
+        """Return where the longest name that is at `at` ends, if one of `stops` follows or `ends` matches there.
+
+        Returns `NOT_HERE` for none, and None when only more text can tell. White space may be before a stop.
+        """
+        if not final and (at >= len(text) or self._finder.may_grow(text, at)):
+            return None
+        for name in self.names if self._finder.at(text, at) else ():
+            end = at + len(name)
+            if not text.startswith(name, at):
+                continue
+            after = end_of(_SPACE, text, end)
+            if not final and (after == len(text) or stops.may_grow(text, after)):
+                return None
+            ended = ends is not None and (end == len(text) or ends.match(text, end))
+            if ended or stops.at(text, after) or stops.at(text, end):
+                return end
+        return NOT_HERE
+
+
+NO_NAMES = OddNames(())
+
+
+@kept(1_000)
+def odd_names(declared: tuple[str, ...]) -> OddNames:
+    """Return those of the declared names that are no plain words; equal ones give the same object."""
+    return OddNames(declared)
