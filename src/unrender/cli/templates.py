@@ -19,6 +19,7 @@ from unrender.batch.outputs import STANDARD
 from unrender.cli.description import answers, capability_rows, help_rows, sections
 from unrender.cli.examining import Outcome, examine, examining_options, exit_code, print_data, print_outcomes
 from unrender.cli.inputs import (
+    BadInput,
     InputPath,
     OutputPath,
     check_printed,
@@ -34,6 +35,7 @@ from unrender.cli.terminal import (
     INDENT,
     NO_STYLE,
     RED,
+    UNUSABLE,
     Row,
     print_block,
     print_columns,
@@ -46,9 +48,11 @@ from unrender.cli.terminal import (
 )
 from unrender.injection import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
-from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
+from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
+_QUICK = tuple(name for name in CHECKS if name != GRAMMARS)
+"""The checks of `inspect`: those that load no engine."""
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
@@ -71,13 +75,23 @@ def inspect_command(
         shown.say(template)
         loaded = load(template, name=template_name)
         evidence = loaded.analysis.evidence
-        report = None if compare else verify(loaded)
-    if report is None:
-        _show_comparison(compare or "", evidence)
-    elif as_json:
-        print_json(_as_data(loaded, report))
-    else:
-        _show_template(template, loaded, report, everything=everything)
+    if compare:
+        _show_comparison(compare, evidence)
+        return
+    if refusal := verify(loaded, samples=0, only=("content",)).refusal:
+        raise BadInput(f"{template}: {refusal}")
+    if as_json:
+        print_json(_as_data(loaded, _quick_report(loaded)))
+        return
+    # What was derived is shown at once: the checks take longer than the analysis.
+    _show_template(template, loaded, everything=everything)
+    _show_checks(_quick_report(loaded), everything=everything)
+
+
+def _quick_report(template: ChatTemplate) -> Report:
+    """Return the checks that need no engine, and show their progress."""
+    with progress(len(_QUICK)) as shown:
+        return verify(template, only=_QUICK, progress=shown.advance)
 
 
 def _plan(template: ChatTemplate) -> Plan:
@@ -121,8 +135,8 @@ def _show_evidence(evidence: Evidence) -> None:
     print_rows([*rows, ("decided by", evidence.rule)] if evidence.rule else rows)
 
 
-def _show_template(name: str, template: ChatTemplate, report: Report, *, everything: bool) -> None:
-    """Print all but the picture first: what is printed last is what a screen still shows."""
+def _show_template(name: str, template: ChatTemplate, *, everything: bool) -> None:
+    """Print the picture last: what is printed last is what a screen still shows."""
     analysis = template.analysis
     print_heading(name)
     for title, summary, rows in sections(template.format):
@@ -133,8 +147,6 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
     if helped := help_rows(_plan(template)):
         print_heading("Help", "what prepare() does for tools, as the template does not")
         print_rows(helped)
-    print_heading("Checks", "answers that the template wrote, parsed back")
-    print_rows(_check_rows(report, everything=everything))
     if everything:
         print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
         print_rows(
@@ -149,6 +161,11 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
     for text in answers(template.format, analysis.capabilities, analysis.evidence):
         print_heading("An answer", "«slots» are the model's own words")
         print_block(text, indent=INDENT)
+
+
+def _show_checks(report: Report, *, everything: bool) -> None:
+    print_heading("Checks", "answers that the template wrote, parsed back")
+    print_rows(_check_rows(report, everything=everything))
 
 
 def _check_rows(report: Report, *, everything: bool) -> list[Row]:
@@ -186,8 +203,8 @@ def verify_command(
 
     Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in its own process,
     and a table sums them up. Grammars are checked with the engines that are installed. The exit code is 1 when a
-    capability failed, and 2 when a template could not be examined; findings about the template's history do not
-    change it.
+    capability failed, and 2 when a template could not be examined or renders no conversation at all; findings about the
+    template's history do not change it.
     """
     check_printed(report, "--report", as_json=as_json)
     outcomes = examine(templates, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
@@ -203,7 +220,8 @@ def verify_command(
         _show_report(outcomes[0].name, outcomes[0].result)
     else:
         _show_reports(outcomes)
-    sys.exit(exit_code(outcomes, lambda report: bool(report.failed)))
+    refused = any(outcome.result.refusal for outcome in outcomes if outcome.result)
+    sys.exit(UNUSABLE if refused else exit_code(outcomes, lambda report: bool(report.failed)))
 
 
 def finding_row(finding: CapabilityFinding) -> Row:
@@ -223,7 +241,9 @@ def _report(name: str, *, samples: int, seed: int) -> Report:
 
 
 def _show_report(name: str, report: Report) -> None:
-    print_heading(name)
+    print_heading(name, report.refusal)
+    if report.refusal:
+        return
     print_rows([finding_row(finding) for finding in report.findings])
     print_heading("History", "does the next prompt begin with the last one and the answer to it?")
     print_rows([history_row(finding) for finding in report.history])
@@ -254,7 +274,7 @@ def _show_reports(outcomes: Sequence[Outcome[Report]]) -> None:
 def _report_cells(report: Report) -> list[str]:
     counts = Counter(finding.verdict for finding in report.findings)
     failed = ", ".join(finding.capability for finding in report.failed)
-    return [*(str(counts[verdict]) for verdict in _VERDICTS), failed]
+    return [*(str(counts[verdict]) for verdict in _VERDICTS), failed or report.refusal]
 
 
 @click.command(short_help="Find what is wrong with a template.")

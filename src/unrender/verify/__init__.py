@@ -9,13 +9,14 @@ Rules: nothing is assumed of a template. A capability that the template renders 
 render is skipped, and the report says so. Only what a rendering shows is expected back.
 """
 
-from unrender.verify.check import CHECKS, verify, verify_format
+from unrender.verify.check import CHECKS, GRAMMARS, verify, verify_format
 from unrender.verify.grammars import refusals
 from unrender.verify.response_templates import verify_export
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown
 
 __all__ = [
     "CHECKS",
+    "GRAMMARS",
     "CapabilityFinding",
     "Counterexample",
     "Report",

@@ -18,11 +18,14 @@ from unrender.analysis import Capabilities
 from unrender.chat_template import ChatTemplate
 from unrender.format import Format
 from unrender.rendering.template import Template
-from unrender.verify import judge
+from unrender.verify import hostile, judge
 from unrender.verify.axes import AXES, TOOL_NAMES, ProofAnswer, proof_id
 from unrender.verify.grammars import check_grammars
 from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
+
+GRAMMARS = "grammars"
+"""The check that loads engines, which takes seconds where they are installed."""
 
 
 def verify(
@@ -37,10 +40,13 @@ def verify(
 
     `samples` answers are made for each capability, the same for the same `seed`; `progress` is called with the name of each
     capability when it is done. `only` names the `CHECKS` to make, instead of all. Grammars are checked with the engines that
-    are installed. A refusal of the template raises nothing: the capability is skipped. Raises `GrammarError` when a
-    prompt begins an answer that a grammar made by hand does not allow.
+    are installed. A refusal of the template raises nothing: the capability is skipped, and a template that renders no conversation
+    at all is not checked, as `Report.refusal` says. Raises `GrammarError` when a prompt begins an answer that a grammar made by
+    hand does not allow.
     """
     run = _Run.of(Candidate.of(template), samples, seed)
+    if refusal := run.candidate.refusal:
+        return Report(findings=(), refusal=refusal)
     findings = []
     for found in chain.from_iterable(check(run) for name, check in _CHECKS.items() if not only or name in only):
         if progress:
@@ -52,7 +58,8 @@ def verify(
 def verify_format(format: Format, *, seed: int = 0) -> Report:
     """Check a format by itself, e.g. one written by hand.
 
-    Text that its grammars generate must be read as meant, and engines must accept it.
+    Text that its grammars generate must be read as meant, and engines must accept it. Such a report never has `passed`: no
+    template has written anything.
     """
     candidate = Candidate(template=Template(""), format=format, capabilities=Capabilities())
     return Report(findings=tuple(check_grammars(candidate, seed)))
@@ -103,8 +110,12 @@ _CHECKS: Mapping[str, Callable[[_Run], Iterable[CapabilityFinding]]] = {
     "later turns": lambda run: judge.later_turns(run.candidate, run.answers, run.random),
     "message shapes": lambda run: [judge.message_shapes(run.candidate)],
     "markers in a question": lambda run: [judge.markers_in_question(run.candidate, run.answers, run.random)],
-    "text in strings": lambda run: [judge.text_in_strings(run.candidate, run.random)],
-    "grammars": lambda run: check_grammars(run.candidate, run.seed),
+    "unusual names of tools": lambda run: [hostile.tool_names(run.candidate, run.random)],
+    "tools without parameters": lambda run: [hostile.no_parameters(run.candidate, run.random)],
+    "text in strings": lambda run: hostile.strings(run.candidate, run.random),
+    "stop texts": lambda run: [hostile.stops(run.candidate)],
+    "empty results": lambda run: [hostile.empty_results(run.candidate, run.random)],
+    GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
 """The checks, in the order in which they are made; a check may have several findings."""
 CHECKS = tuple(_CHECKS)

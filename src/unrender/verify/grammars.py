@@ -26,8 +26,8 @@ from unrender.parser.prompt_tail import prefill
 from unrender.turn import Turn
 from unrender.values.notations import encode_answer
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer
-from unrender.verify.judge import REQUEST, claims, finding, message_json
-from unrender.verify.renditions import Candidate, Rendition, show_after_prompt
+from unrender.verify.judge import claims, finding, message_json
+from unrender.verify.renditions import REQUEST, Candidate, Rendition, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 Accepts = Callable[[str], bool]

@@ -8,8 +8,8 @@ prompt to begin with the prompt and the answer before it; parsing does not need 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -17,15 +17,14 @@ from typing import Any
 from unrender.analysis.prove.claims import claims_to_read
 from unrender.analysis.prove.readback import with_and_without_end
 from unrender.format import Format
+from unrender.machine.events import Malformed
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Message, Request, read_tools
+from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer, proof_id
+from unrender.verify.axes import TOOL_NAMES, ProofAnswer, proof_id
 from unrender.verify.renditions import Candidate, Rendition, show, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
 
-REQUEST = Request(tools=read_tools(PROOF_TOOLS))
-"""All tools that answers call."""
 NOT_WRITTEN = "the template does not render it"
 NOT_CLAIMED = "the format does not claim to read it"
 
@@ -67,16 +66,39 @@ def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: 
     )
 
 
-def refute(candidate: Candidate, shown: Rendition, random: Random) -> Counterexample | None:
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """What an answer was read as."""
+
+    message: Message
+    reported: bool
+    """The parser reported a place that the format does not allow."""
+
+
+Judge = Callable[[Candidate, Rendition, ReadAnswer], bool]
+"""Returns whether an answer was read right."""
+
+
+def as_meant(candidate: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:
+    """Return whether the answer was read as it was meant, or as something that the template writes alike."""
+    return _same(reading.message, shown.expected) or _written_alike(candidate, reading.message, shown)
+
+
+def as_meant_or_refused(candidate: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:
+    """Return whether the answer was read as it was meant, or no call was given and that was reported."""
+    return as_meant(candidate, shown, reading) or (reading.reported and not reading.message.tool_calls)
+
+
+def refute(candidate: Candidate, shown: Rendition, random: Random, judge: Judge = as_meant) -> Counterexample | None:
     """Return a counterexample if some chunking of the answer is not read as it must be; otherwise None."""
     for text in with_and_without_end(candidate.format, shown.text):
         for chunking, chunks in _chunkings(text, random):
-            message = parse(candidate, shown.prompt, chunks)
-            if not _same(message, shown.expected) and not _written_alike(candidate, message, shown):
+            reading = read(candidate, shown.prompt, chunks)
+            if not judge(candidate, shown, reading):
                 return Counterexample(
                     answer=text,
                     expected=json.dumps(shown.expected.to_openai(), ensure_ascii=False),
-                    found=message_json(message),
+                    found=message_json(reading.message),
                     chunking=chunking,
                 )
     return None
@@ -108,11 +130,15 @@ def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
 
 def parse(candidate: Candidate, prompt: str, chunks: Sequence[str]) -> Message:
     """Return the message that chunks mean after a prompt."""
-    parser = Parser(candidate.format, REQUEST, grammar=candidate.grammar, prompt=prompt, ids=numbered_id)
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
-    return parser.message
+    return read(candidate, prompt, chunks).message
+
+
+def read(candidate: Candidate, prompt: str, chunks: Sequence[str]) -> ReadAnswer:
+    """Read chunks after a prompt, as an answer to the candidate's request."""
+    parser = Parser(candidate.format, candidate.request, grammar=candidate.grammar, prompt=prompt, ids=numbered_id)
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    events += parser.finish()
+    return ReadAnswer(parser.message, any(isinstance(event, Malformed) for event in events))
 
 
 def _same(message: Message, expected: ProofAnswer) -> bool:
@@ -139,8 +165,6 @@ def message_json(message: Message) -> str:
 
 
 _RESULT = "It is 7 degrees."
-_QUOTES = ("it's", 'say "hi"', """both ' and \"""", "C:\\new\\", "two\n'lines'", "a\\'b\\\"c", 'f("x")', '{"a": "b"}')
-"""Texts with what strings are put into, and what that is escaped with."""
 _CALL = (TOOL_NAMES[0], {"text": "Rome"})
 _QUESTION = ({"role": "user", "content": "And unicorns?"},)
 _RESULTS = ({"role": "tool", "tool_call_id": proof_id(0), "content": _RESULT},)
@@ -258,7 +282,7 @@ def markers_in_question(candidate: Candidate, answers: Sequence[ProofAnswer], ra
 
     They must mean the same as after any other question.
     """
-    markers = _markers(candidate.format)
+    markers = markers_of(candidate.format)
     reason = "the template refuses or changes such questions"
     if not markers:
         return finding("markers in a question", [], reason="the format has no markers")
@@ -268,20 +292,7 @@ def markers_in_question(candidate: Candidate, answers: Sequence[ProofAnswer], ra
     return finding("markers in a question", [refute(asked, found, random) for found in shown], reason=reason)
 
 
-def text_in_strings(candidate: Candidate, random: Random) -> CapabilityFinding:
-    """Parse calls with quotes inside their strings.
-
-    If quotes enclose strings, these also contain the format's own markers.
-    """
-    # `<v>Not </v> here</v>`: where nothing encloses a string, no reader could tell a marker in it from its end.
-    unquoted = candidate.format.tools.arguments.codec.strings.unquoted
-    texts = [*_QUOTES, *(f"Not {marker} here" for marker in ([] if unquoted else _markers(candidate.format)))]
-    answers = [ProofAnswer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in texts]
-    shown = [found for answer in answers if claims(candidate, answer) and (found := show(candidate, answer))]
-    return finding("quotes and markers in strings", [refute(candidate, found, random) for found in shown])
-
-
-def _markers(format: Format) -> list[str]:
+def markers_of(format: Format) -> list[str]:
     """Return the markers of all parts of an answer that are longer than one character."""
     tools, turn = format.tools, format.turn
     reasoning = (format.reasoning.start, format.reasoning.end)

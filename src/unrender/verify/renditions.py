@@ -16,12 +16,15 @@ from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
+from unrender.messages.wire import Request, read_tools
 from unrender.parser.prompt_tail import prefill
 from unrender.rendering.template import Template
 from unrender.verify.axes import PROOF_TOOLS, ProofAnswer
 
 _QUESTION = "What about zebra crossings?"
 _NEXT_QUESTION = "And what about unicorns?"
+REQUEST = Request(tools=read_tools(PROOF_TOOLS))
+"""The request that offers `PROOF_TOOLS`."""
 _EOS = "<|end_of_sequence|>"
 """Stands in for the end-of-sequence token of a bare template file, which does not say what it is."""
 
@@ -44,6 +47,8 @@ class Candidate:
     """The conversation before that; where a call ends it, the question is its result."""
     tools: tuple[Mapping[str, Any], ...] = PROOF_TOOLS
     """What is offered."""
+    request: Request = REQUEST
+    """What answers are read with: the same tools."""
     grammar: Grammar | None = None
     """A grammar made by hand that reads answers instead of the format."""
 
@@ -65,10 +70,30 @@ class Candidate:
             gave_up=bool(template.analysis.given_up),
         )
 
+    def offering(self, tools: tuple[Mapping[str, Any], ...]) -> Self:
+        """Return the candidate with other tools offered."""
+        return replace(self, tools=tools, request=Request(tools=read_tools(tools)))
+
     @property
     def prompt(self) -> str | None:
         """The prompt that asks a question, or None when the template refuses."""
         return self._render([], prompts=True)
+
+    @property
+    def refusal(self) -> str:
+        """Why neither a question nor an answer is rendered, with the template's own error; empty when one is."""
+        said = "Quite so."
+        answer = {"role": "assistant", "content": said}
+        texts = [
+            self.prompt,
+            self.render(answer),
+            self.prompt_after(answer, {"role": "user", "content": _NEXT_QUESTION}),
+        ]
+        if any(word in text for text in texts if text for word in (self.question, said, _NEXT_QUESTION)):
+            return ""
+        asked = self.template.render([dict(self._asked())], add_generation_prompt=True)
+        why = f": {asked.error}" if asked.error else ": neither a question nor an answer is in what it writes"
+        return f"the template renders no conversation{why}"
 
     def render(self, *answers: Mapping[str, Any]) -> str | None:
         """Return the conversation of the question, an answer in OpenAI's form, and further messages.

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from unrender.printable import printable_line, printable_lines
+from unrender.verify.axes import AXES
 
 
 class Verdict(StrEnum):
@@ -74,6 +75,9 @@ class Report:
     history: tuple[CapabilityFinding, ...] = ()
     """What holds of the template's history, whatever the format: whether each prompt begins with the one before."""
 
+    refusal: str = ""
+    """Why the template rendered no conversation, and nothing was checked; empty when one was rendered."""
+
     @property
     def failed(self) -> tuple[CapabilityFinding, ...]:
         """The capabilities that failed."""
@@ -81,19 +85,23 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """True when nothing failed and something passed."""
-        return not self.failed and any(finding.verdict is Verdict.PASSED for finding in self.findings)
+        """True when nothing failed, and answers that the template wrote were read back.
+
+        What the format's own grammars generate does not count: it is read by the same format.
+        """
+        return not self.failed and any(it.capability in AXES and it.verdict is Verdict.PASSED for it in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON data."""
         return {
             "passed": self.passed,
+            **({"refusal": self.refusal} if self.refusal else {}),
             "findings": [asdict(finding) for finding in self.findings],
             "history": [asdict(finding) for finding in self.history],
         }
 
     def __str__(self) -> str:
-        return "\n".join(map(str, (*self.findings, *self.history)))
+        return self.refusal or "\n".join(map(str, (*self.findings, *self.history)))
 
 
 # Reports for people.
@@ -116,7 +124,12 @@ def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = Map
         lines += ["", "| not examined | why |", "|---|---|"]
         lines += [f"| {_prose(name)} | {_prose(why)} |" for name, why in failures.items()]
     for name, report in reports.items():
-        lines += ["", f"## {_prose(name)}", "", *_table("capability", report.findings)]
+        lines += [
+            "",
+            f"## {_prose(name)}",
+            "",
+            *([_prose(report.refusal)] if report.refusal else _table("capability", report.findings)),
+        ]
         lines += ["", *_table("history", report.history, in_history=True)] if report.history else []
         for finding in (*report.failed, *report.history):
             if finding.counterexample:

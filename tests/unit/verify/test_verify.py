@@ -159,13 +159,14 @@ def test_quotes_and_markers_inside_strings_are_text(name):
     template = template_named(name)
     syntax = template.format.tools
 
-    assert verdicts(verified(template).findings)["quotes and markers in strings"] is Verdict.PASSED
+    assert verdicts(verified(template).findings)["quotes in strings"] is Verdict.PASSED
+    assert verdicts(verified(template).findings)["markers in strings"] is Verdict.PASSED
     if name == "json-tags":
         nothing = replace(
             template.format, tools=replace(syntax, call_start="<other>", call_end="</other>"), tolerated=()
         )
         found = verify(ChatTemplate(template.loaded, format=nothing), samples=1).findings
-        assert verdicts(found)["quotes and markers in strings"] is Verdict.FAILED
+        assert verdicts(found)["markers in strings"] is Verdict.FAILED
 
 
 @pytest.mark.slow

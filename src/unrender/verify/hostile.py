@@ -1,0 +1,225 @@
+"""Tests what is easily misread: an answer's own words that look like the format's, and names and values that look like syntax.
+
+Strategy: the words come from the format itself, such as its markers and headers, so that each format is tested with what could
+fool its own reader. They are the same for the same format and seed. An answer that the template does not write is left out.
+
+Rules: nothing is expected that the text does not tell. `<v>Not </v> here</v>` may be refused, with a report; it may not become
+another call. All else has to come back as it was meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from random import Random
+from typing import Any
+
+from unrender.analysis.prove.readback import with_and_without_end
+from unrender.format import Format
+from unrender.format.checks import texts_in
+from unrender.turn import Turn
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer
+from unrender.verify.judge import (
+    Judge,
+    ReadAnswer,
+    as_meant,
+    as_meant_or_refused,
+    claims,
+    finding,
+    markers_of,
+    message_json,
+    parse,
+    refute,
+)
+from unrender.verify.renditions import Candidate, Rendition, show, show_after_prompt
+from unrender.verify.verdicts import CapabilityFinding, Counterexample
+
+_QUOTES = (
+    *("it's", 'say "hi"', """both ' and \"""", "C:\\new\\", "two\n'lines'", "a\\'b\\\"c", 'f("x")', '{"a": "b"}'),
+    *(
+        "'tis late",
+        '"Yes" it is',
+        "'",
+        '"',
+        "'a', note='b'",
+        '"a", "note": "b"',
+        "ends in '",
+        'ends in "',
+        "a)]",
+        "b}}",
+    ),
+)
+"""Texts with what strings are put into, at every place, and what that is escaped with."""
+_NAMES = ("weather.get", "get-weather", "2fa", "get", "get_weather_now", "functions")
+"""Names of tools that APIs allow; one begins another, and one is a word that formats write before names."""
+_KEYS = (
+    *("$filter", "filter[name]", "page[size]", "a b", "@type", "a/b", "2fa", "x-y.z", "class", "name", "arguments"),
+)
+_SIGN_KEYS = ("it's", 'say "hi"', "a=b", "a:b", "a,b", "a<b>")
+"""Names of arguments with signs that end names in some formats, none of which is escaped there."""
+_TOKEN = re.compile(r"<[^<>\s]+>|\[/?[A-Z][A-Z_]+\]")
+"""A special token as most are spelled: a tokenizer makes one of it, and a model does not write it as a text."""
+_WORD = re.compile(r"[A-Za-z][A-Za-z_]{2,}")
+_NAMES_TRIED = 12
+_UNKNOWN = "no_such_tool"
+
+
+def _judged(
+    capability: str, candidate: Candidate, answers: Sequence[ProofAnswer], random: Random, judge: Judge = as_meant
+) -> CapabilityFinding:
+    return finding(capability, _tried(candidate, answers, random, judge))
+
+
+def _tried(
+    candidate: Candidate, answers: Sequence[ProofAnswer], random: Random, judge: Judge = as_meant
+) -> list[Counterexample | None]:
+    shown = [found for answer in answers if claims(candidate, answer) and (found := show(candidate, answer))]
+    return [refute(candidate, found, random, judge) for found in shown]
+
+
+def words_in_text(candidate: Candidate, random: Random) -> CapabilityFinding:
+    """Parse texts that hold headers and markers of plain words: in the middle of a line, they are words like any others."""
+    turn = candidate.format.turn
+    ends = [text.strip() for text in (turn.end, *turn.ends)]
+    texts = [*markers_of(candidate.format), *(text.strip() for text in candidate.format.ignored)]
+    words = [text for text in dict.fromkeys(texts) if text not in ends and not _TOKEN.search(text)]
+    answers = [ProofAnswer(content=f"Question 1. {word} 42.") for word in words]
+    headers = [text.strip() for text in turn.headers if text.strip() in words]
+    answers += [ProofAnswer(content=f"It says:\n{text}\nand more.") for text in headers]
+    answers += [ProofAnswer(content="So 42.", reasoning=f"Question 1. {text} 42.") for text in headers]
+    if not words:
+        return finding("marker words in text", [], reason="the format's markers are special tokens")
+    return _judged("marker words in text", candidate, answers, random)
+
+
+def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
+    """Parse calls of tools that are not offered: they are content, character for character."""
+    ends = [text.strip() for text in (candidate.format.turn.end, *candidate.format.turn.ends)]
+    inside = " ".join(text for text in markers_of(candidate.format) if text not in ends)
+    answers = [ProofAnswer(calls=((_UNKNOWN, {"text": text}),)) for text in ("Rome", f"see {inside} there")]
+
+    def as_text(candidate: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:
+        written = min(with_and_without_end(candidate.format, shown.text), key=len)
+        written = written.removeprefix(candidate.format.reasoning.empty)
+        return not reading.message.tool_calls and reading.message.content.strip() == written.strip()
+
+    return _judged("calls of unknown tools", candidate, answers, random, as_text)
+
+
+def tool_names(candidate: Candidate, random: Random) -> CapabilityFinding:
+    """Parse calls of tools whose names are unusual, or words of the format's own markers."""
+    words = [word for text in _literals(candidate.format) for word in _WORD.findall(text)]
+    names = tuple(dict.fromkeys((*_NAMES, *words)))[:_NAMES_TRIED]
+    properties = PROOF_TOOLS[0]["function"]["parameters"]["properties"]
+    offering = candidate.offering(tuple(_tool(name, properties) for name in names))
+    answers = [ProofAnswer(calls=((name, {"text": "Rome", "count": 3}),)) for name in names]
+    return _judged("unusual names of tools", offering, answers, random)
+
+
+def argument_names(candidate: Candidate, random: Random) -> CapabilityFinding:
+    """Parse arguments with every kind of name that a schema allows."""
+    keys = (*_KEYS, *_SIGN_KEYS)
+    offering = candidate.offering(
+        (_tool(TOOL_NAMES[0], {key: {"type": "string", "description": "A."} for key in keys}),)
+    )
+
+    def calls(names: Sequence[str]) -> list[ProofAnswer]:
+        pairs = zip(names, (*names[1:], names[0]), strict=True)
+        return [ProofAnswer(calls=((TOOL_NAMES[0], {key: "red", other: "a b"}),)) for key, other in pairs]
+
+    tried = [*_tried(offering, calls(_KEYS), random), *_tried(offering, calls(_SIGN_KEYS), random, as_meant_or_refused)]
+    return finding("unusual names of arguments", tried)
+
+
+def no_parameters(candidate: Candidate, random: Random) -> CapabilityFinding:
+    """Parse calls of tools without parameters, alone and beside others."""
+    bare = (_tool(TOOL_NAMES[0], {}), {"type": "function", "function": {"name": TOOL_NAMES[1], "description": "Call."}})
+    offering = candidate.offering((*bare, PROOF_TOOLS[2]))
+    calls: tuple[tuple[str, Mapping[str, Any]], ...] = tuple((name, {}) for name in TOOL_NAMES)
+    answers = [ProofAnswer(calls=calls[:1]), ProofAnswer(calls=calls[1:2]), ProofAnswer(calls=calls)]
+    return _judged("tools without parameters", offering, answers, random)
+
+
+def strings(candidate: Candidate, random: Random) -> Iterator[CapabilityFinding]:
+    """Parse calls with quotes and with the format's own markers in their strings, alone and before another call."""
+    quoted = [ProofAnswer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in _QUOTES]
+    second = (TOOL_NAMES[1], {"note": "b"})
+    quoted += [ProofAnswer(calls=((TOOL_NAMES[0], {"text": text}), second)) for text in _QUOTES]
+    codec = candidate.format.tools.arguments.codec
+    # `<v>Not </v> here</v>`: where nothing encloses a string, the text may not tell a marker in it from its end.
+    judge = as_meant_or_refused if codec.strings.unquoted else as_meant
+    yield _judged("quotes in strings", candidate, quoted, random, judge)
+    # Nor does it tell a string's own quote, where nothing escapes that.
+    quotes = [text for _, text in texts_in(codec, "") if isinstance(text, str)]
+    tried = []
+    for marker in dict.fromkeys(text.strip() for text in (*markers_of(candidate.format), *_literals(candidate.format))):
+        texts = (f"Not {marker} here", f"Not\n{marker}\nhere") if len(marker) > 1 else ()
+        marked = [ProofAnswer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in texts]
+        tried += _tried(candidate, marked, random, as_meant_or_refused if marker in quotes else judge)
+    yield finding("markers in strings", tried)
+
+
+def stops(candidate: Candidate) -> CapabilityFinding:
+    """Look for a text at which generation stops inside of what a model writes as one answer."""
+    call = (TOOL_NAMES[0], {"text": "Rome"})
+    answers = (
+        ProofAnswer(content="It rains."),
+        ProofAnswer(content="It rains.", reasoning="Look."),
+        ProofAnswer(calls=(call,)),
+        ProofAnswer(reasoning="Look.", calls=(call,)),
+    )
+    shown = [
+        found for answer in answers if claims(candidate, answer) and (found := show_after_prompt(candidate, answer))
+    ]
+    ends = Turn(prompt="", request=candidate.request, format=candidate.format, begun="").stop
+    tried = []
+    for found in shown:
+        last = "Rome" if found.expected.calls else found.expected.content
+        before = found.text[: found.text.rfind(last)]
+        stop = next((stop for stop in ends if stop in before), "")
+        wrong = Counterexample(answer=found.text, expected="one answer", found=f"generation stops at {stop!r}")
+        tried.append(wrong if stop else None)
+    return finding("stop texts", tried)
+
+
+def stray_closers(candidate: Candidate) -> CapabilityFinding:
+    """Parse text with a closer of reasoning that nothing opened: the words around it stay apart, and none is lost."""
+    end = candidate.format.reasoning.end
+    if not end.strip():
+        return finding("stray closers", [], reason="the format has no reasoning")
+    text, tried = f"Quite so\n{end.strip()}\n\nIt rains.", []
+    for thinking in (None, False) if candidate.capabilities.supports_enable_thinking else (None,):
+        prompt = replace(candidate, thinking=thinking).prompt
+        if prompt is not None:
+            message = parse(candidate, prompt, [text])
+            words = f"{message.reasoning} {message.content}".replace(end.strip(), " ").split()
+            wrong = Counterexample(answer=text, expected="the same words", found=message_json(message))
+            tried.append(None if words[-4:] == ["Quite", "so", "It", "rains."] else wrong)
+    return finding("stray closers", tried)
+
+
+def empty_results(candidate: Candidate, random: Random) -> CapabilityFinding:
+    """Parse answers to a tool's result that is empty: they mean the same as after any other result."""
+    call = ProofAnswer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
+    if not show(candidate, call):
+        return finding("empty results", [], reason="the template does not render calls")
+    asked = {"role": "user", "content": "Are they striped?"}
+    later = replace(candidate, before=(asked, call.to_openai()))
+    empty = replace(later, question="").prompt
+    answers = [ProofAnswer(content="Some are."), replace(call, reasoning="Once more."), call]
+    shown = [found for answer in answers if claims(later, answer) and (found := show_after_prompt(later, answer))]
+    tried = [refute(later, replace(found, prompt=empty), random) for found in shown] if empty is not None else []
+    return finding("empty results", tried, reason="the template refuses them")
+
+
+def _tool(name: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    parameters = {"type": "object", "properties": properties, "required": []}
+    return {"type": "function", "function": {"name": name, "description": f"Call {name}.", "parameters": parameters}}
+
+
+def _literals(format: Format) -> Iterator[str]:
+    """Yield all literals of the call syntax and of special tokens."""
+    parts = chain(texts_in(format.tools, ""), texts_in(format.preserved_tokens, ""))
+    return (text for _, text in parts if isinstance(text, str))
