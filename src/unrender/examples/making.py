@@ -60,8 +60,10 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
     Raises `GrammarError` as `Turn.sample` does.
     """
     question, done = _asked(messages)
+    # A prompt may hold half a character, which no seed and no answer can.
+    draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - nothing secret is drawn
     with suppress(GrammarError):  # By a schema without examples, or with names that the format does not write.
-        for plan in _plans(turn, question, done, random.Random(f"{seed} {turn.prompt}")):  # noqa: S311 - nothing secret
+        for plan in _plans(turn, question, done, draw):
             text = _written(turn, plan)
             if text is not None:
                 return text
@@ -82,7 +84,8 @@ def _asked(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[str, 
     said = [results.pop(id, "") for id in names]
     left = iter(results.values())
     done = [(name, text or next(left, "")) for name, text in zip(names.values(), said, strict=True)]
-    return _text(messages[last].get("content")) if last >= 0 else "", done
+    question = _text(messages[last].get("content")) if last >= 0 else ""
+    return question.encode(errors="replace").decode(), done
 
 
 def _text(content: Any) -> str:

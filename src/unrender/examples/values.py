@@ -273,8 +273,8 @@ class _Writer:
         found += [" ".join(words_of(name)) or "example", "example", *_PATTERNED]
         low, high = schema.get("minLength"), schema.get("maxLength")
         for text in found:
-            short = isinstance(low, int) and len(text) < low <= LONGEST_QUESTION
-            longer = (f"{text} " * low)[:low] if short else text
+            fewest = low if isinstance(low, int) and low <= LONGEST_QUESTION else 0
+            longer = (f"{text} " * fewest)[:fewest] if len(text) < fewest else text
             yield longer[: max(high, 0) if isinstance(high, int) else None]
 
     def numbers(self, schema: Mapping[str, Any], name: str, *, whole: bool) -> Iterator[float]:

@@ -95,6 +95,13 @@ def test_the_same_request_gets_the_same_answer():
     assert len(set(answers)) == 3
 
 
+def test_half_a_character():
+    """A prompt that holds one gets an answer without it."""
+    text = example_answer(sampler_template().turn("Hello \ud800"), [{"role": "user", "content": "Hello \ud800"}])
+
+    assert text.encode()
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_of_formats(name):
     """An answer is written in the template's own format, and read back as it was meant."""
