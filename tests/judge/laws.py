@@ -9,7 +9,7 @@ Format as data, and it holds for every Format, every text and every way of feedi
 - what a complete call has under its spans of arguments is in its arguments, which are one JSON object (`arguments`);
 - events add up to the message, and every way of feeding gives the same (`feeding`).
 
-The exceptions have a name each: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, and `SAME` in `arguments`.
+The exceptions have a name each: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, `QUOTED`, and `SAME` in `arguments`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ PASSED_OVER = re.compile(r"""(?:"[^"\\]{0,200}"|'[^'\\]{0,200}'|\w+)\s*:\s*""")
 """The name of a field of an envelope. Where its value says nothing to a parser, the value is passed over with it."""
 REPORTED = "another"
 """A word of the event that says that a field came twice: it is passed over, with its value."""
+QUOTED = "a call that is not quoted"
+"""Words of the event that says that a call is quoted: it is none where its marker is known to be a special token."""
 _VALUE = re.compile(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+\w.]+|[\[{](?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*[\]}]""")
 """A text, a word or a flat list, JSON or not."""
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -58,7 +60,10 @@ def judge(turn: Turn, text: str, seed: int) -> Outcome:
     marked(turn.format, outcome, text)
     argued(turn.format, outcome, text)
     named(outcome, text)
+    quoted = any(event.expected == QUOTED for event in outcome.events if isinstance(event, Malformed))
     for name, way in WAYS.items():
+        if quoted and name == "token ids":
+            continue
         same(name, outcome, way(turn, text, Random(seed)))
     return outcome
 

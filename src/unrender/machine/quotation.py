@@ -160,11 +160,11 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     any_text = inside or before.rfind("<!--") > before.rfind("-->")
     in_line = bool(line.strip())
     sentence = in_line and not _BULLET.fullmatch(line) and not _ends_sentence(line)
-    if not (fence or closers or any_text or sentence or (anchored and in_line)):
+    # `I look.{"name": …}`: a bracket right after a sentence is where a format may write it.
+    bare = anchored and in_line and (sentence or line[-1:].isspace())
+    if not (fence or closers or any_text or sentence or bare):
         return None
-    return Quotation(
-        closers=closers, fence=fence, alone=alone, sentence=sentence, line=anchored and in_line, any_text=any_text
-    )
+    return Quotation(closers=closers, fence=fence, alone=alone, sentence=sentence, line=bare, any_text=any_text)
 
 
 def _in_brackets(before: str) -> bool:

@@ -35,7 +35,7 @@ def message_of(events: Iterable[Event]) -> Message:
 class MessageFold(Resumable):
     """Adds events up to the message so far. Each event costs the same, however long the message is."""
 
-    __slots__ = ("_arguments", "_calls", "_content", "_failed", "_reasoning", "_statuses")
+    __slots__ = ("_arguments", "_calls", "_content", "_failed", "_reasoning", "_statuses", "reported")
 
     def __init__(self) -> None:
         self._content = StringIO()
@@ -44,6 +44,8 @@ class MessageFold(Resumable):
         self._arguments: list[StringIO] = []
         self._statuses: list[CallStatus] = []
         self._failed: list[ToolCall] = []
+        self.reported: bool = False
+        """Something has been reported."""
 
     def copy(self) -> Self:
         """Return an independent fold in the same state."""
@@ -74,8 +76,10 @@ class MessageFold(Resumable):
                 self._statuses.append(CallStatus.OPEN)
             elif isinstance(event, ToolCallFinished):
                 self._finish(event)
-            elif isinstance(event, Malformed) and event.call is not None:
-                self._failed.append(event.call)
+            elif isinstance(event, Malformed):
+                self.reported = True
+                if event.call is not None:
+                    self._failed.append(event.call)
 
     def _finish(self, event: ToolCallFinished) -> None:
         self._statuses[event.index] = event.status
@@ -85,6 +89,11 @@ class MessageFold(Resumable):
     def _call(self, index: int) -> ToolCall:
         call, text, status = self._calls[index], self._arguments[index], self._statuses[index]
         return ToolCall(name=call.name, arguments=text.getvalue(), id=call.id, status=status, known=call.known)
+
+    @property
+    def content(self) -> str:
+        """The content so far."""
+        return self._content.getvalue()
 
     @property
     def message(self) -> Message:

@@ -41,6 +41,7 @@ from unrender.parser.message import Cleaner, MessageFold
 from unrender.parser.prompt_tail import prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
+from unrender.parser.unread import unread_call
 from unrender.values.finder import Flow
 from unrender.values.resumable import Resumable
 
@@ -392,9 +393,36 @@ class Parser(Resumable):
         machine = self._machine
         machine.length_limited = reason == "length"
         events = self._emit(machine.finish(tail + self._quoter.release() + text))
-        last = [*self._cleaner.finish(), MessageFinished()]
+        last = self._cleaner.finish()
         self._fold.add(last)
+        last += [*self._unread(), MessageFinished()]
         return [*events, *last]
+
+    def _unread(self) -> list[Event]:
+        """Return the report of a call that stayed in the content, where nothing else was reported."""
+        machine = self._machine
+        if self._fold.reported or self._grammar is not None or not machine.request.calls_allowed:
+            return []
+        found = unread_call(self._fold.content, self._format, machine.request)
+        if found is None:
+            return []
+        at, name = found
+        position = self._place(at)
+        wanted = "a call as the format writes it"
+        if machine.strict:
+            raise MalformedOutput(position, wanted, name)
+        report = Malformed(name, position, wanted)
+        self._fold.add([report])
+        return [report]
+
+    def _place(self, at: int) -> int:
+        """Return where in the output the character `at` of the content is."""
+        for span in self.spans:
+            if span.role is Role.CONTENT:
+                if at < span.end - span.start:
+                    return span.start + at
+                at -= span.end - span.start
+        return self._machine.position
 
     def _emit(self, read: list[Event | BrokenText]) -> list[Event]:
         if self._quoter.used:
