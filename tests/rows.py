@@ -122,7 +122,8 @@ class Row:
             events += parser.finish(self.data.get("finish"))
         except MalformedOutput as error:
             return {"raises": [error.position, error.expected]}
-        failed = [_dead(call) for call in parser.message.failed_calls]
+        content = parser.message.content
+        failed = [_failed(call, content) for call in parser.message.failed_calls]
         spans = ", ".join(f"{span.role.value} {span.end - span.start}" for span in parser.spans)
         return {"events": written(events), **({"failed": failed} if failed else {}), "spans": spans}
 
@@ -226,7 +227,8 @@ def _written(events: Iterable[Event]) -> Iterator[list[Any]]:
                 pass
 
 
-def _dead(call: ToolCall) -> list[Any]:
+def _failed(call: ToolCall, content: str) -> list[Any]:
+    """Return a failed call as a row has it: with its text, where that is not in the content."""
     assert call.status is not CallStatus.COMPLETE
     return [
         call.name,
@@ -234,4 +236,5 @@ def _dead(call: ToolCall) -> list[Any]:
         call.status.value,
         *([call.id] if call.id else []),
         *([] if call.known else ["unknown"]),
+        *([{"text": call.text}] if call.text not in content else []),
     ]

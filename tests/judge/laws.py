@@ -5,6 +5,7 @@ Format as data, and it holds for every Format, every text and every way of feedi
 
 - spans cover the text, without gap or overlap, to its end;
 - the text under spans of content is the message's content, and so for reasoning;
+- text that could not be read is in the content, in a failed call, or in a report;
 - spans of markers hold only words that the Format declares, those of layout only white space;
 - what a complete call has under its spans of arguments is in its arguments, which are one JSON object (`arguments`);
 - events add up to the message, and every way of feeding gives the same (`feeding`).
@@ -104,9 +105,18 @@ def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
         begun = turn.begun if role == "reasoning" else ""  # Words that the prompt has begun are in no text.
         expect(f"{role} that is not the text under its spans", bool(found and found.group(1) in begun), said, under)
     for role in () if format.cleans_content else OPTIONAL:
-        expect("text that is left out", not outcome.under(text, role), outcome.spans)
+        for piece in outcome.under(text, role):
+            expect("text that is left out", not _left_out(piece, outcome), piece, outcome.spans)
     blank = "".join(outcome.under(text, "layout"))
     expect("layout that is not white space", not blank.strip(), blank)
+
+
+def _left_out(piece: str, outcome: Outcome) -> str:
+    """Return what of a text neither a failed call nor a report holds."""
+    reported = [event.text for event in outcome.events if isinstance(event, Malformed)]
+    for kept in (*(call.text for call in outcome.message.failed_calls), *reported):
+        piece = piece.replace(kept, "", 1)
+    return piece.strip()
 
 
 def marked(format: Format, outcome: Outcome, text: str) -> None:

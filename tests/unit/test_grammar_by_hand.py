@@ -198,7 +198,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
     parser = turn().parser()
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 
-    failed = ToolCall(name="get_time", arguments="[1]", id="", status=CallStatus.INVALID)
+    failed = ToolCall(name="get_time", arguments="[1]", id="", status=CallStatus.INVALID, text="!get_time [1]")
     assert Malformed("", 13, "arguments that are one JSON object", failed) in events
     assert not any(isinstance(event, ToolCallFinished) for event in events)
     assert ContentText("!get_time [1]") in events

@@ -122,7 +122,7 @@ def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str
         return Reading(message=message, status=status)
     cut_off = finish_reason == "length" or any(call.status is CallStatus.TRUNCATED for call in failed)
     told = [_told(event) for event in broken[:MOST_WARNINGS]]
-    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in failed[:MOST_WARNINGS]]
+    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in failed[:MOST_WARNINGS] if call.name]
     return Reading(
         message=message,
         status=Status.TRUNCATED if cut_off else Status.MALFORMED,
@@ -162,7 +162,8 @@ class Tally:
             *message.tool_calls,
             *(failed for failed in message.failed_calls if failed not in message.tool_calls),
         ):
-            self._calls_of(call.name)[call.status.value] += 1
+            if call.name:  # A call that was cut off before its name is of no tool.
+                self._calls_of(call.name)[call.status.value] += 1
         count(self.reasons, reading.reasons)
 
     def refuse(self, reason: str) -> None:

@@ -138,7 +138,7 @@ def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], N
             show(event)
         if isinstance(event, Malformed):
             malformed.append(event_line(event))
-    failed = parser.message.failed_calls
+    failed = [call for call in parser.message.failed_calls if call.name]
     return [*malformed, *(f"the call of {call.name} is {call.status}, and no call of the message" for call in failed)]
 
 

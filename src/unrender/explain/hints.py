@@ -234,7 +234,8 @@ def _truncated(case: Case) -> Iterator[Advice]:
     """The output ends in the middle of something."""
     for call in case.reading.message.failed_calls:
         if call.status is CallStatus.TRUNCATED:
-            text = f"the output ends inside the call of {call.name!r}"
+            where = f"inside the call of {call.name!r}" if call.name else "in a call, before its name"
+            text = f"the output ends {where}"
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'
 
 

@@ -50,6 +50,8 @@ class ToolCallFinished:
 
     index: int
     status: CallStatus
+    text: str = field(default="", repr=False)
+    """The text of a call that failed, where all of it was given as its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Malformed:
     position: int
     expected: str
     call: ToolCall | None = field(default=None, repr=False)
-    """The call that failed here, whose text is content, as far as it was read."""
+    """The call that failed here and is not among the message's calls, as far as it was read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,10 @@ class Frame(Resumable):
     stack: StackEntry | None = None
     tag: Role | None = None
     name: str = ""
+    cut: bool = False
+    """Open where the token limit has cut the output off."""
+    call: CallState | None = None
+    """The call that was cut off here, if its name was read."""
 
     def next_target(self) -> int:
         """Take the next alternative; it says itself whether it holds a call."""
@@ -111,3 +115,7 @@ class CallState(Resumable):
     """What is around the arguments has been closed as well: a fence, or brackets."""
     recover: int = 0
     """Where to go on when the committed call breaks."""
+    broken: tuple[str, str, int] | None = None
+    """What was wanted where the call broke, what was met, and the position, while its end is looked for."""
+    cut: bool = False
+    """Open where the token limit has cut the output off."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_NAME
+from unrender.machine.failed_calls import drop_opener
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow, end_of
@@ -21,6 +22,10 @@ SPACE = re.compile(r"\s*")
 BACKQUOTES = "```"
 FENCE = re.compile(r"```\w{0,32}+")
 """Three backquotes and a language; the longest name of one that is known has 23 letters."""
+_LEAST_TORN = 3
+"""So many characters of a marker show it at the token limit: `<to` begins `<tool_call>`, and `<t` a table."""
+_SIGN = re.compile(r"[^\w\s]")
+_CLOSING = re.compile(r"\W+\Z")
 _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
 
 
@@ -39,6 +44,8 @@ class FreeText:
     """Layout that ends a turn: no part of the text when nothing follows."""
     flow: Flow
     """What goes straight through."""
+    openers: tuple[str, ...] = ()
+    """The markers that show a call by themselves."""
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
@@ -53,6 +60,11 @@ class FreeText:
             # `_emit` leaves white space at the start of an answer alone: before `<call>` it is layout.
             machine.take(Role.LAYOUT, limit)
             return machine.go_to(self.table[literal])
+        if machine.final and self.openers and (torn := self._torn(machine)) >= 0:
+            self._emit(machine, torn)
+            machine.take(Role.LAYOUT, torn)
+            drop_opener(machine)
+            return machine.go_to(self.end)
         self._emit(machine, self._before_ending(machine, limit) if self.ending else limit)
         if not machine.final:
             machine.flow = self.flow
@@ -71,6 +83,27 @@ class FreeText:
             return self.finder.decided(buffer, machine.at, whole=True)
         at, literal = self.finder.find(buffer, machine.at)
         return (at, literal) if literal else (len(buffer), "")
+
+    def _torn(self, machine: Machine) -> int:
+        """Return where a call's marker begins that the end of the output has torn; -1 where there is none.
+
+        A few characters show it where the token limit has cut the output off. Else they are text, unless the answer is
+        nothing but such a marker, torn after its last word.
+        """
+        buffer, end = machine.buffer, len(machine.buffer)
+        for size in range(min(max(map(len, self.openers)), end - machine.at), _LEAST_TORN - 1, -1):
+            tail = buffer[end - size :]
+            opener = next((opener for opener in self.openers if opener.startswith(tail)), "")
+            if opener and self._shows(machine, opener, tail):
+                return end - size
+        return -1
+
+    def _shows(self, machine: Machine, opener: str, tail: str) -> bool:
+        """Return whether the end of the output shows the marker that it begins."""
+        if machine.length_limited:  # ` to=f` does; `fun`, which begins `functools[` as well, does not.
+            return len(tail.strip()) >= _LEAST_TORN and _SIGN.search(tail) is not None
+        alone = not machine.answered and not machine.buffer[machine.at :].removesuffix(tail).strip()
+        return alone and len(tail) >= len(_CLOSING.sub("", opener))
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
         # With "\n" as the ending, the line break of "Hi\n" waits: at the end of the output it is layout, else it is text.

@@ -22,16 +22,16 @@ from typing import Protocol, cast
 
 from unrender.errors import MalformedOutput
 from unrender.limits import FREE_GIVEN_BACK, FREE_REREADS, MAX_CONTEXT, MAX_GIVEN_BACK
-from unrender.machine.buffer import Buffer, merged_spans, relabel
+from unrender.machine.buffer import Buffer, merged_spans
 from unrender.machine.events import (
     ArgumentsText,
     BrokenText,
-    ContentText,
     Event,
     Malformed,
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.machine.failed_calls import cut_short_at, end_failed, fate, read_so_far
 from unrender.machine.frames import CallState, Frame, StackEntry
 from unrender.machine.handmade.tagged import Closed, Note, Notice, Opened
 from unrender.machine.ids import CallIds
@@ -88,6 +88,10 @@ class Machine(Buffer):
     reread: int = 0
     """Characters that were read for nothing, and then again."""
     length_limited: bool = False
+    cut_from: int = -1
+    """The position of a marker after which the token limit has cut the output off."""
+    separated: int = -1
+    """The position after the latest separator between calls: nothing but a call may be there."""
     call: CallState | None = None
     calls: int = 0
     closed: int = 0
@@ -108,7 +112,15 @@ class Machine(Buffer):
 
     def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Run to the end of the answer, over the last of the text: no more will come."""
-        events = super(Machine, self).finish(text)
+        events: list[Event | BrokenText] = []
+        if self.length_limited:
+            # What is undecided behind all of the text is what the limit has cut off.
+            events, text = self.feed(text), ""
+            for frame in self.frames:
+                frame.cut = True
+            if self.call:
+                self.call.cut = True
+        events += super(Machine, self).finish(text)
         # With `tool_choice="required"`, the answer "Hello!" is wrong only now that it is over. One that was
         # cut off might have called later.
         expected = instead_of_silence(self.request, self.calls)
@@ -147,7 +159,15 @@ class Machine(Buffer):
         A call that is given as it is written stays one as soon as it has a name, even if it is told of only when its id has come:
         `{"name": "f", "arguments": {"a": 1}, "id":`.
         """
-        return not call.begun and not (call.name and self.policy.calls == "written")
+        return not call.begun and not self.given_as_written(call)
+
+    def given_as_written(self, call: CallState) -> bool:
+        """Return whether the caller has been told of the call's beginning, or will be before its end."""
+        return bool(call.name) and self.policy.calls == "written" and not self.surplus(call)
+
+    def surplus(self, call: CallState) -> bool:
+        """Return whether a call comes after the only one that the request allows."""
+        return not call.begun and self.calls > 0 and self.request.one_call
 
     # What instructions do to the machine.
 
@@ -166,6 +186,8 @@ class Machine(Buffer):
         """Open a way back to this place, and return it."""
         events = self.released + len(self.events)
         frame = Frame(targets, otherwise, self.base + self.at, events, len(self.span_ends), self.span_end, self.calls)
+        # What was tried from here was cut off; if something else is tried from here, it is as well.
+        frame.cut = frame.at == self.cut_from
         self.frames.append(frame)
         return frame
 
@@ -202,12 +224,16 @@ class Machine(Buffer):
         if self.exhausted():
             return False
         frame.alone |= self.call is not None and self.call.name != ""
+        cut = not self.rest and self.cut_at(frame)
+        frame.call = self.call if cut and self.call and self.call.name else frame.call
         self.go_back(frame)
         # Two syntaxes may begin with `<call>`: the other one is tried from the same place.
         if frame.targets:
             return self.go_to(frame.next_target())
         self.frames.pop()
         self.pc = frame.otherwise
+        if cut and cut_short_at(self, frame):
+            return False
         if quotation := self.quotation:
             # Text follows a call that may be quoted, and not another call.
             if quotation.any_text:
@@ -441,7 +467,7 @@ class Machine(Buffer):
 
     def start_call(self) -> None:
         """Emit the start of the call, unless calls are given when they are complete."""
-        if self.policy.calls == "written":
+        if self.given_as_written(self.current):
             self._tell_of_call()
 
     def _tell_of_call(self) -> None:
@@ -452,7 +478,7 @@ class Machine(Buffer):
         call.begun = True
         call.id = self.ids.give(self.calls, call.name, call.id)
         self.events.append(ToolCallStarted(self.calls, call.id, call.name, call.known))
-        if expected := instead_of_call(self.request, self.calls, call.name):
+        if expected := instead_of_call(self.request, call.name):
             # A strict parser refuses it when it is final: what is read of it here may yet be taken back.
             self.events.append(Malformed(call.name, call.start, expected))
         self.calls += 1
@@ -471,11 +497,18 @@ class Machine(Buffer):
         else:
             call.arguments.append(text)
 
-    def end_call(self, status: CallStatus) -> None:
+    def end_call(self, status: CallStatus, text: str = "") -> None:
         """Emit the end of the call, and all of it that has waited."""
         self._tell_of_call()
-        self.events.append(ToolCallFinished(self.calls - 1, status))
+        self.events.append(ToolCallFinished(self.calls - 1, status, text))
         self.call = None
+
+    def complete_call(self, end: int | None = None) -> None:
+        """Give a call that was read to its end, unless the request allows no more; `end` is where it ended, if not here."""
+        if self.surplus(self.current):
+            self.fail_call(CallStatus.INVALID, "no more than one call", self.current.name, self.current.start, end)
+        else:
+            self.end_call(CallStatus.COMPLETE)
 
     def open_call(self) -> ToolCall | None:
         """Return the call that is being read, as far as the caller was not told of it."""
@@ -483,7 +516,7 @@ class Machine(Buffer):
         # With a way back from before the call still open, it may yet be text: nobody is told of it.
         if call is None or call.begun or not call.name or (self.frames and self.frames[0].at <= call.start):
             return None
-        return _read_so_far(call, CallStatus.OPEN)
+        return read_so_far(call, CallStatus.OPEN)
 
     def abandon_call(self, wanted: str) -> None:
         """End a committed call that does not go on as it must; the rest of the text is read on its own."""
@@ -492,41 +525,40 @@ class Machine(Buffer):
         truncated = self.final and self.failed_at >= len(self.buffer)
         # Only one character: how many more have come depends on the chunks.
         met = self.buffer[self.at : self.at + 1]
-        self.fail_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID, wanted, met)
+        status = CallStatus.TRUNCATED if truncated or self.cut_off else CallStatus.INVALID
         self.scanner = None
+        if status is CallStatus.INVALID and not self.strict and fate(self, call, False) != "content":
+            call.broken = (wanted, met, self.position)
+            self.pc = call.recover
+            return
+        self.fail_call(status, wanted, met)
         self.closed = ABANDONED
         self.pc = call.recover
 
-    def fail_call(self, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
-        """End a call that cannot be completed, and report it. Its text becomes content, unless the call was given already.
+    @property
+    def cut_off(self) -> bool:
+        """Whether the token limit has cut the output off in the call that is being read."""
+        return self.cut_at(self.call) if self.call else False
 
-        `at` is where it ended, if more was read since.
+    def cut_at(self, opened: Frame | CallState) -> bool:
+        return self.length_limited and self.final and (opened.cut or self.failed_at >= len(self.buffer))
+
+    def fail_call(
+        self, status: CallStatus, wanted: str, met: str, at: int | None = None, end: int | None = None
+    ) -> None:
+        """End a call that cannot be completed, and report it.
+
+        `at` is where it failed, and `end` where it ended, if more was read since.
         """
-        call = self.current
-        # The caller has its beginning already: the same text is not given again as content.
-        if call.name and self.policy.calls == "written":
-            self.end_call(status)
-            self.malformed(met, wanted, at=at)
-            return
-        self.call = None
-        self.malformed(met, wanted, _read_so_far(call, status) if call.name else None, at)
-        # The failed call is content now, so white space between it and the call before is between content and content.
-        if self.carried:
-            self.bring()
-        here = self.base + self.at
-        end = here if at is None else at
-        # A prompt may have written the call's first marker, which is then not a part of the model's text.
-        if text := self.since(max(call.start, 0) if self.given else call.start)[: end - here or None]:
-            self.events.append(ContentText(text))
-            # Ways back that are open count spans: the call's text has become one span, where it was several.
-            more = relabel(self.span_roles, self.span_ends, call.start, end, Role.CONTENT)
-            for frame in self.frames:
-                frame.spans += more
-        self.answered = True
+        end_failed(self, status, wanted, met, at, end)
 
     def call_failed(self) -> bool:
         """Whether the latest call has died, so that its closing markers are content."""
-        return self.closed == ABANDONED and self.policy.calls == "complete"
+        return (
+            self.closed == ABANDONED
+            and self.policy.calls == "complete"
+            and self.policy.failed_calls in ("auto", "content")
+        )
 
     # What is final.
 
@@ -541,7 +573,3 @@ class Machine(Buffer):
         """The end of the last final span. A call that may die is not final: it may become content."""
         end = super(Machine, self).final_end
         return min(end, self.call.start) if self.call and self._may_become_content(self.call) else end
-
-
-def _read_so_far(call: CallState, status: CallStatus) -> ToolCall:
-    return ToolCall(name=call.name, arguments="".join(call.arguments), id=call.id, status=status, known=call.known)

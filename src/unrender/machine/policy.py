@@ -14,6 +14,7 @@ UnknownTools = Literal["content", "call"]
 CallsInReasoning = Literal["rescue", "ignore"]
 CallRelease = Literal["complete", "written"]
 UndeclaredReasoning = Literal["read", "content"]
+FailedCalls = Literal["auto", "apart", "content", "call"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,11 @@ class Policy:
     calls: CallRelease = "complete"
     """When to give a call. "complete": when it is complete. "written": as it is written; a call that fails then stays in
     the message with its status, and its text is not given a second time."""
+    failed_calls: FailedCalls = "auto"
+    """Where to put the text of a call that cannot be completed, if the call was not given as it was written. "apart": in
+    `Message.failed_calls` and in the `Malformed` event alone. "content": in the content as well. "call": in a call whose
+    arguments are this text, with its status, so that an agent answers it as it answers arguments that are no JSON; one
+    that was cut off before its name is apart. "auto": apart where the token limit cut the call off, else in the content."""
     undeclared_reasoning: UndeclaredReasoning = "read"
     """How to treat a common marker of reasoning at the start of an answer when the format does not have it. "read": as
     reasoning, up to its closing marker, with a `Malformed` event. "content": as content, markers included."""
@@ -59,14 +65,12 @@ USUAL = Policy()
 _OBLIGED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 
 
-def instead_of_call(request: Request, index: int, name: str) -> str:
-    """Return what the request wanted instead of a call of tool `name` at `index`; "" when the call is as wanted.
+def instead_of_call(request: Request, name: str) -> str:
+    """Return what the request wanted instead of a call of tool `name`; "" when the call is as wanted.
 
-    >>> instead_of_call(Request(tool_choice=ToolChoice.NAMED, named_tool="now"), 0, "then")
+    >>> instead_of_call(Request(tool_choice=ToolChoice.NAMED, named_tool="now"), "then")
     "a call of 'now'"
     """
-    if index and request.one_call:
-        return "no more than one call"
     if request.tool_choice is ToolChoice.NAMED and name != request.named_tool:
         return _wanted(request)
     return ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_BROKEN
 from unrender.machine.events import BrokenText
+from unrender.machine.failed_calls import cut_short
 from unrender.machine.instructions import BACKQUOTES, SPACE, shared_length, tool_at, undecided
 from unrender.machine.interpreter import ABANDONED, Machine
 from unrender.messages.wire import CallStatus
@@ -44,12 +45,16 @@ class Tail:
     hub: int
     ends: Finder
     """What ends a turn."""
+    stops: Finder
+    """What ends a call that broke: what closes it, and what begins the next one."""
     unmarked: bool = False
     """Nothing but a tool's name shows a call: one whose JSON breaks the tool's schema is text."""
 
     def step(self, machine: Machine) -> bool:
+        if machine.call and machine.call.broken:
+            return self._end_broken(machine, *machine.call.broken)
         # `f(a=1)`: nothing closes such a call, so it is complete at once.
-        if not self.closers:
+        if not self.closers and not self._limited(machine):
             self._complete(machine)
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
@@ -77,6 +82,27 @@ class Tail:
             if named is not False:
                 return named is None or self._next_call(machine, at, mark)
         return self._excess(machine, at, mark) if mark in self.excess else self._leave(machine, at)
+
+    def _end_broken(self, machine: Machine, wanted: str, met: str, position: int) -> bool:
+        """Read on to the end of a call that broke, whose text is not content."""
+        search = self.stops.find if machine.final else self.stops.decided
+        at, mark = search(machine.buffer, machine.at) if self.stops.literals else (machine.at, "")
+        if not mark and machine.final:
+            at = len(machine.buffer)
+        machine.take(Role.MALFORMED, at)
+        if not mark and self.stops.literals and not machine.final:
+            return True
+        closed = ABANDONED
+        if mark in self.closers:
+            machine.take(Role.MALFORMED, at + len(mark))
+            closed = machine.closed = self.closers.index(mark) + 1
+            if closed < len(self.closers):
+                return False
+        elif mark in self.section:
+            closed = len(self.closers)
+        machine.fail_call(CallStatus.INVALID, wanted, met, position)
+        machine.closed = closed
+        return False
 
     def _ends_this(self, machine: Machine, mark: str) -> bool:
         """Return whether a mark that begins a call ends this one: where both are the same marker, the second one ends."""
@@ -121,8 +147,7 @@ class Tail:
         if call and self.unmarked and not call.begun and not call.types.admit("".join(call.arguments)):
             machine.fail_call(CallStatus.INVALID, "arguments that the tool takes", "")
         elif call:
-            machine.start_call()
-            machine.end_call(CallStatus.COMPLETE)
+            machine.complete_call()
             machine.seal()
 
     def _separator(self, machine: Machine, at: int, mark: str) -> bool:
@@ -142,6 +167,7 @@ class Tail:
         machine.take(Role.LAYOUT, at)
         machine.take(Role.MARKER, end)
         machine.take(Role.LAYOUT, after)
+        machine.separated = machine.position
         return self._next_call(machine, after, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
@@ -154,6 +180,8 @@ class Tail:
         # Inside a section white space is layout; between calls that stand alone it may turn out to be content.
         if self.section:
             machine.take(Role.LAYOUT, at)
+            if not machine.loose:
+                machine.separated = machine.position
         else:
             machine.carry(at)
         # With a way back open, a call that fails now takes the whole run back; without, it alone becomes
@@ -162,13 +190,19 @@ class Tail:
         return machine.go_to(direct if machine.frames and not machine.quotation else tried)
 
     def _leave(self, machine: Machine, at: int) -> bool:
+        limited = self._limited(machine)
         if machine.quotation:
-            quoted = machine.quotation.closed(machine.buffer, machine.at, self.ends, final=machine.final)
+            quoted = not limited and machine.quotation.closed(
+                machine.buffer, machine.at, self.ends, final=machine.final
+            )
             if quoted is not False:
                 return True if quoted is None else machine.quote()
             machine.unquote()
-        ended = at >= len(machine.buffer)
+        torn = self._torn(machine, at)
+        ended = torn or limited or at >= len(machine.buffer)
         expected = (*self.closers, *self.section)
+        if limited and machine.closed >= len(expected):
+            machine.fail_call(CallStatus.TRUNCATED, "the end of the call", "")
         if machine.closed < len(expected):
             wanted = repr(expected[machine.closed])
             cut_off = ended and machine.call and self._was_cut_off(machine)
@@ -189,8 +223,31 @@ class Tail:
             # text's own.
             shared = shared_length(machine.buffer, machine.at, self.after)
             machine.take(Role.LAYOUT, at if ended else machine.at + shared)
+        if torn and machine.at < len(machine.buffer):
+            self._drop(machine)
         machine.leave_calls(self.hub)
         return False
+
+    def _torn(self, machine: Machine, at: int) -> bool:
+        """Return whether the token limit has cut the output off in a marker that begins at `at`."""
+        rest = machine.buffer[at:]
+        limited = machine.final and machine.length_limited and rest
+        return bool(limited) and any(mark.startswith(rest) for mark in self.marks.literals)
+
+    def _drop(self, machine: Machine) -> None:
+        """Report a marker that was cut off after a call: it begins the next call, or closes what is complete."""
+        rest = machine.buffer[machine.at :]
+        closers = (*self.closers, *self.section)
+        if any(closer.startswith(rest) for closer in closers):
+            machine.malformed(rest, " or ".join(map(repr, closers)))
+            machine.take(Role.MALFORMED, len(machine.buffer))
+        else:
+            cut_short(machine)
+
+    def _limited(self, machine: Machine) -> bool:
+        """Return whether the token limit has cut the output off before the call has ended."""
+        # What closes no call by a marker is complete where something follows, which nothing does here.
+        return machine.length_limited and machine.final and machine.call is not None and machine.call.cut
 
     def _was_cut_off(self, machine: Machine) -> bool:
         """Judge a call whose arguments are complete, at the end of the output.
@@ -199,10 +256,12 @@ class Tail:
         closing one. Otherwise something must show that the arguments are all there: a closing marker, or the fence or
         the bracket around them. A call that shows nothing of the kind was cut off.
         """
+        if self._limited(machine):
+            return True
         if machine.closed or not self.closers or self.closers[0] in self.optional:
             return False
         ended = machine.call is not None and machine.call.ended
-        return machine.length_limited or not (machine.loose or ended)
+        return not (machine.loose or ended)
 
 
 def _take(machine: Machine, end: int) -> None:
@@ -228,6 +287,8 @@ class TextRun:
     finder: Finder
     closers: Finder
     """What ends the text wherever it is, also where a call was looked for."""
+    openers: frozenset[str] = frozenset()
+    """Markers that show a call by themselves, without white space: an answer that is nothing else says nothing."""
 
     def step(self, machine: Machine) -> bool:
         # At least one character becomes text, or the same marker would be found here for ever.
@@ -239,10 +300,16 @@ class TextRun:
         # `<call> <ca`: whether the marker comes again, and ends this text, is not known yet.
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
             return True
+        if machine.final and not machine.answered and end == len(machine.buffer) and self._is_opener(machine):
+            machine.take(Role.MALFORMED, end)  # It was reported when it led to no call.
+            return machine.go_to(self.hub)
         if self.role is Role.CONTENT:
             machine.answered = True
         machine.text(self.role, end)
         return machine.go_to(self.hub)
+
+    def _is_opener(self, machine: Machine) -> bool:
+        return "".join(machine.buffer[machine.at :].split()) in self.openers
 
     def _again(self, machine: Machine, failed: int) -> int:
         """Return where, before `failed`, the marker comes again, or one that outlasts it begins in it, as in `>>>>`."""

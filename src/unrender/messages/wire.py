@@ -91,6 +91,9 @@ class ToolCall:
     status: CallStatus = CallStatus.COMPLETE
     known: bool = True
     """False when no tool of that name was offered."""
+    text: str = ""
+    """The call as the model wrote it, markers included: of a failed call alone. Empty where the arguments were given as they
+    were written."""
 
     def to_openai(self) -> ToolCallBody:
         """Return the call as an element of an OpenAI message's `tool_calls`; one that is not complete has a `status`."""
@@ -109,8 +112,9 @@ class Message:
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     failed_calls: tuple[ToolCall, ...] = ()
-    """The calls that were begun and cannot be completed, as far as they were read: they are truncated or invalid. Their
-    text is content, unless the parser gives calls as they are written: then they are among `tool_calls` as well."""
+    """The calls that were begun and cannot be completed, as far as they were read: they are truncated or invalid. One that
+    was cut off before its name has none. `Policy` says whether their text is content as well, and whether they are among
+    `tool_calls`."""
 
     def finish_reason(self, reason: str | None = None) -> str:
         """Return OpenAI's finish reason; `reason` is the engine's own, or None.

@@ -35,14 +35,14 @@ def message_of(events: Iterable[Event]) -> Message:
 class MessageFold(Resumable):
     """Adds events up to the message so far. Each event costs the same, however long the message is."""
 
-    __slots__ = ("_arguments", "_calls", "_content", "_failed", "_reasoning", "_statuses", "reported")
+    __slots__ = ("_arguments", "_calls", "_content", "_ends", "_failed", "_reasoning", "reported")
 
     def __init__(self) -> None:
         self._content = StringIO()
         self._reasoning = StringIO()
         self._calls: list[ToolCallStarted] = []
         self._arguments: list[StringIO] = []
-        self._statuses: list[CallStatus] = []
+        self._ends: list[ToolCallFinished | None] = []
         self._failed: list[ToolCall] = []
         self.reported: bool = False
         """Something has been reported."""
@@ -73,7 +73,7 @@ class MessageFold(Resumable):
             elif isinstance(event, ToolCallStarted):
                 self._calls.append(event)
                 self._arguments.append(StringIO())
-                self._statuses.append(CallStatus.OPEN)
+                self._ends.append(None)
             elif isinstance(event, ToolCallFinished):
                 self._finish(event)
             elif isinstance(event, Malformed):
@@ -82,13 +82,16 @@ class MessageFold(Resumable):
                     self._failed.append(event.call)
 
     def _finish(self, event: ToolCallFinished) -> None:
-        self._statuses[event.index] = event.status
+        self._ends[event.index] = event
         if event.status is not CallStatus.COMPLETE:
             self._failed.append(self._call(event.index))
 
     def _call(self, index: int) -> ToolCall:
-        call, text, status = self._calls[index], self._arguments[index], self._statuses[index]
-        return ToolCall(name=call.name, arguments=text.getvalue(), id=call.id, status=status, known=call.known)
+        call, text, end = self._calls[index], self._arguments[index], self._ends[index]
+        status, written = (end.status, end.text) if end else (CallStatus.OPEN, "")
+        return ToolCall(
+            name=call.name, arguments=text.getvalue(), id=call.id, status=status, known=call.known, text=written
+        )
 
     @property
     def content(self) -> str:

@@ -291,7 +291,7 @@ def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
         "steps": steps,
         "spans": [{"role": str(span.role), "start": span.start, "end": span.end} for span in parser.spans],
         "message": message.to_openai(),
-        "failed_calls": [f"{call.name}: {call.status}" for call in message.failed_calls],
+        "failed_calls": [f"{call.name or 'no name'}: {call.status}" for call in message.failed_calls],
         "finish_reason": message.finish_reason(),
     }
 

@@ -21,6 +21,7 @@ POLICY = {
     "unknown_tools": "call",
     "calls_in_reasoning": "ignore",
     "calls": "written",
+    "failed_calls": "call",
     "undeclared_reasoning": "content",
 }
 STATE: dict[str, Any] = {
@@ -50,6 +51,7 @@ def transcript() -> Transcript:
             calls_in_reasoning="ignore",
             calls="written",
             undeclared_reasoning="content",
+            failed_calls="call",
         ),
         skips_reasoning=False,
         special_tokens=("<s>",),
@@ -98,7 +100,9 @@ def test_words_that_no_policy_has_are_refused(name: str) -> None:
     """The error names the field and what it may say."""
     state = {**STATE, "policy": {**POLICY, name: "never"}}
 
-    with pytest.raises(StateError, match=rf"state\.policy\.{name}: expected one of \w+, {POLICY[name]}, found 'never'"):
+    with pytest.raises(
+        StateError, match=rf"state\.policy\.{name}: expected one of [\w, ]+, {POLICY[name]}, found 'never'"
+    ):
         Transcript.restore(Saved(state))
 
 

@@ -316,10 +316,9 @@ class CallCode:
         # `name\n{…}` alone may be prose: what is around arguments in brackets shows a call by itself.
         unmarked = not self.marked and not syntax.arguments.entry
         told = FrozenDict(openers)
-        self.code.put(
-            self.tail,
-            Tail(closers, section, told, optional, excess, separator, after, marks, self.hub, self.turn_ends, unmarked),
-        )
+        broken = Finder(text for text in (*closers, *section, opener) if len(text) > 1)
+        found = (closers, section, told, optional, excess, separator, after, marks)
+        self.code.put(self.tail, Tail(*found, self.hub, self.turn_ends, broken, unmarked))
 
 
 # The arguments of a call.

@@ -150,7 +150,8 @@ class _Compiler:
         table = dict(hub.direct)
         # The marker `final` is not found in `finally`. Where a call is tried, the attempt itself finds out.
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
-        run = self._text_run(hub, finder)
+        openers = tuple(variant for variant, alone in hub.reported.items() if alone)
+        run = self._text_run(hub, finder, openers)
         # `<call>` may begin a call, and be a marker of its own: the calls are tried first.
         for variant, targets in self._tried(hub).items():
             otherwise = hub.direct.get(variant, run)
@@ -165,7 +166,15 @@ class _Compiler:
             )
         self.code.put(
             hub.at,
-            FreeText(hub.role, finder, FrozenDict(table), hub.end, self.trail, Flow(finder.literals, last=self.trail)),
+            FreeText(
+                hub.role,
+                finder,
+                FrozenDict(table),
+                hub.end,
+                self.trail,
+                Flow(finder.literals, last=self.trail),
+                openers if hub.role is Role.CONTENT else (),
+            ),
         )
 
     @staticmethod
@@ -179,9 +188,12 @@ class _Compiler:
                 tried.setdefault(marker, []).extend(hub.attempts[opener])
         return tried
 
-    def _text_run(self, hub: _Hub, finder: Finder) -> int:
+    def _text_run(self, hub: _Hub, finder: Finder, openers: Iterable[str]) -> int:
+        sections = [calls.syntax.section_start + calls.syntax.call_start for calls in self.runs]
+        alone = frozenset("".join(text.split()) for text in (*openers, *sections)) - {""}
         # Reasoning that mentions a call must still end where its closer stands.
-        run = TextRun(hub.role, hub.at, finder, Finder(hub.direct if hub.role is Role.REASONING else ()))
+        stops = Finder(hub.direct if hub.role is Role.REASONING else ())
+        run = TextRun(hub.role, hub.at, finder, stops, alone if hub.role is Role.CONTENT else frozenset())
         if not self.cleans or hub.role is not Role.CONTENT:
             return self.code.emit(run)
         closers = [token for calls in self.runs for token in closing_tokens(calls.syntax)]

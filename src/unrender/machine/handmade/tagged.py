@@ -127,10 +127,10 @@ class Closed:
             _say(machine, call, _CLOSING[call.written])
         # `arguments(json_value())` reads `[1]` as well, which are no arguments.
         if call.name and _is_object("".join(call.said)):
-            machine.end_call(CallStatus.COMPLETE)
+            machine.complete_call(self.position)
             return
         wanted = "arguments that are one JSON object" if call.name else "the name of a tool in the call"
-        machine.fail_call(CallStatus.INVALID, wanted, "", self.position)
+        machine.fail_call(CallStatus.INVALID, wanted, "", self.position, self.position)
 
 
 Notice = Note | Opened | Closed
