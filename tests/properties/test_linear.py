@@ -166,9 +166,10 @@ def test_what_breaks_off_is_read_again_a_bounded_number_of_times() -> None:
 def test_a_huge_argument_costs_its_length(place: str) -> None:
     """A megabyte in one argument, whatever its type, takes a few seconds at most in chunks, and is all there."""
     body = "lorem ipsum " * 87_000
+    end = "\n</function>\n</tool_call>"
     parser = Parser(TAGGED.format, REQUEST)
     start = time.process_time()
-    for chunk in ["<function=now>\n", f"<parameter={place}>\n", *pieces(body, 40), "\n</parameter>\n</function>"]:
+    for chunk in ["<function=now>\n", f"<parameter={place}>\n", *pieces(body, 40), f"\n</parameter>{end}"]:
         parser.feed(chunk)
     parser.finish()
 

@@ -20,6 +20,7 @@ from unrender.values.atoms import escape, may_be_in_word
 from unrender.values.coercion import ANY, STRING, Kinds
 from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.finder import Finder, end_of
+from unrender.values.marked_ends import MarkedEnds, ValueMarks
 from unrender.values.notations import notation_of
 from unrender.values.raw import CodeValueScanner, RawScanner, TagStyle, XmlScanner
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
@@ -82,9 +83,19 @@ class ReadKey:
     stops: Finder
     bare: bool
     """The key ends at white space and brackets as well."""
+    opener: str = ""
+    """The marker before a key, which may be doubled."""
+    heads: tuple[str, ...] = ()
+    """The beginnings of the syntax's markers: no other key than a declared one holds one."""
+    closing: str = ""
+    """How a key would begin that is a part of a closing tag, as in `</city>`."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start, call = machine.buffer, machine.at, machine.current
+        if self.opener and buffer.startswith(self.opener, start):
+            machine.malformed(self.opener, "the name of an argument")
+            machine.take(Role.MARKER, start + len(self.opener))
+            return False
         odd = call.types.odd
         declared = odd.end_at(buffer, start, self.stops, final=machine.final) if odd else NOT_HERE
         if declared is None:
@@ -98,11 +109,18 @@ class ReadKey:
         if not literal and not machine.final and len(buffer) - start < MAX_NAME:
             return True
         key = key_of(buffer[start:end]) if literal else ""
-        if not key or (self.bare and NAME_END.search(key)):
+        if not key or (self.bare and NAME_END.search(key)) or not self._may_be(key, call):
             return machine.fail("the name of an argument")
         call.key = key
         machine.take(Role.NAME, end)
         return machine.go_on()
+
+    def _may_be(self, key: str, call: CallState) -> bool:
+        """Return whether `key` may be a name: of a call that was repaired, only the declared ones are certain."""
+        if key in call.types.declared:
+            return True
+        marked = any(head in key for head in self.heads) or (self.closing and key.startswith(self.closing))
+        return not marked and (not call.repaired or call.types.knows(key))
 
 
 def key_of(text: str) -> str:
@@ -127,6 +145,9 @@ def run_scanner(machine: Machine) -> Status:
     scanner = machine.scanner
     assert scanner is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
+    if end < machine.at:
+        machine.reread += machine.at - end
+        machine.return_to(machine.base + end)
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
     if status == MORE and not machine.final:
@@ -134,7 +155,7 @@ def run_scanner(machine: Machine) -> Status:
         machine.flow = scanner.flow
         return MORE
     if status != DONE:
-        machine.fail("the rest of the arguments" if status == MORE else "a JSON value")
+        machine.fail("the rest of the arguments" if status == MORE else scanner.wanted)
         return FAILED
     # Without a name it may still be text: the envelope reports the key once the name has come.
     if machine.current.name and (duplicate := scanner.duplicate):
@@ -175,20 +196,40 @@ class Value:
     style: LiteralStyle
     """How values are read that end by themselves."""
     tags: TagStyle | None = None
+    ends: MarkedEnds | None = None
+    """What else ends a raw value than its own marker."""
+    between: int = 0
+    """Where to go on after a value without its end marker."""
 
     def step(self, machine: Machine) -> bool:
         call = machine.current
         if machine.scanner is None and not self._open(machine, call):
             return True
+        scanner = machine.scanner
+        assert scanner is not None
         status = run_scanner(machine)
         if status is not DONE:
             return status is MORE
+        if isinstance(scanner, RawScanner) and scanner.torn is not None:
+            return self._leave(machine, call, scanner.torn)
         if call.kind == CDATA_START:
             machine.take(Role.MARKER, machine.at + len(CDATA_END))
         call.kind = ""
         return machine.go_on()
 
+    def _leave(self, machine: Machine, call: CallState, torn: int) -> bool:
+        """Go on after a value whose end marker is missing, or is in the next `torn` characters."""
+        assert self.ends is not None
+        machine.take(Role.LAYOUT, end_of(SPACE, machine.buffer, machine.at))
+        end = machine.at + torn
+        machine.malformed(machine.buffer[machine.at : end], repr(self.ends.of(call.key, ()).closers[0]))
+        machine.take(Role.MARKER, end)
+        call.repaired, call.kind = True, ""
+        return machine.go_to(self.between)
+
     def _open(self, machine: Machine, call: CallState) -> bool:
+        if self.ends is not None and call.kind != CDATA_START and not self._drop_opener(machine, self.ends):
+            return False
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
         # Whether a value begins with a quotation mark decides how it is read.
@@ -202,8 +243,17 @@ class Value:
         machine.arguments(key_text(call))
         call.count += 1
         quoted = machine.buffer.startswith(_QUOTES, machine.at)
-        machine.scanner = self.scanner(call, machine.request.tool_names, quoted=quoted)
+        machine.scanner = self.scanner(call, machine.request.tool_names, quoted=quoted, patient=machine.rereads)
         return True
+
+    def _drop_opener(self, machine: Machine, ends: MarkedEnds) -> bool:
+        """Drop a value's opener that is doubled; False where more text is needed."""
+        size = ends.repeated(machine.buffer, machine.at, final=machine.final)
+        if size:
+            end = machine.at + size
+            machine.malformed(machine.buffer[machine.at : end], "a value")
+            machine.take(Role.MARKER, end)
+        return size is not None
 
     def _enter_cdata(self, machine: Machine, call: CallState) -> bool:
         rest = machine.buffer[machine.at : machine.at + len(CDATA_START)]
@@ -213,8 +263,11 @@ class Value:
             return True
         return machine.final or not CDATA_START.startswith(rest)
 
-    def scanner(self, call: CallState, tools: tuple[str, ...], *, quoted: bool) -> Scanner:
-        """Return a new scanner for the current value of `call`; `quoted` means that it begins with a quotation mark."""
+    def scanner(self, call: CallState, tools: tuple[str, ...], *, quoted: bool, patient: bool = True) -> Scanner:
+        """Return a new scanner for the current value of `call`; `quoted` means that it begins with a quotation mark.
+
+        `patient` means that its text may be read again.
+        """
         # `f(city=Rome, or Oslo, days=3)`: with the tool's names known, only `days` begins an argument.
         suffix = self.suffix
         if isinstance(suffix, Follow):
@@ -224,11 +277,15 @@ class Value:
             return CodeValueScanner(RawScanner(suffix, self._types(call)))
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
+        doubt = None
+        if self.ends is not None:
+            ends = self.ends.of(call.key, call.types.declared)
+            doubt = ValueMarks(ends, call.types, call.keys, patient=patient)
         if self.tags:
-            return XmlScanner(self.tags, call.key, call.types)
+            return XmlScanner(self.tags, call.key, call.types, doubt)
         match self.codec.strings:
             case Strings.RAW:
-                return RawScanner(suffix, self._types(call), self.codec.escapes)
+                return RawScanner(suffix, self._types(call), self.codec.escapes, doubt)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 odd = call.types.odd.names if self.style.in_code else ()
                 return LiteralScanner(replace(self.style, names=odd) if odd else self.style)
@@ -383,6 +440,8 @@ class Entries:
     """A marker ends the arguments; else they end where no other follows."""
     further: Follow | None = None
     """Says whether another follows, where neither a marker nor a separator does."""
+    repeated: frozenset[str] = frozenset()
+    """Markers that end a value, which may be doubled."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -402,6 +461,10 @@ class Entries:
         if (begun and not machine.final) or undecided(machine, self.marks, at):
             return True
         mark = self.marks.at(buffer, at)
+        if mark in self.repeated and call.count:
+            machine.malformed(mark, self.opener and repr(self.opener))
+            machine.take(Role.MARKER, at + len(mark))
+            return False
         if mark == self.opener and at < len(buffer):
             return machine.go_to(self.entry)
         if mark or not self.closed:

@@ -155,7 +155,8 @@ class Buffer(Resumable):
 
     def needed_from(self) -> int:
         """Return the position from which on text is still needed."""
-        return self.frames[0].at if self.frames else self.base + self.at
+        first = self.base + self.at - (self.scanner.behind if self.scanner else 0)
+        return min(self.frames[0].at, first) if self.frames else first
 
     def forget(self) -> None:
         """Remove consumed text from the buffer; the part that is still needed is kept in `past`."""
@@ -285,6 +286,16 @@ class Buffer(Resumable):
         else:
             roles.append(role)
             self.span_ends.append(self.base + end)
+
+    def return_to(self, position: int) -> None:
+        """Read the text from `position` on again: it was taken as the latest span, or a part of that."""
+        self.recall(position)
+        self.at = position - self.base
+        roles, ends = self.span_roles, self.span_ends
+        if len(ends) > 1 and ends[-2] >= position:
+            del roles[-1], ends[-1]
+        else:
+            ends[-1] = position
 
     def take_value(self, end: int, value: str) -> None:
         """Consume a piece of a value that a grammar made by hand reads; `value` is its JSON."""

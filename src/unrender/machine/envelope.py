@@ -301,6 +301,7 @@ class ReadEnvelope:
         # `{"name": "f", "arguments": {}</call>`: the outer brace is missing.
         if self.ends.at(machine.buffer, machine.at):
             machine.malformed("", "'}'")
+            machine.current.repaired = True
             return self._finish(machine, state, 0)
         return self._punctuation(machine, state, ",", _KEY)
 

@@ -95,7 +95,7 @@ class CallState(Resumable):
     begun: bool = False
     """`ToolCallStarted` is out."""
     arguments: list[str] = field(default_factory=list)
-    """Argument text that waits for the call to begin."""
+    """Argument text so far; it waits for the call to begin."""
     count: int = 0
     """Arguments read so far."""
     key: str = ""
@@ -113,6 +113,8 @@ class CallState(Resumable):
     """The arguments are complete."""
     ended: bool = False
     """What is around the arguments has been closed as well: a fence, or brackets."""
+    repaired: bool = False
+    """A marker that closes the call, or a value of it, is missing or torn."""
     recover: int = 0
     """Where to go on when the committed call breaks."""
     broken: tuple[str, str, int] | None = None

@@ -148,9 +148,9 @@ class Machine(Buffer):
     def needed_from(self) -> int:
         """Return the position from which text is still needed.
 
-        Ways back need it, and so does a call that may die, whose text may become content.
+        Ways back need it, and so do a value whose end is in doubt, and a call that may die, whose text may become content.
         """
-        first = self.frames[0].at if self.frames else self.base + self.at
+        first = super(Machine, self).needed_from()
         return min(first, self.call.start) if self.call and self._may_become_content(self.call) else first
 
     def _may_become_content(self, call: CallState) -> bool:
@@ -483,19 +483,17 @@ class Machine(Buffer):
             self.events.append(Malformed(call.name, call.start, expected))
         self.calls += 1
         # `{"arguments": {…}, "name": "f"}`: the arguments were read before there was a call to give them to.
-        waiting = "".join(call.arguments)
-        call.arguments.clear()
-        self.arguments(waiting)
+        if waiting := "".join(call.arguments):
+            self.events.append(ArgumentsText(self.calls - 1, waiting))
 
     def arguments(self, text: str) -> None:
-        """Emit argument text, or keep it while the caller has not been told of the call."""
+        """Keep argument text, and emit it if the caller was told of the call."""
         call = self.current
         if not text:
             return
+        call.arguments.append(text)
         if call.begun:
             self.events.append(ArgumentsText(self.calls - 1, text))
-        else:
-            call.arguments.append(text)
 
     def end_call(self, status: CallStatus, text: str = "") -> None:
         """Emit the end of the call, and all of it that has waited."""

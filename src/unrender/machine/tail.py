@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from unrender.limits import MAX_BLANK, MAX_BROKEN
 from unrender.machine.events import BrokenText
 from unrender.machine.failed_calls import cut_short
+from unrender.machine.frames import CallState
 from unrender.machine.instructions import BACKQUOTES, SPACE, shared_length, tool_at, undecided
 from unrender.machine.interpreter import ABANDONED, Machine
 from unrender.messages.wire import CallStatus
@@ -135,7 +136,7 @@ class Tail:
         index = ahead[0] if ahead else seen - 1
         # `</section>` without `</call>` before it closes both.
         if index > seen:
-            machine.malformed("", repr(expected[seen]))
+            self._repair(machine, expected[seen])
         machine.take(Role.MARKER, at + len(mark))
         machine.closed = index + 1
         if machine.closed >= len(self.closers):
@@ -144,11 +145,22 @@ class Tail:
 
     def _complete(self, machine: Machine) -> None:
         call = machine.call
-        if call and self.unmarked and not call.begun and not call.types.admit("".join(call.arguments)):
+        if call and (call.repaired or self.unmarked) and not self._fits(call):
             machine.fail_call(CallStatus.INVALID, "arguments that the tool takes", "")
+            machine.closed = ABANDONED
         elif call:
             machine.complete_call()
             machine.seal()
+
+    def _repair(self, machine: Machine, missing: str) -> None:
+        """Report a closer that is missing: such a call counts only with arguments that the tool takes."""
+        machine.malformed("", repr(missing))
+        if machine.call is not None:
+            machine.call.repaired = True
+
+    def _fits(self, call: CallState) -> bool:
+        arguments = "".join(call.arguments)
+        return call.types.fit(arguments) if call.repaired else call.begun or call.types.admit(arguments)
 
     def _separator(self, machine: Machine, at: int, mark: str) -> bool:
         buffer = machine.buffer
@@ -172,7 +184,7 @@ class Tail:
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
         if machine.closed < len(self.closers):
-            machine.malformed("", repr(self.closers[machine.closed]))
+            self._repair(machine, self.closers[machine.closed])
         self._complete(machine)
         # Another call is not how a sentence goes on; in any other quotation there may be several calls.
         if machine.quotation and not machine.quotation.certain and not machine.quotation.spans_lines:
@@ -216,7 +228,7 @@ class Tail:
             # At the end of the output a closer that also ends the turn is not missing: the engine has
             # stripped it.
             elif not ended or expected[machine.closed] not in self.optional:
-                machine.malformed("", wanted)
+                self._repair(machine, expected[machine.closed])
         self._complete(machine)
         if not machine.call_failed():  # After a call that is text, white space is text as well.
             # Before more text only the layout that the format writes is taken: a third line break is the

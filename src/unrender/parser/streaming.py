@@ -344,7 +344,7 @@ class Parser(Resumable):
             self._event = ReasoningText if role is Role.REASONING else ContentText
         elif machine.current.begun:
             self._event = partial(ArgumentsText, machine.calls - 1)
-            self._write = self._fold.writer(role)
+            self._write = _both(self._fold.writer(role), machine.current.arguments.append)
         else:  # The caller was not told of the call: its arguments wait in it.
             self._write = machine.current.arguments.append
 
@@ -490,10 +490,20 @@ def _flowing(machine: Machine) -> Role | None:
     return role if settled else None
 
 
+def _both(one: Callable[[str], object], other: Callable[[str], object]) -> Callable[[str], None]:
+    def write(text: str) -> None:
+        one(text)
+        other(text)
+
+    return write
+
+
 def _account(machine: Machine, text: str) -> None:
     """Tell the machine that `text` took the fast path."""
     if machine.span_roles[-1] is Role.ARGUMENT:
         machine.past.append(text)  # The call that it belongs to may die.
+        if machine.scanner is not None:
+            machine.scanner.passed(text)
     else:
         machine.pass_over(text)
     machine.base += len(text)

@@ -95,6 +95,20 @@ class ArgumentTypes:
         """Those of `declared` that are no plain words."""
         return OddNames(self.declared)
 
+    def knows(self, key: str) -> bool:
+        """Return whether the schema names the argument `key`, or names none at all."""
+        return key in self.declared or not self.declared
+
+    def fit(self, arguments: str) -> bool:
+        """Return whether a JSON object has what the schema requires, and each argument a type that it allows."""
+        if self._tool is None:
+            return True
+        given = _value(arguments or "{}")
+        required = [{item.name for item in option.properties if item.required} for option in _objects(self._reading)]
+        if not isinstance(given, dict) or not self._admitted(given):
+            return False
+        return not required or any(names <= given.keys() for names in required)
+
     def schema(self, key: str) -> Shape | None:
         """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
         return shapes.Text() if self._tool is None else _part(self._reading_of(key), key)
@@ -112,8 +126,11 @@ class ArgumentTypes:
 
     def admit(self, arguments: str) -> bool:
         """Return whether each argument of a JSON object has a type that its schema allows, whatever its bounds."""
-        given = json.loads(arguments or "{}").items()
-        return all(not (types := self.types(key)) or not types.isdisjoint(_types(value)) for key, value in given)
+        return self._admitted(json.loads(arguments or "{}"))
+
+    def _admitted(self, given: Mapping[str, Any]) -> bool:
+        found = given.items()
+        return all(not (types := self.types(key)) or not types.isdisjoint(_types(value)) for key, value in found)
 
     def types_of(self, shape: Shape | None) -> frozenset[str]:
         """Return the JSON types that `shape`, a part of this tool's parameters, allows; empty for any."""

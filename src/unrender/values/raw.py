@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_PARSED_DEPTH
 from unrender.schema.shapes import Shape
 from unrender.values.atoms import duplicate_key, escape, may_be_word
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
 from unrender.values.finder import ESCAPED, Finder, end_of
-from unrender.values.resumable import DONE, MORE, Scanner, Status, Taker
+from unrender.values.marked_ends import Kind, ValueEnd, ValueMark, ValueMarks
+from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 from unrender.values.unmarked_ends import Follow
 
@@ -36,12 +37,22 @@ _PUNCTUATION = frozenset('[]{},:"')
 class RawScanner(Scanner):
     """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
 
-    __slots__ = ("begun", "blank", "duplicate", "escapes", "finder", "head", "held", "is_string", "literal", "types")
+    __slots__ = (
+        *("begun", "blank", "doubt", "duplicate", "escapes", "finder", "head", "held", "is_string", "literal"),
+        *("torn", "types"),
+    )
 
     def __init__(
-        self, finder: Finder | Follow, types: frozenset[str], escapes: tuple[tuple[str, str], ...] = ()
+        self,
+        finder: Finder | Follow,
+        types: frozenset[str],
+        escapes: tuple[tuple[str, str], ...] = (),
+        doubt: ValueMarks | None = None,
     ) -> None:
-        self.finder: Finder | Follow = finder
+        self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
+        self.doubt: ValueMarks | None = doubt
+        """What else may end the value than its end marker; None where only that does."""
+        self.torn: int | None = None
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
         """By written form, which the finder finds as well: a character, e.g. `<` by `&lt;`."""
         self.types: frozenset[str] = types
@@ -62,16 +73,20 @@ class RawScanner(Scanner):
     @property
     def flow(self) -> Taker | None:
         """The fast path of a string's text: it stops at a character that may end it, or that JSON writes otherwise."""
-        if not self.begun or not isinstance(self.finder, Finder):
+        if not self.begun or not isinstance(self.finder, Finder) or (self.doubt and self.doubt.marks):
             return None
         return self.finder.flow(ESCAPED)
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.literal or self._is_structured(text, start):
             return self._scan_literal(text, start, final=final)
+        if self.doubt is not None:
+            return self._scan_marks(self.doubt, text, start, final=final)
         find = self.finder.find if final else self.finder.decided
         said: list[str] = []
         end, literal = find(text, start)
+        if isinstance(self.finder, Follow) and self.finder.begins.literals:
+            return self._before_call(self.finder.begins, text, start, (end, literal), final=final)
         while literal in self.escapes:
             said += self.take(text[start:end]), self.take(self.escapes[literal])
             start = end + len(literal)
@@ -81,6 +96,99 @@ class RawScanner(Scanner):
         # What may be the beginning of the end marker stays in the buffer.
         cut = len(text) if final else end
         return cut, "".join((*said, self.take(text[start:cut]))), MORE
+
+    def _before_call(
+        self, begins: Finder, text: str, start: int, found: tuple[int, str], *, final: bool
+    ) -> tuple[int, str, Status]:
+        """Take text up to the end that was found; the beginning of another call before that leaves the value open."""
+        end, literal = found
+        cut = end if literal or not final else len(text)
+        at, begun = begins.find(text, start)
+        if begun and at < cut:
+            return at, self.take(text[start:at]), FAILED
+        if literal:
+            return end, self.take(text[start:end]) + self._finish(), DONE
+        cut = cut if final else min(cut, begins.undecided_from(text, start))
+        return cut, self.take(text[start:cut]), MORE
+
+    def _scan_marks(self, doubt: ValueMarks, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        finder = doubt.ends.finder
+        said: list[str] = []
+        while True:
+            at, literal = finder.find(text, start) if final else finder.decided(text, start, whole=True)
+            cut = at if at >= 0 else len(text)
+            said.append(self._pass(doubt, text[start:cut]))
+            if literal in self.escapes:
+                start = cut + len(literal)
+                said.append(self._pass(doubt, text[cut:start], self.escapes[literal]))
+                continue
+            mark = doubt.ends.mark(text, cut, literal, first=not doubt.tail, final=final) if literal else None
+            if mark is None and not (final and not literal):
+                return cut, "".join(said), MORE
+            verdict = self._verdict(doubt, mark)
+            if verdict is not None:
+                return self._end(doubt, verdict, cut, said)
+            if mark is None:
+                said += self._release(doubt)
+                return cut, "".join(said), MORE
+            said.append(self._pass(doubt, text[cut : mark.end]))
+            start = mark.end
+
+    def _verdict(self, doubt: ValueMarks, mark: ValueMark | None) -> ValueEnd | None:
+        """Return where the value ends, once that is known; without a mark the output ends here."""
+        if mark is None:
+            return doubt.judged(closed=False)
+        match mark.kind:
+            case Kind.TEXT:
+                return None
+            case Kind.CLOSED if not self._nested:
+                return doubt.judged(closed=True)
+            case Kind.CLOSED | Kind.BROKEN if self._nested:
+                return doubt.met(replace(mark, kind=Kind.MENTIONED))
+        return doubt.met(mark)
+
+    @property
+    def _nested(self) -> bool:
+        """Whether the next closer closes an element inside of the value."""
+        return False
+
+    def _pass(self, doubt: ValueMarks, text: str, meaning: str | None = None) -> str:
+        """Take text of the value, or hold it from the first mark on; `meaning` is what escaped text stands for."""
+        said = text if meaning is None else meaning
+        if not doubt.marks:
+            doubt.passed(text)
+            return self.take(said)
+        doubt.passed(text)
+        doubt.held.append(said)
+        return ""
+
+    def _release(self, doubt: ValueMarks) -> list[str]:
+        return [self.take(piece) for piece in doubt.held]
+
+    def _end(self, doubt: ValueMarks, verdict: ValueEnd, here: int, said: list[str]) -> tuple[int, str, Status]:
+        mark = verdict.mark
+        if mark is None:
+            return here, "".join((*said, *self._release(doubt), self._finish())), DONE
+        # In a call that seems to hold another call, what follows is read no more.
+        end = here - doubt.size + mark.at
+        if verdict.failed:
+            return here if doubt.begun else end, "".join(said), FAILED
+        said += [self.take(piece) for piece in doubt.held[: mark.pieces]]
+        if mark.kind is not Kind.BROKEN:
+            self.torn = mark.torn
+        return end, "".join((*said, self._finish())), DONE
+
+    def passed(self, text: str) -> None:
+        if self.doubt is not None:
+            self.doubt.passed(text)
+
+    @property
+    def wanted(self) -> str:
+        return repr(self.doubt.ends.closers[0]) if self.doubt else super().wanted
+
+    @property
+    def behind(self) -> int:
+        return self.doubt.size if self.doubt else 0
 
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):
@@ -223,61 +331,60 @@ class TagStyle:
     """Characters that are written otherwise, with their forms."""
 
 
-class XmlScanner(Scanner):
+class XmlScanner(RawScanner):
     """Reads the inside of the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("begun", "closers", "depth", "duplicate", "escapes", "finder", "held", "key", "style", "types")
+    __slots__ = ("depth", "key", "opener", "style", "tree")
 
-    def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
-        self.style: TagStyle = style
-        self.key: str = key
-        self.types: ArgumentTypes = types
+    def __init__(self, style: TagStyle, key: str, types: ArgumentTypes, doubt: ValueMarks | None = None) -> None:
         closer = style.close + key + style.end
         # `\n</city>` and `</city>`: a line break that the template writes there is not a part of the value.
-        self.closers: tuple[str, ...] = tuple(style.space[at:] + closer for at in range(len(style.space) + 1))
-        # The argument's own name may come again inside it: its tags are counted.
-        self.escapes: dict[str, str] = {form: character for character, form in style.escapes}
-        self.finder: Finder = Finder((*self.closers, style.open + key + style.end, *self.escapes))
+        closers = (style.space[at:] + closer for at in range(len(style.space) + 1))
+        self.opener: str = style.open + key + style.end
+        finder = Finder((*closers, self.opener, *(form for _, form in style.escapes)))
+        super().__init__(finder, types.types(key), style.escapes, doubt)
+        self.style: TagStyle = style
+        self.key: str = key
+        self.tree: ArgumentTypes = types
         self.depth: int = 0
-        self.held: list[str] = []
-        self.begun: bool = False
-        self.duplicate: str = ""
-        """A key that comes twice in one object of the whole value."""
+        """The argument's own name may come again inside it: its tags are counted."""
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        at = start
-        streams = self.types.types(self.key) == STRING
-        out = ""
+        if self.doubt is not None:
+            return self._scan_marks(self.doubt, text, start, final=final)
+        at, out = start, ""
         while True:
             found, literal = (self.finder.find if final else self.finder.decided)(text, at)
             if not literal:
                 cut = len(text) if final else found
-                return cut, out + self._take(text[at:cut], streams), MORE
+                return cut, out + self.take(text[at:cut]), MORE
             if literal in self.escapes:
-                out += self._take(text[at:found] + self.escapes[literal], streams)
+                out += self.take(text[at:found] + self.escapes[literal])
                 at = found + len(literal)
                 continue
             # In a string, `<text>` inside `<text>` is text; in a tree it is an element, and has a closing tag of its own.
-            closes = literal in self.closers
-            if closes and (streams or self.depth == 0):
-                return found, out + self._take(text[at:found], streams) + self._finish(streams), DONE
+            closes = literal != self.opener
+            if closes and (self.is_string or self.depth == 0):
+                return found, out + self.take(text[at:found]) + self._finish(), DONE
             self.depth += -1 if closes else 1
             end = found + len(literal)
-            out += self._take(text[at:end], streams)
+            out += self.take(text[at:end])
             at = end
 
-    def _take(self, piece: str, streams: bool) -> str:
-        if not streams:
-            self.held.append(piece)
-            return ""
-        quote = "" if self.begun else '"'
-        self.begun = True
-        return quote + escape(piece)
+    @property
+    def _nested(self) -> bool:
+        return not self.is_string and self.doubt is not None and self.doubt.depth > 0
 
-    def _finish(self, streams: bool) -> str:
-        if streams:
+    def take(self, piece: str) -> str:
+        if self.is_string:
+            return super().take(piece)
+        self.held.append(piece)
+        return ""
+
+    def _finish(self) -> str:
+        if self.is_string:
             return '"'
-        value = read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
+        value = read_tree("".join(self.held), self.style, self.tree, self.tree.schema(self.key))
         self.duplicate = duplicate_key(value)
         return value
 

@@ -68,9 +68,23 @@ class Scanner(Resumable):
         """A key that came twice in one object, in a value that is done; "" where none did."""
         return ""
 
+    @property
+    def wanted(self) -> str:
+        """What would have been right where a value failed."""
+        return "a JSON value"
+
+    @property
+    def behind(self) -> int:
+        """How many characters before the present place may have to be read again."""
+        return 0
+
+    def passed(self, text: str) -> None:
+        """Note text that took the fast path."""
+
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come.
 
-        Returns the place up to which it was read, the JSON text of that, and the status.
+        Returns the place up to which it was read, the JSON text of that, and the status. A value that ends before text that
+        was read already, no more than `behind` characters, is done there, and that text is read again.
         """
         raise NotImplementedError

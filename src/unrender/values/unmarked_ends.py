@@ -75,6 +75,13 @@ class Follow:
         """Return whether raw values of `syntax` lack an end marker of their own."""
         return syntax.arguments.open_ended
 
+    @cached_property
+    def begins(self) -> Finder:
+        """What begins a call, where prose does not write that: no value holds it."""
+        head = self.syntax.call_start.strip() or str(self.syntax.function[0]).strip()
+        marked = not isinstance(self.syntax.function[0], Slot) or self.syntax.call_start.strip()
+        return Finder((head,) if marked and len(head) > 2 and re.search(r"\w\W|\W\w", head) else ())
+
     def among(self, names: tuple[str, ...], keys: OddNames = NO_NAMES, tools: OddNames = NO_NAMES) -> Follow:
         """Return a finder for arguments with these names, empty for any; in code, an argument may have any name."""
         wanted = tuple(

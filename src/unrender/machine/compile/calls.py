@@ -63,6 +63,7 @@ from unrender.machine.names import ReadName, ReadWord, RepeatName, SkipWords
 from unrender.machine.tail import Tail
 from unrender.nodes import Calls
 from unrender.values.finder import Finder
+from unrender.values.marked_ends import MarkedEnds, Markers, torn_head
 from unrender.values.notations import notation_of
 from unrender.values.raw import TagStyle
 from unrender.values.scanner import LiteralStyle
@@ -331,7 +332,9 @@ class ArgumentCode:
         self.code = code
         self.syntax = syntax
         self.arguments: Arguments = syntax.arguments
+        self.ends = ends
         self.follow = Follow(syntax, tuple(sorted(ends)), trail=trail)
+        self.marked: MarkedEnds | None = None
 
     def compile(self) -> None:
         """Emit the code that reads all arguments, or the text written when there are none."""
@@ -364,17 +367,62 @@ class ArgumentCode:
         arguments = self.arguments
         self.code.emit(*literal_code(self.syntax, arguments.start))
         between = self.code.reserve()
+        self.marked = self._marked_ends()
         entry = self._entry(between)
         done = self.code.emit(CloseArguments(bool(arguments.end.strip())), *literal_code(self.syntax, arguments.end))
-        opener = (tokens(text_of(arguments.entry[0])) or [""])[0]
-        separator = arguments.separator.strip()
-        # Where nothing closes the arguments, what closes the call does, or what begins the next one.
-        ends = tokens(arguments.end)[:1] or [*self._after_arguments(), *what_follows_arguments(self.syntax)]
-        further_call = tokens(self.syntax.separator)[:1]
-        follow = self.follow
-        marks = Finder([opener, *ends, *further_call, *follow.fences])
+        opener, follow = self._opener(), self.follow
         further = None if follow.closed or opener else follow
-        self.code.put(between, Entries(entry, done, opener, separator, marks, follow.closed, further))
+        separator, repeated = arguments.separator.strip(), self.marked.closers if self.marked else ()
+        marks = Finder([opener, *self._after_entries(), *repeated])
+        self.code.put(
+            between, Entries(entry, done, opener, separator, marks, follow.closed, further, frozenset(repeated))
+        )
+
+    def _opener(self) -> str:
+        return (tokens(text_of(self.arguments.entry[0])) or [""])[0]
+
+    def _after_entries(self) -> list[str]:
+        """What may follow the last argument."""
+        # Where nothing closes the arguments, what closes the call does, or what begins the next one.
+        ends = tokens(self.arguments.end)[:1] or [*self._after_arguments(), *what_follows_arguments(self.syntax)]
+        return [*ends, *tokens(self.syntax.separator)[:1], *self.follow.fences]
+
+    def _marked_ends(self) -> MarkedEnds | None:
+        """Return what finds the ends of raw values that have an end marker; None where values have none."""
+        arguments, entry = self.arguments, self.arguments.entry
+        i = entry.index(Slot.VALUE)
+        suffix = text_of(entry[i + 1]) if i + 1 < len(entry) else ""
+        unquoted = notation_of(arguments.codec).unquoted or arguments.codec.containers is Containers.XML
+        if not suffix.strip() or not unquoted or Follow.needed(self.syntax):
+            return None
+        tags, core = _tags(arguments, i), suffix.strip()
+        last = text_of(entry[-1]) if tags else suffix
+        separated = bool(arguments.separator.strip())
+        opener = _pieces(entry[:i])
+        head = text_of(entry[0])
+        between = "" if separated else arguments.separator + head[: len(head) - len(head.lstrip())]
+        function = self.syntax.function
+        before_name = function[: function.index(Slot.NAME)]
+        following = [*tokens(arguments.separator)[:1]] if separated else [self._opener()]
+        return MarkedEnds(
+            Markers(
+                closers=(tags.close, tags.end) if tags else (core, *arguments.closers),
+                named=tags is not None,
+                lead=suffix[: suffix.index(core)],
+                trail=last[len(last.rstrip()) :] + between,
+                opener=opener,
+                separator=arguments.separator if separated else "",
+                followers=tuple(dict.fromkeys(filter(None, (*following, *self._after_entries())))),
+                call_end=_pieces(
+                    (arguments.end, *function[function.index(Slot.ARGUMENTS) + 1 :], self.syntax.call_end)
+                ),
+                section_end=tuple(tokens(self.syntax.section_end)),
+                call_start=tuple(str(part) for part in _pieces((self.syntax.call_start, *before_name))),
+                turn_ends=tuple(sorted(self.ends)),
+                escapes=tuple(form for _, form in arguments.codec.escapes),
+                open_ended=not self.follow.closed or not any(following),
+            )
+        )
 
     def _after_arguments(self) -> list[str]:
         """What follows the arguments where more slots come after them, as in `</NAME>`."""
@@ -390,10 +438,9 @@ class ArgumentCode:
         for i, part in enumerate(entry):
             if part is Slot.KEY:
                 again = Slot.KEY in entry[:i]
-                key = RepeatKey() if again else ReadKey(_stops(entry, i), isinstance(entry[0], Slot))
-                self.code.emit(key)
+                self.code.emit(RepeatKey() if again else self._read_key(i))
             elif part is Slot.VALUE:
-                self.code.emit(self._value(i))
+                self.code.emit(self._value(i, between))
             elif isinstance(part, Slot):
                 words = tuple(word for _, word in self.arguments.codec.types) if part is Slot.TYPE else ()
                 self.code.emit(ReadWord(part, _stops(entry, i), tuple(dict.fromkeys(words))))
@@ -401,6 +448,19 @@ class ArgumentCode:
                 self.code.emit(*self._entry_literal(entry, i, part, raw))
         self.code.emit(Jump(between))
         return start
+
+    def _read_key(self, i: int) -> ReadKey:
+        syntax, entry = self.syntax, self.arguments.entry
+        call = (syntax.section_start, syntax.call_start, *syntax.function, syntax.call_end, syntax.section_end)
+        pieces = _pieces((*call, self.arguments.start, *entry, self.arguments.end))
+        markers = [piece for piece in pieces if not isinstance(piece, Slot) and is_distinctive(piece)]
+        heads = tuple(dict.fromkeys(torn_head(marker) or marker for marker in markers))
+        opener = "".join(tokens(text_of(entry[i - 1]))[-1:]) if i else ""
+        named = self.marked.markers if self.marked and self.marked.markers.named else None
+        closing = named.closers[0].removeprefix(text_of(entry[0]).strip()) if named else ""
+        bare = isinstance(entry[0], Slot)
+        heads = (*heads, named.closers[0]) if named else heads
+        return ReadKey(_stops(entry, i), bare, opener if opener in markers else "", heads, closing)
 
     def _entry_literal(self, entry: tuple[Part, ...], i: int, text: str, raw: bool) -> list[Instruction]:
         """A literal of an argument; beside a raw value its white space is taken exactly."""
@@ -420,7 +480,7 @@ class ArgumentCode:
             found.append(Space())
         return found
 
-    def _value(self, i: int) -> Value:
+    def _value(self, i: int, between: int) -> Value:
         arguments, entry = self.arguments, self.arguments.entry
         if Follow.needed(self.syntax):
             return _read_value(arguments, self.follow)
@@ -432,7 +492,7 @@ class ArgumentCode:
         # `\n</v>`, `</v>`: the line break before the closer is not part of the value, where it is there.
         variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
         variants += [form for _, form in arguments.codec.escapes]
-        return _read_value(arguments, Finder(variants), _tags(arguments, i))
+        return _read_value(arguments, Finder(variants), _tags(arguments, i), self.marked, between)
 
     def _ends_of_value(self, layout: str) -> list[str]:
         """What follows a value that has only `layout` of its own after it: its white space is not a part of the value."""
@@ -454,14 +514,24 @@ def _stops(entry: tuple[Part, ...], i: int) -> Finder:
     return Finder(tokens(following)[:1] or (" ", "\n"))
 
 
-def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | None = None) -> Value:
+def _pieces(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Return literals as their markers, and slots as they are; words that say nothing may be left out."""
+    found: list[Part] = []
+    for part in parts:
+        found += [part] if isinstance(part, Slot) else tokens(part)
+    return tuple(found)
+
+
+def _read_value(
+    arguments: Arguments,
+    suffix: Finder | Follow,
+    tags: TagStyle | None = None,
+    ends: MarkedEnds | None = None,
+    between: int = 0,
+) -> Value:
     codec = arguments.codec
-    return Value(
-        codec,
-        suffix,
-        literal_style(codec, suffix, in_code=arguments.in_code and arguments.end.strip() == ")"),
-        tags,
-    )
+    style = literal_style(codec, suffix, in_code=arguments.in_code and arguments.end.strip() == ")")
+    return Value(codec, suffix, style, tags, ends, between)
 
 
 def _tags(arguments: Arguments, i: int) -> TagStyle | None:

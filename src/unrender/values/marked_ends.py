@@ -1,0 +1,490 @@
+"""Finds the end of a raw value that has an end marker of its own, also where that marker is missing, torn or quoted.
+
+Strategy: a value ends at its closer, if what may follow a closer follows. Everything else that looks like a part of the call is
+a mark: the next argument's opener, the end of the call, a closer that nothing may follow. Marks are collected, and the text
+behind the first one that may end the value is held. They are judged at the value's closer, or where the output ends:
+
+- a closer where the call does not go on ends the value, and the call breaks there; a closer in prose is text;
+- an opener that has a closer inside of the value as well is text;
+- an opener without one, of an argument that may still come, ends the value before it;
+- the end of a call ends the value if the text ends there, or if another call begins there and has an argument;
+- where two readings are left, the value fails.
+
+Rules: what follows a mark is looked at as far as `reach` characters, so a decision never depends on chunks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+
+from unrender.format import Part, Slot
+from unrender.limits import MAX_BLANK, MOST_FOLLOWING_NAMES
+from unrender.values.coercion import ArgumentTypes
+from unrender.values.finder import Finder
+from unrender.values.resumable import Resumable
+
+_GAP = rf"\s{{0,{MAX_BLANK}}}+"
+_KEY = r"[^\n]{1,128}?"
+_PLAIN_KEY = r"[\w.\-]{1,64}"
+_WORD = r"[^\s\"'<>]{1,128}"
+_INSERTED, _REMOVED = 2, 3
+"""Characters that a torn closer may have more, or less, in one place, e.g. the `1` of `</a1>`."""
+_REMAINS = 4
+"""Characters of a closer's end that show that it was one."""
+_REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
+"""Characters of white space, names and decoration in what may follow a mark."""
+_PROSE = frozenset(".,;:!?)'`")
+TAIL = 64
+"""Characters of a value that are kept to see whether they end like a torn closer."""
+
+
+class Kind(IntEnum):
+    """The meaning of a mark inside of a value."""
+
+    TEXT = 0
+    CLOSED = 1
+    """The closer, and what may follow it."""
+    BROKEN = 2
+    """The closer where one is written, and nothing that may follow it."""
+    MENTIONED = 3
+    """The closer in prose."""
+    OPENED = 4
+    """The opener of an argument."""
+    ENDED = 5
+    """The end of a call, and what may follow that."""
+    BEGUN = 6
+    """The beginning of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMark:
+    """A mark in a value: its kind, and where it ends in the text that was searched."""
+
+    kind: Kind
+    end: int
+    key: str = ""
+    """For an opener: its argument."""
+    torn: int = 0
+    """Characters at the beginning of the mark that are a torn closer."""
+    at: int = 0
+    """Characters before the mark since the first one."""
+    pieces: int = 0
+    """Pieces of held text before the mark."""
+    doubtful: bool = False
+    """The value cannot end here for sure."""
+    idle: bool = False
+    """An opener of no argument that may still come: text, unless it has a closer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Markers:
+    """The markers around the values of one call syntax, as pieces with free white space between them."""
+
+    closers: tuple[str, ...]
+    """Spellings of what ends a value. In named tags the argument's name is missing: `</` and `>`."""
+    named: bool = False
+    lead: str = ""
+    """Layout that is written before a closer."""
+    trail: str = ""
+    """Layout that is written after it, before the next argument."""
+    opener: tuple[Part, ...] = ()
+    """An argument's markers up to its value."""
+    separator: str = ""
+    """What is written between two arguments, if that is more than layout."""
+    followers: tuple[str, ...] = ()
+    """What may follow a closer."""
+    call_end: tuple[Part, ...] = ()
+    """What closes a call."""
+    section_end: tuple[str, ...] = ()
+    call_start: tuple[str, ...] = ()
+    """What begins a call, up to its name."""
+    turn_ends: tuple[str, ...] = ()
+    escapes: tuple[str, ...] = ()
+    """Forms of escaped characters: the finder finds them as well."""
+    open_ended: bool = False
+    """Nothing closes a call: anything may follow a closer."""
+
+
+class MarkedEnds:
+    """Finds and judges the marks in the values of one argument. Immutable."""
+
+    def __init__(self, markers: Markers, key: str = "", names: tuple[str, ...] = ()) -> None:
+        self.markers = markers
+        self.key = key
+        self.names = names
+        opened, closed = (markers.closers[0], markers.closers[1]) if markers.named else ("", "")
+        self.closers: tuple[str, ...] = (opened + key + closed,) if markers.named else markers.closers
+        layout = markers.lead + markers.trail
+        named = key if markers.named else ""
+        self._kinds: dict[str, Kind] = {}
+        # The layout that the template writes around a closer is no part of the value, where a marker shows that it is over.
+        line = markers.trail[markers.trail.rfind("\n") :] if "\n" in markers.trail else ""
+        self._line: str = line
+        for head in self._openers():
+            for at in range(len(layout) - len(line) + 1):
+                self._kinds[layout[at:] + head] = Kind.OPENED
+            self._kinds[head] = Kind.OPENED
+        # Text is searched fastest where all marks begin alike.
+        if markers.call_start and markers.call_start[0][:1] == self.closers[0][:1]:
+            self._add(Kind.BEGUN, markers.call_start[:1], "")
+        if markers.call_end and isinstance(markers.call_end[0], str):
+            self._add(Kind.ENDED, markers.call_end[:1], layout)
+        self._add(Kind.TEXT, filter(None, (torn_head(closer, named) for closer in self.closers)), markers.lead)
+        self._add(Kind.CLOSED, self.closers, markers.lead)
+        self.finder: Finder = Finder((*self._kinds, *markers.escapes))
+        self._keyed: dict[tuple[str, tuple[str, ...]], MarkedEnds] = {}
+
+    def __reduce__(self) -> tuple[type[MarkedEnds], tuple[Markers, str, tuple[str, ...]]]:
+        return MarkedEnds, (self.markers, self.key, self.names)
+
+    def _add(self, kind: Kind, texts: Iterable[Part], layout: str) -> None:
+        for text in texts:
+            for at in range(len(layout) + 1):
+                self._kinds[layout[at:] + text] = kind
+
+    def _openers(self) -> list[str]:
+        """Return the literals with which openers begin; with named tags, all of them."""
+        opener = self.markers.opener
+        if not opener or isinstance(opener[0], Slot):
+            return []
+        if self.markers.named:
+            return [opener[0] + name + str(opener[2]) for name in (*self.names, self.key)]
+        return [self.markers.separator + opener[0]]
+
+    def of(self, key: str, names: tuple[str, ...]) -> MarkedEnds:
+        """Return what finds the end of the value of `key`; `names` are those of the tool's arguments."""
+        if not self.markers.named:
+            return self
+        found = self._keyed.get((key, names))
+        if found is None:
+            if len(self._keyed) >= MOST_FOLLOWING_NAMES:
+                self._keyed.clear()
+            found = self._keyed[key, names] = MarkedEnds(self.markers, key, names[:MOST_FOLLOWING_NAMES])
+        return found
+
+    def mark(self, text: str, at: int, literal: str, *, first: bool, final: bool) -> ValueMark | None:
+        """Return what a literal of the finder, found at `at`, is; None while that depends on more text.
+
+        `first` means that the value has no text before it.
+        """
+        kind = self._kinds[literal]
+        end = at + len(literal)
+        core = end - len(literal.lstrip())
+        # Where each argument is on a line of its own, `a <parameter=b>` is text.
+        if kind is Kind.OPENED and core == at and self._line and not first:
+            return ValueMark(Kind.TEXT, end)
+        found = self._judged(text, at, core, end, kind, final=final)
+        # The patterns match no more than so much text: what has not matched then never will.
+        undecided = found.kind in (Kind.TEXT, Kind.BROKEN, Kind.MENTIONED) and not final
+        return None if undecided and len(text) - end < self._reach else found
+
+    def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
+        match kind:
+            case Kind.CLOSED:
+                return ValueMark(self._closed(text, at, core, end, final=final), end)
+            case Kind.OPENED:
+                return self._opened(text, core) or ValueMark(Kind.TEXT, core + 1)
+            case Kind.ENDED:
+                return ValueMark(Kind.ENDED if self._ends_call(text, core, final=final) else Kind.TEXT, core + 1)
+            case Kind.BEGUN:
+                return ValueMark(Kind.BEGUN, end) if self._call.match(text, core) else ValueMark(Kind.TEXT, core + 1)
+        return self._torn(text, core, end, final=final)
+
+    def _closed(self, text: str, at: int, core: int, end: int, *, final: bool) -> Kind:
+        if self.markers.open_ended or self._follower.match(text, end):
+            return Kind.CLOSED
+        lead, trail = self.markers.lead, self.markers.trail
+        if final:
+            rest = text[end : end + self._reach].strip()
+            if not rest or (len(text) - end < self._reach and any(it.startswith(rest) for it in self._followers)):
+                return Kind.CLOSED
+        after = text[end : end + 1]
+        # `Close it with </a>, and`: a closer in prose. `</a>x` and, where a line break follows, `</a>\nx` are closers.
+        in_line = "\n" in lead and core == at
+        if after in _PROSE or (after.isspace() and (in_line or not (trail and text.startswith(trail, end)))):
+            return Kind.MENTIONED
+        return Kind.BROKEN
+
+    def _opened(self, text: str, core: int) -> ValueMark | None:
+        found = self._opener.match(text, core)
+        if found is None:
+            return None
+        key = found.group("key").strip().strip("\"'")
+        return ValueMark(Kind.OPENED, found.end(), key) if key and not self.breaks(key) else None
+
+    def _ends_call(self, text: str, core: int, *, final: bool) -> bool:
+        found = self._call_end.match(text, core)
+        return found is not None and (
+            self._after_call.match(text, found.end()) is not None or (final and not text[found.end() :].strip())
+        )
+
+    def _torn(self, text: str, core: int, end: int, *, final: bool) -> ValueMark:
+        """Judge a closer that goes on otherwise after its first word: `</a1>` is one where a marker of the call follows."""
+        named = self.key if self.markers.named else ""
+        closer = next(it for it in self.closers if text.startswith(torn_head(it, named) or it, core))
+        for at in range(end, min(core + len(closer) + _INSERTED, len(text)) + 1):
+            if at > end and text[at - 1].isspace():
+                break
+            if not _alike(text[core:at], closer):
+                continue
+            after = _SPACE.match(text, at)
+            place = after.end() if after else at
+            if opened := self._opened(text, place):
+                return replace(opened, torn=at - core)
+            if self._ends_call(text, place, final=final):
+                return ValueMark(Kind.ENDED, place + 1, torn=at - core)
+        return ValueMark(Kind.TEXT, end)
+
+    def breaks(self, key: str) -> bool:
+        """Return whether a name holds a marker of an argument, whole or torn."""
+        return any(head in key for head in self._heads)
+
+    def ends_torn(self, tail: str) -> bool:
+        """Return whether text ends with what is left of a closer without its beginning, as in `Rome/a>`."""
+        return tail.rstrip().endswith(self._remains)
+
+    def repeated(self, text: str, at: int, *, final: bool) -> int | None:
+        """Return how many characters at `at`, where a value begins, are its opener once more; None for more text."""
+        if found := self._again.match(text, at):
+            return found.end() - at
+        rest = text[at : at + self._reach].lstrip()
+        begun = any(head.startswith(rest[: len(head)]) for head in self._again_heads)
+        return None if begun and not final and len(text) - at < self._reach else 0
+
+    @cached_property
+    def _again(self) -> re.Pattern[str]:
+        return re.compile(_GAP + "(?:" + ("|".join(_joined(parts, {}) for parts in self._before_value) or "(?!)") + ")")
+
+    @cached_property
+    def _again_heads(self) -> tuple[str, ...]:
+        return tuple(str(parts[0]) for parts in self._before_value)
+
+    @cached_property
+    def _before_value(self) -> tuple[tuple[Part, ...], ...]:
+        """What is written right before a value, as far as it cannot be the value's own beginning."""
+        opener = self.markers.opener
+        after_key = opener[opener.index(Slot.KEY) + 1 :] if Slot.KEY in opener else ()
+        rows = (after_key, after_key[-1:])
+        return tuple(parts for parts in rows if parts and not isinstance(parts[0], Slot) and _telling(parts))
+
+    @property
+    def _reach(self) -> int:
+        return _REACH + self._longest
+
+    @cached_property
+    def _longest(self) -> int:
+        markers = self.markers
+        every = (*markers.opener, *markers.call_end, *markers.section_end, *markers.call_start)
+        several = max(map(len, (*self._followers, *markers.turn_ends)), default=0)
+        return sum(len(part) for part in every if not isinstance(part, Slot)) + several
+
+    @cached_property
+    def _followers(self) -> tuple[str, ...]:
+        return (*self.markers.followers, *self.markers.turn_ends, *self.closers)
+
+    @cached_property
+    def _follower(self) -> re.Pattern[str]:
+        return re.compile(_GAP + _any(self._followers))
+
+    @cached_property
+    def _opener(self) -> re.Pattern[str]:
+        opener, separator = self.markers.opener, self.markers.separator.strip()
+        if not opener or isinstance(opener[0], Slot):
+            return re.compile(r"(?!)")
+        # After `"` alone a key has to look like one; after `<parameter=` it may be anything.
+        named = _any((*self.names, self.key)) if self.markers.named else _KEY if len(opener[0]) > 2 else _PLAIN_KEY
+        return re.compile(_joined((*[separator][: len(separator)], *opener), {Slot.KEY: f"(?P<key>{named})"}))
+
+    @cached_property
+    def _call_end(self) -> re.Pattern[str]:
+        return re.compile(_joined(self.markers.call_end, {}) or r"(?!)")
+
+    @cached_property
+    def _call(self) -> re.Pattern[str]:
+        return re.compile(_joined(self.markers.call_start, {}) or r"(?!)")
+
+    @cached_property
+    def _after_call(self) -> re.Pattern[str]:
+        markers = self.markers
+        section = f"(?:{_GAP}{_joined(markers.section_end, {})})?+" if markers.section_end else ""
+        more = [_joined(markers.call_start, {})] if markers.call_start else []
+        follows = "|".join([*more, *map(re.escape, markers.turn_ends)])
+        # The end of a section is enough: no call is written without one.
+        closed = f"{_GAP}{_joined(markers.section_end, {})}" if markers.section_end else r"(?!)"
+        return re.compile(f"{closed}|{section}{_GAP}(?:{follows})" if follows else closed)
+
+    @cached_property
+    def _heads(self) -> tuple[str, ...]:
+        """The beginnings of the markers of an argument, up to the end of their first word."""
+        pieces = [part for part in (*self.markers.opener, *self.closers) if not isinstance(part, Slot)]
+        pieces += [*self.markers.closers] if self.markers.named else []
+        return tuple({head for piece in pieces if len(head := torn_head(piece) or piece) > 2 or "<" in head})
+
+    @cached_property
+    def _remains(self) -> tuple[str, ...]:
+        """What is left of a closer of which the beginning, or more than the end of a word, is missing."""
+        ends = {closer[at:] for closer in self.closers for at in range(1, len(closer)) if len(closer) - at >= _REMAINS}
+        heads = {closer[:size] for closer in self.closers for size in range(2, len(closer))}
+        short = {closer[1:] for closer in self.closers if len(closer) > 2}
+        return (*ends, *short, *(head for head in heads if not head[0].isalnum()))
+
+
+_SPACE = re.compile(_GAP)
+_LETTER = re.compile(r"(?<!\w)\w")
+_FIRST_WORD = re.compile(r"\W*\w+")
+
+
+def torn_head(marker: str, name: str = "") -> str:
+    """Return a marker up to the end of its first word, e.g. `</a` of `</a>`, or of its name; "" where that is all of it."""
+    found = _FIRST_WORD.match(marker)
+    at = marker.rfind(name) if name else -1
+    head = marker[: at + len(name)] if at >= 0 else found.group() if found else marker[:-1]
+    return head if head != marker and len(head) > 1 and not head[0].isalnum() else ""
+
+
+def _telling(parts: Collection[Part]) -> bool:
+    text = "".join(part for part in parts if not isinstance(part, Slot))
+    return len(text) > 2 and _LETTER.search(text) is not None
+
+
+def _alike(torn: str, closer: str) -> bool:
+    """Return whether a closer was damaged in one place: a few characters are missing there, or were added."""
+    size = min(len(torn), len(closer))
+    before = next((at for at in range(size) if torn[at] != closer[at]), size)
+    rest = size - before
+    after = next((at for at in range(rest) if torn[-1 - at] != closer[-1 - at]), rest)
+    return len(torn) - before - after <= _INSERTED and len(closer) - before - after <= _REMOVED
+
+
+def _any(texts: Iterable[str]) -> str:
+    ordered = sorted({text for text in texts if text}, key=lambda text: (-len(text), text))
+    return "(?:" + ("|".join(map(re.escape, ordered)) or r"(?!)") + ")"
+
+
+def _joined(parts: Collection[Part], slots: dict[Slot, str]) -> str:
+    """Return the pattern of pieces with free white space between them."""
+    return _GAP.join(slots.get(part, _WORD) if isinstance(part, Slot) else re.escape(part) for part in parts)
+
+
+# What the marks say together.
+
+
+@dataclass(frozen=True, slots=True)
+class ValueEnd:
+    """Where a value ends: at one of its marks, or, without one, at its closer. A value that fails has no certain end."""
+
+    mark: ValueMark | None = None
+    failed: bool = False
+
+
+class ValueMarks(Resumable):
+    """The marks that were found in a value, and the text from the first of them on."""
+
+    __slots__ = ("begun", "ends", "given", "held", "marks", "patient", "size", "tail", "types")
+
+    def __init__(self, ends: MarkedEnds, types: ArgumentTypes, given: Collection[str] = (), *, patient: bool) -> None:
+        self.ends: MarkedEnds = ends
+        self.types: ArgumentTypes = types
+        self.given: tuple[str, ...] = tuple(given)
+        """The arguments that have a value, this one included."""
+        self.patient: bool = patient
+        """The text may be read again from a mark on; otherwise the first one decides."""
+        self.marks: list[ValueMark] = []
+        self.held: list[str] = []
+        self.size: int = 0
+        """Characters since the first mark."""
+        self.tail: str = ""
+        """The end of the text so far."""
+        self.begun: bool = False
+        """The beginning of a call was met."""
+
+    def passed(self, text: str) -> None:
+        """Note text of the value."""
+        if text:
+            self.tail = text[-TAIL:] if len(text) >= TAIL else (self.tail + text)[-TAIL:]
+            if self.marks:
+                self.size += len(text)
+
+    def met(self, mark: ValueMark) -> ValueEnd | None:
+        """Take a mark that is no closer; return the verdict if it is known already."""
+        if mark.kind is Kind.BEGUN:
+            self.begun = True
+            return None
+        opened = mark.kind is Kind.OPENED
+        if mark.kind in (Kind.BROKEN, Kind.MENTIONED) and not self._opened:
+            # Nothing is open that it could close.
+            return ValueEnd(replace(mark, at=self.size, pieces=len(self.held))) if mark.kind is Kind.BROKEN else None
+        doubtful = not mark.torn and self.ends.ends_torn(self.tail)
+        if opened:
+            doubtful = doubtful or self.begun or not self.tail.strip()
+        idle = opened and not doubtful and not self._may_come(mark.key)
+        mark = replace(mark, at=self.size, pieces=len(self.held), doubtful=doubtful, idle=idle)
+        self.marks.append(mark)
+        return None if self.patient or idle else ValueEnd(mark, failed=opened or doubtful)
+
+    @property
+    def _opened(self) -> bool:
+        """Whether the value holds an opener so far; one with another name has a closer of its own."""
+        if self.ends.markers.named:
+            return self.depth > 0
+        return any(mark.kind is Kind.OPENED for mark in self.marks)
+
+    def _may_come(self, key: str) -> bool:
+        return key not in self.given and self.types.knows(key)
+
+    def judged(self, *, closed: bool) -> ValueEnd | None:
+        """Judge the marks at the value's closer, or (not `closed`) where the output ends; None: it has no end there."""
+        if not self.marks:
+            return ValueEnd() if closed else None
+        return self._judged_by_name(closed=closed) if self.ends.markers.named else self._judged(closed=closed)
+
+    def _judged(self, *, closed: bool) -> ValueEnd | None:
+        opened: list[ValueMark] = []
+        at_end: list[ValueMark] | None = None
+        further = paired = False
+        for mark in self.marks:
+            match mark.kind:
+                case Kind.OPENED:
+                    further = further or at_end is not None
+                    opened = [*opened, mark]
+                case Kind.BROKEN | Kind.MENTIONED:
+                    paired = paired or bool(opened)
+                    opened = opened[:-1]
+                case Kind.ENDED if at_end is None:
+                    at_end = [*opened, mark]
+        # `…</call>` and then another call with an argument: the closer is that argument's.
+        if at_end is not None and (further or not closed):
+            opened = at_end
+        elif not closed:
+            return None
+        opened = [mark for mark in opened if not mark.idle]
+        if not opened:
+            return ValueEnd()
+        keys = [mark.key for mark in opened if mark.kind is Kind.OPENED]
+        unclear = bool(keys) and (paired or len(set(keys)) < len(keys))
+        return ValueEnd(opened[0], failed=unclear or any(mark.doubtful for mark in opened))
+
+    def _judged_by_name(self, *, closed: bool) -> ValueEnd | None:
+        """Judge marks where a closer bears the argument's name: it closes no other argument's value."""
+        kinds = [mark.kind for mark in self.marks]
+        at = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else -1
+        again = at >= 0 and any(mark.key == self.ends.key for mark in self.marks[at + 1 :])
+        if at < 0 or (closed and not again):
+            return ValueEnd() if closed else None
+        ended = self.marks[at]
+        return ValueEnd(ended, failed=ended.doubtful or Kind.OPENED in kinds[:at])
+
+    @property
+    def depth(self) -> int:
+        """How many elements of the argument's own name are open inside of its value."""
+        depth = 0
+        for mark in self.marks:
+            if mark.kind in (Kind.BROKEN, Kind.MENTIONED):
+                depth -= 1
+            elif mark.kind is Kind.OPENED and mark.key == self.ends.key:
+                depth += 1
+        return depth

@@ -1,0 +1,59 @@
+"""Answers that a template writes, damaged at one marker, cut off, or quoted in prose: none becomes a call that nobody wrote.
+
+Rules: a damaged call is read with the arguments that were written, or refused with a report. A quoted call is text. The judge,
+`tests/damaged.py`, knows nothing of a derived format. `pytest -m full` asks all cases of all templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from random import Random
+
+import pytest
+from composed.composition import drawn, template
+from damaged import answers, damages, quotations, read, verdict
+from vendor import all_vendor_templates
+
+from unrender import ChatTemplate
+
+OWN = Path(__file__).parent.parent / "templates"
+FEW, MANY, CASES = 24, 400, 60
+
+
+def sources() -> dict[str, str | Path]:
+    """Return templates by name: our own, vendors' where they are at hand, and composed ones."""
+    own = {path.stem: path for path in sorted(OWN.glob("*.jinja"))}
+    return {**own, **all_vendor_templates(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW)}}
+
+
+def found(source: str | Path, most: int | None) -> Iterator[str]:
+    """Yield what is wrong with the readings of a template's answers, of at most `most` cases."""
+    text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
+    chat = ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>")
+    cases = [
+        (turn, case)
+        for _, turn, text, said in answers(chat)
+        for case in chain(damages(text, said), quotations(text, said))
+    ]
+    for turn, case in cases if most is None else Random(7).sample(cases, min(most, len(cases))):
+        if word := verdict(case, *read(turn, case.text)):
+            yield f"{word}: {case.label}: {case.text!r}"
+
+
+@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.parametrize("name", sources())
+def test_no_call_comes_of_damage_or_quotations(name):
+    """A sample of the damages and quotations of each template."""
+    assert list(found(sources()[name], CASES)) == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(7200)
+@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+def test_no_call_comes_of_any_damage_or_quotation():
+    """All of them, of many templates."""
+    many = {**sources(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW, MANY)}}
+
+    assert {name: problems for name, source in many.items() if (problems := list(found(source, None)))} == {}

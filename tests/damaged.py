@@ -1,0 +1,224 @@
+"""A template's own answers, damaged at one marker or quoted in prose → which of them a parser must not run, and what it made of them.
+
+Rules: nothing is known of a derived format. A marker is what stands in the rendered answer around the names and values that the
+message was made with. A reading is *wrong* if it runs a call with a name or arguments that the message did not hold, *false* if it
+runs one that the text only shows, *lost* if it shows no call and reports nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from answers import without_end
+from cut_outs import USER, Said
+
+from unrender import ChatTemplate, Malformed, Turn
+from unrender.analysis import shape_context, shape_messages
+from unrender.messages.wire import CallStatus, Message, read_messages
+
+_STRING = {"type": "string", "description": "d"}
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "d",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": _STRING,
+                    "note": _STRING,
+                    "days": {"type": "integer", "description": "d"},
+                    "opts": {"type": "object", "description": "d", "properties": {"a": _STRING}},
+                },
+                "required": ["city"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "get_time",
+            "description": "d",
+            "parameters": {"type": "object", "properties": {"zone": _STRING}, "required": ["zone"]},
+        },
+    },
+]
+SAID = {
+    "strings": Said(calls=(("get_weather", {"city": "Paris", "note": "Zed"}),)),
+    "number": Said(calls=(("get_weather", {"city": "Paris", "days": 3}),)),
+    "object": Said(calls=(("get_weather", {"city": "Paris", "opts": {"a": "Zed"}}),)),
+    "lines": Said(calls=(("get_weather", {"city": "Paris", "note": 'if (a < "b") {\n  return {x: 1};\n}'}),)),
+    "two": Said(calls=(("get_weather", {"city": "Paris", "note": "Zed"}), ("get_time", {"zone": "CET"}))),
+    "content": Said(content="Let me look.", calls=(("get_weather", {"city": "Paris", "note": "Zed"}),)),
+}
+_MARKER = re.compile(r"<[^<>\s]*(?:\s[^<>]*)?>|\[/?\w+\]|```\w*|\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One damaged or quoted answer."""
+
+    label: str
+    text: str
+    calls: tuple[tuple[str, dict[str, Any]], ...]
+    """Calls that may be read from it; none for a quotation."""
+    quoted: bool = False
+
+
+def answers(chat: ChatTemplate) -> Iterator[tuple[str, Turn, str, Said]]:
+    """Yield a label, the turn, the answer that the template writes after its prompt, and what the answer says."""
+    for label, said in SAID.items():
+        context = shape_context(TOOLS, chat.capabilities, thinking=None)
+        conversations = ([USER], [USER, said.to_openai()])
+        shaped = [shape_messages(read_messages(one), chat.capabilities) for one in conversations]
+        asked, full = (
+            chat.template.render(messages, add_generation_prompt=ask, **context)
+            for messages, ask in zip(shaped, (True, False), strict=True)
+        )
+        turn = chat.prepare([USER], tools=TOOLS)
+        if asked.error or full.error or not full.text.startswith(asked.text) or turn.prompt != asked.text:
+            continue
+        text = without_end(turn, full.text[len(asked.text) :])
+        if said.shown_in(text) and said.is_read(turn.parse(text)):
+            yield label, turn, text, said
+
+
+def markers(text: str, said: Said) -> list[tuple[int, int]]:
+    """Return where the markers of an answer are: all but its names, keys and values."""
+    leaves = [leaf for name, arguments in said.calls for leaf in (name, *_leaves(arguments))]
+    taken: list[tuple[int, int]] = []
+    for leaf in sorted({*leaves, said.content, said.reasoning} - {""}, key=len, reverse=True):
+        for found in re.finditer(re.escape(leaf), text):
+            if not any(start < found.end() and found.start() < end for start, end in taken):
+                taken.append(found.span())
+    holes = [text[:0], *[text[a:b] for a, b in taken]]
+    assert holes
+    found = []
+    masked = list(text)
+    for start, end in taken:
+        masked[start:end] = "\0" * (end - start)
+    for marker in _MARKER.finditer("".join(masked)):
+        if "\0" not in marker.group():
+            found.append(marker.span())
+    for start, end in taken:  # `<function=NAME>` is two markers around a hole.
+        before, after = "".join(masked).rfind("<", 0, start), "".join(masked).find(">", end)
+        for a, b in ((before, start), (end, after + 1)):
+            piece = "".join(masked)[a:b]
+            if a >= 0 and b > a and len(piece) < 40 and "\0" not in piece and "\n" not in piece:
+                found.append((a, b))
+    return sorted(set(found))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _leaves(item)
+    elif isinstance(value, str):
+        yield value
+        yield json.dumps(value)[1:-1]
+        yield repr(value)[1:-1]
+    else:
+        yield json.dumps(value)
+
+
+def damages(text: str, said: Said) -> Iterator[Case]:
+    """Yield the answer with one damage at each of its markers."""
+    seen = {text}
+    for start, end in markers(text, said):
+        marker = text[start:end]
+        damaged = {"drop": "", "double": marker * 2, "double line": marker + "\n" + marker}
+        # Words, and single signs but brackets and quotation marks, say something else when they come twice: `city==Paris`.
+        if marker.isalnum() or (len(marker) < 3 and marker not in "{}[]()\"'"):
+            continue
+        if len(marker) < 3:
+            damaged = {"drop": ""}
+        if marker[0] in "<[" and marker[-1] in ">]":
+            damaged |= {
+                "tear": marker[:-1],
+                "tear head": marker[1:],
+                "decorate": marker[:-1] + "1" + marker[-1:],
+                "slash": marker[:-1] + "/" + marker[-1:],
+                "space": " " + marker + " ",
+            }
+        for kind, other in damaged.items():
+            broken = text[:start] + other + text[end:]
+            if broken not in seen:
+                seen.add(broken)
+                yield Case(label=f"{kind} {marker!r}", text=broken, calls=said.calls)
+    for size in range(1, len(text), 3):
+        if text[:size] not in seen:
+            yield Case(label="cut", text=text[:size], calls=said.calls)
+
+
+QUOTATIONS = {
+    "backquotes": "The form is `{}` and so on.",
+    "two backquotes": "The form is ``{}`` and so on.",
+    "fence": "Example:\n\n```\n{}\n```\n\nThat is the form.",
+    "named fence": "Example:\n\n```xml\n{}\n```\n\nThat is the form.",
+    "tildes": "Example:\n\n~~~\n{}\n~~~\n\nThat is the form.",
+    "quotation marks": 'Write "{}" for it.',
+    "single marks": "Write '{}' for it.",
+    "curved marks": "Write “{}” for it.",
+    "comment": "<!-- {} -->\nNothing to do.",
+    "invented tags": "It printed\n<output>\n{}\n</output>\nand stopped.",
+    "quoted lines": "He wrote:\n> {}\nand left.",
+    "table": "| form | use |\n|---|---|\n| `{}` | call |\n",
+    "list": "- one\n- `{}`\n- three\n",
+}
+
+
+def quotations(text: str, said: Said) -> Iterator[Case]:
+    """Yield the answer's call inside of quotations."""
+    call = text.strip()
+    if said.content:
+        return
+    for kind, around in QUOTATIONS.items():
+        inside = call.replace("\n", "\n> ") if kind == "quoted lines" else call
+        yield Case(label=kind, text=around.format(inside), calls=(), quoted=True)
+    yield Case(label="JSON string", text='{"example": ' + json.dumps(call) + "}", calls=(), quoted=True)
+    yield Case(label="Python string", text="example = " + repr(call) + "\nprint(example)", calls=(), quoted=True)
+
+
+def verdict(case: Case, message: Message, events: list[Any]) -> str:
+    """Return "" for a right or refused reading, else the word for what is wrong."""
+    left = [*case.calls]
+    for call in message.tool_calls:
+        if call.status is not CallStatus.COMPLETE:
+            continue
+        try:
+            said = (call.name, json.loads(call.arguments))
+        except ValueError:
+            return "wrong"
+        meant = next((call for call in left if _alike(call, said)), None)
+        if meant is None:
+            return "false" if case.quoted else "wrong"
+        left.remove(meant)
+    if left and case.label != "cut" and not any(isinstance(event, Malformed) for event in events) and not message.failed_calls:
+        return "lost"
+    return ""
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two calls say the same, but for white space around their texts."""
+    return json.dumps(_trimmed(one), sort_keys=True) == json.dumps(_trimmed(other), sort_keys=True)
+
+
+def _trimmed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _trimmed(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_trimmed(item) for item in value]
+    return value.strip() if isinstance(value, str) else value
+
+
+def read(turn: Turn, text: str) -> tuple[Message, list[Any]]:
+    """Return the message and the events of a text, read whole."""
+    parser = turn.parser()
+    events = parser.finish(text=text)
+    return parser.message, list(events)
