@@ -14,7 +14,7 @@ from unrender.format import (
     ReasoningMode,
     TurnTexts,
 )
-from unrender.grammar.assemble import Block, Dropped, EndOfTurn, JsonAnswer, Wrapper, answer_grammar
+from unrender.grammar.assemble import Block, Dropped, EndOfTurn, Header, Joint, JsonAnswer, Wrapper, answer_grammar
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import (
     Call,
@@ -69,6 +69,10 @@ def part_shown(part):
             return f"end {text!r}"
         case Dropped(text):
             return f"dropped {text!r}"
+        case Header(text):
+            return f"header {text!r}"
+        case Joint(text, before_calls):
+            return f"joint {text!r}{' before calls' if before_calls else ''}"
         case Wrapper():
             return f"wrapper {ways(part.opens)} to {ways(part.closes)}"
         case Block():

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from unrender.format import CallSyntax, Format, ReasoningMode, Slot
-from unrender.grammar.assemble import TOKEN, entry_literals, is_phrase
+from unrender.grammar.assemble import entry_literals, is_phrase
+from unrender.grammar.markers import TOKEN
 from unrender.messages.wire import Request, ToolChoice
 
 _ANY = r"[\s\S]*?"

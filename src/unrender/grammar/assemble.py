@@ -8,7 +8,6 @@ guarantees that whatever is written is read as it was meant; a test does, `tests
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -24,6 +23,19 @@ from unrender.format import (
     ToolMode,
     TurnTexts,
 )
+from unrender.grammar.markers import (
+    TOKEN,
+    after_reasoning,
+    dropped,
+    ends,
+    headers_in_words,
+    holds_token,
+    joints_before_calls,
+    joints_in_words,
+    layout,
+    spellings,
+    trail,
+)
 from unrender.limits import MAX_SIGN
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Optional, Role, Tag, Until, in_sequence
@@ -31,16 +43,32 @@ from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Opt
 
 @dataclass(frozen=True, slots=True)
 class EndOfTurn:
-    """A text that ends a turn; white space after it is taken as well."""
+    """A text that ends a turn. One that is words counts only where nothing but another end, or a header, follows."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A marker between parts that has no meaning."""
+    """A special token between parts that has no meaning."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header that is words: dropped right after an end of turn, and text elsewhere."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Words between parts that have no meaning: dropped where content begins, and text elsewhere."""
+
+    text: str
+    before_calls: bool = False
+    """They are also dropped right before a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +111,7 @@ class NoCalls:
     syntax: CallSyntax
 
 
-AnswerPart = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls | NoCalls
+AnswerPart = EndOfTurn | Dropped | Header | Joint | Wrapper | Block | JsonAnswer | Calls | NoCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +120,8 @@ class Answer:
 
     parts: tuple[AnswerPart, ...]
     """Where two begin with the same marker, the first counts."""
+    header: str = ""
+    """The header, or the rest of it, that no prompt writes: it may be before everything."""
     lead: str = ""
     """Layout that may be before everything."""
     trail: str = ""
@@ -108,16 +138,11 @@ class AnswerGrammar:
     writes: Grammar
 
 
-_SPECIAL = re.compile(r"<[^<>\s]+>$")
-"""A special token at the end of a text."""
 _BLANK_LINE = "\n\n"
 """The layout after reasoning whose format nobody knows: what most models write."""
-TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]")
-"""A special token as they are mostly spelled."""
 PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
 """A word of prose, with what may follow it there, or what begins a block of code: ` ```json ` and ` ```tool_code ` alike."""
 _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
-_JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
 """Where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
@@ -132,12 +157,16 @@ def answer_grammar(format: Format, request: Request, known: Collection[Reasoning
     `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them.
     """
     calls = calls_of(format, request)
-    parts = tuple(_parts(format, request, calls, known))
-    turn = format.turn
-    # A whole header is dropped wherever it is; of `BOT: Hi`, where the prompt ends in `BOT`, `: ` is one only before the answer.
-    rest = "" if any(header.strip() in turn.unasked for header in turn.headers) else turn.unasked
-    lead = rest + turn.start_to_content
-    reads = Answer(parts=parts, lead=lead, trail=_trail(format), cleans=format.cleans_content)
+    unasked = format.turn.unasked
+    lead = layout(unasked) + format.turn.start_to_content
+    reads = Answer(
+        parts=tuple(_parts(format, request, calls, known)),
+        # One that holds a special token is dropped wherever it is.
+        header="" if layout(unasked) or holds_token(unasked) else unasked,
+        lead=lead,
+        trail=trail(format),
+        cleans=format.cleans_content,
+    )
     written = _Generation(format, request, calls[0] if calls else None).whole_answer()
     return AnswerGrammar(reads, Grammar(written))
 
@@ -153,8 +182,11 @@ def _parts(format: Format, request: Request, calls: list[Calls], known: Collecti
         if (wrapper.start + wrapper.end).strip():
             yield Wrapper(opens=_ways(format, wrapper.start), closes=_ways(format, wrapper.end))
     yield from calls if request.calls_allowed else _no_calls(format)
-    yield from map(EndOfTurn, _ends(format))
-    yield from map(Dropped, _dropped(format))
+    yield from map(EndOfTurn, ends(format))
+    yield from map(Dropped, dropped(format))
+    yield from map(Header, headers_in_words(format))
+    before_calls = joints_before_calls(format.turn)
+    yield from (Joint(text, text in before_calls) for text in joints_in_words(format))
     yield from (_thought(format, other) for other in _undeclared(format, known))
     if request.response_schema is not None:
         yield JsonAnswer()
@@ -176,7 +208,7 @@ def _thought(format: Format, markers: Reasoning) -> Block:
     return Block(
         opens=_ways(format, markers.start) if markers.start.strip() else ("",),
         closes=_ways(format, markers.end),
-        joint=_after_reasoning(format.turn) if declared else _BLANK_LINE,
+        joint=after_reasoning(format.turn) if declared else _BLANK_LINE,
         holds_calls=markers.holds_calls,
         declared=declared,
     )
@@ -184,14 +216,7 @@ def _thought(format: Format, markers: Reasoning) -> Block:
 
 def _ways(format: Format, marker: str) -> tuple[str, ...]:
     """Return a marker in all its spellings; `("",)` for an empty one."""
-    return tuple(_spellings(format, marker)) or ("",)
-
-
-def _after_reasoning(turn: TurnTexts) -> str:
-    """Return the most layout that is between reasoning and content; calls take their own."""
-    # `</think> Hi` beside `</think>\n\n<call>`: the space is not the beginning of the line breaks.
-    to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
-    return to_tools if to_tools.startswith(to_content) else to_content
+    return tuple(spellings(format, marker)) or ("",)
 
 
 def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
@@ -206,7 +231,8 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
 def _openers(format: Format) -> Iterator[str]:
     """Yield every marker that is already taken: openers of the format's parts, and markers that are dropped."""
     yield format.reasoning.start.strip()
-    yield from (text.strip() for text in _dropped(format))
+    yield from (text.strip() for text in (*ends(format), *dropped(format)))
+    yield from (text.strip() for text in (*headers_in_words(format), *joints_in_words(format)))
     texts = [wrapper.start for wrapper in format.wrappers]
     texts += [text for syntax in (format.tools, *format.tolerated) for text in entry_literals(syntax)]
     yield from (text.split()[0] for text in texts if text.strip())
@@ -220,7 +246,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
     turn = format.turn
     # `Hi <call>` and `</think>\n\n<call>`: less layout than either is read as well.
     joints = (turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools)
-    leads = sorted(dict.fromkeys(map(_layout, joints)), key=len, reverse=True)
+    leads = sorted(dict.fromkeys(map(layout, joints)), key=len, reverse=True)
     syntaxes = [syntax for syntax in (format.tools, *format.tolerated) if syntax.mode is not ToolMode.NONE]
     return [
         Calls(
@@ -230,7 +256,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
                 lead for at, lead in enumerate(leads) if not any(longer.endswith(lead) for longer in leads[:at])
             ),
             ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
-            spellings=(*_spellings(format, syntax.section_start)[1:], *_joints(turn, syntax)),
+            spellings=(*spellings(format, syntax.section_start)[1:], *_joints(turn, syntax)),
             on_lines=_on_lines(turn, syntax),
             own=syntax is format.tools,
             cleans=format.cleans_content,
@@ -257,7 +283,7 @@ def names_matter(format: Format) -> bool:
 def _on_lines(turn: TurnTexts, syntax: CallSyntax) -> bool:
     # `weather\n{"city": "Paris"}`: nothing but a line with the name of a tool shows that a call begins.
     unmarked = syntax.mode is not ToolMode.NONE and not entry_literals(syntax) and not syntax.arguments.entry
-    return unmarked and "\n" in _layout(turn.content_to_tools)
+    return unmarked and "\n" in layout(turn.content_to_tools)
 
 
 def generated_calls(calls: Calls, request: Request) -> Calls:
@@ -272,55 +298,12 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
     return request.tools
 
 
-def _ends(format: Format) -> Iterator[str]:
-    """Yield what ends a turn; an engine may strip the last token of it, the one that stops the model."""
-    # Of "<end><stop>" the engine strips `<stop>`, so that "<end>" alone has to end the turn.
-    ends = (format.turn.end, *(_trail(format) + end.lstrip() for end in format.turn.ends))
-    texts = (*ends, *(_SPECIAL.sub("", end.strip()) for end in ends))
-    yield from dict.fromkeys(filter(_is_marker, texts))
-
-
-def _is_marker(text: str) -> bool:
-    """Return whether a text may stand for something else than itself: `$` is a part of prose, `∎` alone is not."""
-    marker = text.strip()
-    return len(marker) > 1 or (not marker.isascii() and unicodedata.category(marker)[0] in "SC")
-
-
-def _dropped(format: Format) -> Iterator[str]:
-    """Yield the markers between parts that carry nothing: ends of turn, repeated headers, stray reasoning closers."""
-    turn = format.turn
-    texts = [*_ends(format), *turn.headers, *format.ignored]
-    # Models repeat the last token of their header.
-    texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
-    # A stray `</think>` says nothing where reasoning has an opener of its own; where it has none, it ends reasoning.
-    if format.reasoning.mode is not ReasoningMode.DELIMITER and not format.reasoning.ends_within_start:
-        texts += [end + _after_reasoning(turn) for end in _spellings(format, format.reasoning.end)]
-    texts += [getattr(turn, joint) for joint in _JOINTS]
-    yield from dict.fromkeys(filter(_is_marker, texts))
-
-
-def _spellings(format: Format, marker: str) -> list[str]:
-    # A format may say that models also write `<tool-call>` for `<tool_call>`.
-    others = [other for spelling in format.spellings if spelling.marker == marker.strip() for other in spelling.others]
-    return [marker, *others] if marker else others
-
-
 def ending(format: Format) -> Node:
     """Return the layout that a model writes between a closing marker and the token that ends the turn, or its end."""
     # Before the end "\n<end>" the model writes "\n", or nothing where the engine strips both.
-    trail = _trail(format)
-    ways = tuple(Literal(trail[at:]) for at in range(len(trail) + 1))
-    return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if trail else Literal("")
-
-
-def _trail(format: Format) -> str:
-    """Return the layout with which the end of a turn begins: engines strip the token after it."""
-    end = format.turn.end
-    return end[: len(end) - len(end.lstrip())]
-
-
-def _layout(joint: str) -> str:
-    return "" if joint.strip() else joint
+    before = trail(format)
+    ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
+    return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if before else Literal("")
 
 
 # What is generated.
@@ -447,7 +430,10 @@ class _Generation:
         # Free text that held "<tool_call>" would be read as a call, which the model did not mean.
         parts = [text for wrapper in self.format.wrappers for text in (wrapper.start, wrapper.end)]
         parts += [_opening(self.format), self.format.reasoning.end]
-        texts = [*_dropped(self.format), *(text for part in parts for text in _spellings(self.format, part))]
+        texts = [*ends(self.format), *dropped(self.format)]
+        # Where no prompt writes the header, an answer that begins with it is one after its header.
+        texts += [header for header in headers_in_words(self.format) if header.strip() in self.format.turn.unasked]
+        texts += [*joints_in_words(self.format), *(text for part in parts for text in spellings(self.format, part))]
         for calls in calls_of(self.format, self.request):
             texts += _signs(self.format, calls)
         stops = dict.fromkeys(text.strip() for text in texts if text.strip())
@@ -465,7 +451,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
         return
     shown = [shows_call(calls, at, literal) for at, literal in enumerate(chain)]
     for literal in (literal for literal, alone in zip(chain, shown, strict=True) if alone):
-        yield from (splitter(syntax)(spelling)[0].rstrip("[{") for spelling in _spellings(format, literal))
+        yield from (splitter(syntax)(spelling)[0].rstrip("[{") for spelling in spellings(format, literal))
     if all(alone or (at and not is_distinctive(_head(syntax, chain[at]))) for at, alone in enumerate(shown)):
         return  # No other marker begins one.
     heads = dict.fromkeys(_head(syntax, text) for text, alone in zip(chain, shown, strict=True) if not alone)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_NAME
 from unrender.machine.failed_calls import drop_opener
-from unrender.machine.interpreter import Machine
+from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow, end_of
 
@@ -401,6 +401,81 @@ def shared_length(text: str, start: int, layout: str) -> int:
     if text.startswith(layout, start):
         return len(layout)
     return next((size for size, char in enumerate(layout) if not text.startswith(char, start + size)), len(layout))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """As much of the layout `text` as is here, beside a marker that says nothing: it is content between content and content."""
+
+    text: str
+
+    def step(self, machine: Machine) -> bool:
+        end = machine.at + shared_length(machine.buffer, machine.at, self.text)
+        if end == len(machine.buffer) and end < machine.at + len(self.text) and not machine.final:
+            return True
+        machine.carry(end)
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSpace:
+    """The same with any white space."""
+
+    def step(self, machine: Machine) -> bool:
+        end = end_of(SPACE, machine.buffer, machine.at)
+        machine.carry(end)
+        return (end == len(machine.buffer) and not machine.final) or machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class TakeAny:
+    """One of the markers, which is here: `Unless` has led here."""
+
+    markers: Finder
+
+    def step(self, machine: Machine) -> bool:
+        machine.take(Role.MARKER, machine.at + len(self.markers.at(machine.buffer, machine.at)))
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """`&marker`: a marker must be here, and then what was tried for it is final."""
+
+    marker: Finder
+
+    def step(self, machine: Machine) -> bool:
+        if undecided(machine, self.marker, machine.at):
+            return True
+        if not self.marker.at(machine.buffer, machine.at):
+            return machine.fail(OR.join(map(repr, self.marker.literals)))
+        machine.commit()
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """A marker made of words that was found in free text: it counts where only white space and one of `ends` follow it."""
+
+    role: Role
+    size: int
+    ends: Finder
+    """What may follow: other ends, and what begins a part."""
+    target: int
+    """Where to go when it counts."""
+    hub: int
+
+    def step(self, machine: Machine) -> bool:
+        end = machine.at + self.size
+        after = end_of(SPACE, machine.buffer, end, end + MAX_BLANK)
+        if after - end < MAX_BLANK and undecided(machine, self.ends, after):
+            return True
+        if after < len(machine.buffer) and not self.ends.at(machine.buffer, after):
+            machine.answered |= self.role is Role.CONTENT
+            machine.text(self.role, end)
+            return machine.go_to(self.hub)
+        machine.take(Role.MARKER, end)
+        return machine.go_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,13 @@ from unrender.grammar.assemble import (
     Block,
     Dropped,
     EndOfTurn,
+    Header,
+    Joint,
     JsonAnswer,
     NoCalls,
     Wrapper,
 )
+from unrender.grammar.markers import holds_token
 from unrender.machine.compile import Code
 from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
 from unrender.machine.compile.literals import closing_tokens
@@ -32,7 +35,11 @@ from unrender.machine.instructions import (
     CloseUndeclared,
     FreeText,
     Halt,
+    Here,
     Jump,
+    Kept,
+    KeptSpace,
+    Last,
     Lit,
     Maybe,
     Mention,
@@ -42,6 +49,7 @@ from unrender.machine.instructions import (
     Skip,
     Soft,
     Space,
+    TakeAny,
     Unless,
 )
 from unrender.machine.interpreter import Program
@@ -77,11 +85,23 @@ class _Marker:
         """A marker that ends in a letter and wants white space after it must not be found inside a longer word."""
         return bool(self.after) and self.core[-1:].isalnum()
 
+    def __bool__(self) -> bool:
+        return bool(self.core)
+
     def variants(self) -> Iterator[str]:
         """Yield the marker with ever less of its leading layout."""
         # `\n\n<call>`, `\n<call>` and `<call>`: models write less layout than the template does.
         for i in range(len(self.lead) + 1):
             yield self.lead[i:] + self.core
+
+
+def _with_layout(markers: Iterable[_Marker]) -> tuple[list[str], list[str]]:
+    """Return the markers with any beginning of the layout after them, and those of them that must not be found in a word."""
+    found, guarded = [], []
+    for marker in markers:
+        found += [marker.core + marker.after[:size] for size in range(len(marker.after) + 1)]
+        guarded += [marker.core] if marker.guarded else []
+    return found, guarded
 
 
 @dataclass(slots=True)
@@ -105,14 +125,18 @@ class _Hub:
 class _Compiler:
     def __init__(self, answer: Answer) -> None:
         self.parts = answer.parts
-        self.lead, self.trail = answer.lead, answer.trail
+        self.header, self.lead, self.trail = answer.header, answer.lead, answer.trail
         self.cleans = answer.cleans
         self.runs = [part for part in answer.parts if isinstance(part, Calls)]
-        self.dropped = [part.text for part in answer.parts if isinstance(part, Dropped)]
+        self.ends = [part.text for part in answer.parts if isinstance(part, EndOfTurn)]
+        self.dropped = [*self.ends, *(part.text for part in answer.parts if isinstance(part, Dropped))]
+        self.headers = [part.text for part in answer.parts if isinstance(part, Header)]
         self.openers = [text for part in answer.parts if isinstance(part, Wrapper) for text in part.opens]
         self.code = Code()
-        self.answer = CONTENT_HUB
-        """Where text is read after reasoning."""
+        self.opening: dict[str, int] = {}
+        """What is tried where content begins: the markers that are words, and where they lead."""
+        self.begins = self.answer = self.ended = CONTENT_HUB
+        """Where content may begin after calls, where it begins after reasoning, and where reading goes on after an end of turn."""
         self.undeclared: dict[str, int] = {}
         """Where the markers lead that may begin an answer though the format does not have them."""
 
@@ -121,16 +145,18 @@ class _Compiler:
         start = self.code.reserve()
         hub = self._hub(Role.CONTENT, Halt())
         assert hub.at == CONTENT_HUB
-        begin = self.answer = hub.at
+        opens_in_words = self._opens_in_words()
+        begin = self.begins = self.answer = self.code.reserve() if opens_in_words else hub.at
         ends = frozenset(text.strip() for text in self.dropped)
-        turn_ends = frozenset(part.text.strip() for part in self.parts if isinstance(part, EndOfTurn))
-        codes = [CallCode(self.code, calls, hub.at, ends, self.trail, turn_ends) for calls in self.runs]
+        turn_ends = frozenset(text.strip() for text in self.ends)
+        codes = [CallCode(self.code, calls, self.begins, ends, self.trail, turn_ends) for calls in self.runs]
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
             # `get_weather\n{…}`: no marker shows such a call, so where an answer begins it is tried
             # before the text.
-            begin = self.answer = self.code.emit(Attempt(unmarked, hub.at, reported=False))
+            begin = self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
+        self.ended = self._after_end()
         for part in self.parts:
             begin = self._part(hub, part, entries) or begin
         self._enter(hub, entries)
@@ -140,8 +166,37 @@ class _Compiler:
         if self.undeclared:
             begin = self._open_undeclared(hub, begin)
         self._seal(hub)
-        self.code.put(start, Jump(self.code.emit(Soft(self.lead), Jump(begin))))
+        if opens_in_words:
+            longest_first = sorted(self.opening, key=len, reverse=True)
+            tried = tuple(self.opening[core] for core in longest_first)
+            self.code.put(self.begins, Attempt(tried, hub.at, reported=False))
+        self.code.put(start, Jump(self._start(begin)))
         return self.code.finished()
+
+    def _opens_in_words(self) -> bool:
+        """Return whether words may be where content begins that are none of it."""
+        texts = [part.text for part in self.parts if isinstance(part, Joint)]
+        for part in self.parts:
+            if isinstance(part, Wrapper) or (isinstance(part, Block) and part.declared):
+                texts += part.opens
+        return any(text.strip() and not holds_token(text) for text in texts)
+
+    def _start(self, begin: int) -> int:
+        """Emit the code before everything: the header that no prompt writes, and layout."""
+        lead = self.code.emit(Soft(self.lead), Jump(begin))
+        return self._after_headers([self.header], lead) if self.header else lead
+
+    def _after_headers(self, headers: Iterable[str], target: int) -> int:
+        """Emit the code that drops a header made of words, where one is, and goes on at `target`."""
+        finder = Finder(*_with_layout(map(_Marker.of, headers)))
+        found = self.code.emit(TakeAny(finder), Jump(target))
+        return self.code.emit(Unless(finder, found), Jump(target))
+
+    def _after_end(self) -> int:
+        """Emit the code after an end of turn: white space, and the header of another turn."""
+        headers = [text for text in self.headers if text.strip()]
+        target = self._after_headers(headers, self.begins) if headers else self.begins
+        return self.code.emit(KeptSpace(), Jump(target))
 
     def _hub(self, role: Role, halt: Halt) -> _Hub:
         return _Hub(role, self.code.reserve(), self.code.emit(halt))
@@ -215,10 +270,13 @@ class _Compiler:
             case EndOfTurn(text):
                 self._end(hub, _Marker.of(text))
             case Dropped(text):
-                self._marker(hub, _Marker.of(text), self.answer)
+                self._silent(hub, _Marker.of(text))
+            case Header():
+                pass  # It counts after an end of turn alone.
+            case Joint(text):
+                self._joint(hub, part, entries)
             case Wrapper():
-                for text in (*part.opens, *part.closes):
-                    self._marker(hub, _Marker.of(text), hub.at)
+                self._wrapper(hub, part, entries)
             case Block(declared=True):
                 return self._block(hub, self._inner(hub, part, entries), part)
             case Block():
@@ -235,17 +293,67 @@ class _Compiler:
 
     def _marker(self, hub: _Hub, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
         """A marker that is taken, with its layout, and leads to `target`."""
-        for variant in marker.variants() if marker.core else ():
+        for variant in marker.variants() if marker else ():
             at = self.code.emit(Skip(len(variant), role), Soft(marker.after, role), Jump(target))
             # Two parts may share a marker: the first one has it.
             hub.direct.setdefault(variant, at)
             if marker.guarded:
                 hub.guarded.add(variant)
 
+    def _silent(self, hub: _Hub, marker: _Marker) -> None:
+        """A special token that says nothing: white space around it is content where content is on both sides."""
+        for variant in marker.variants():
+            lead = Kept(variant.removesuffix(marker.core))
+            at = self.code.emit(lead, Skip(len(marker.core)), Kept(marker.after), Jump(self.answer))
+            hub.direct.setdefault(variant, at)
+
     def _end(self, hub: _Hub, marker: _Marker) -> None:
         """An end of turn is taken with all white space after it."""
-        for variant in marker.variants() if marker.core else ():
-            hub.direct.setdefault(variant, self.code.emit(Skip(len(variant)), Space(), Jump(hub.at)))
+        if not holds_token(marker.core):
+            self._last(hub, marker, self.ended, ())
+            return
+        for variant in marker.variants():
+            lead = Kept(variant.removesuffix(marker.core))
+            hub.direct.setdefault(variant, self.code.emit(lead, Skip(len(marker.core)), Jump(self.ended)))
+
+    def _last(self, hub: _Hub, marker: _Marker, target: int, openers: Iterable[str]) -> None:
+        """A marker made of words that counts only where nothing but ends, headers and `openers` may follow."""
+        following = (*filter(holds_token, self.dropped), *self.headers, *openers)
+        ends = Finder(text.strip() for text in following if text.strip() != marker.core)
+        for variant in marker.variants():
+            at = self.code.emit(Last(hub.role, len(variant), ends, target, hub.at))
+            hub.direct.setdefault(variant, at)
+
+    def _wrapper(self, hub: _Hub, wrapper: Wrapper, entries: list[CallEntry]) -> None:
+        for marker in filter(None, map(_Marker.of, wrapper.opens)):
+            if holds_token(marker.core):
+                self._marker(hub, marker, hub.at)
+            else:
+                self._opens(marker, hub.at)
+        for marker in filter(None, map(_Marker.of, wrapper.closes)):
+            if holds_token(marker.core):
+                self._marker(hub, marker, hub.at)
+            else:
+                self._last(hub, marker, hub.at, (*self.ends, *(entry.opener for entry in entries)))
+
+    def _opens(self, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
+        """Words that open a part: they count only where one may begin."""
+        finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
+        at = self.code.emit(Space(), Here(finder), Skip(len(marker.core), role), Soft(marker.after, role), Jump(target))
+        self.opening.setdefault(marker.core, at)
+
+    def _joint(self, hub: _Hub, joint: Joint, entries: list[CallEntry]) -> None:
+        """Words that are dropped where content begins; right before a call they are a part of it."""
+        self._opens(_Marker.of(joint.text), self.answer)
+        self._before_calls(hub, joint, entries)
+
+    def _before_calls(self, hub: _Hub, joint: Joint, entries: list[CallEntry]) -> None:
+        marker = _Marker.of(joint.text)
+        for entry in entries if joint.before_calls else ():
+            # As a part of the call, it is text where the call fails.
+            at = self.code.emit(Space(), Lit(marker.core), Space(), Jump(entry.target))
+            for variant in marker.variants():
+                hub.attempts.setdefault(variant, []).append(at)
 
     def _fenced_json(self, hub: _Hub) -> None:
         """An answer in JSON may be in a Markdown fence, which is not a part of it."""
@@ -260,6 +368,9 @@ class _Compiler:
         """Reasoning that its marker opens, or the prompt."""
         starts = [_Marker.of(text) for text in block.opens if text.strip()]
         for marker in starts:
+            if not holds_token(marker.core):
+                self._opens(marker, inner.at, inner.role)
+                continue
             # Models repeat an opener that the prompt has already written. The closer may begin like it.
             # `<think` and `<think/>`: what looks like the opener again may be the closer.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
@@ -294,9 +405,12 @@ class _Compiler:
     def _inner(self, hub: _Hub, block: Block, entries: list[CallEntry]) -> _Hub:
         """Return the text of reasoning, closed by its own marker or by one that cannot be inside it."""
         inner = self._hub(Role.REASONING, Halt(repr(block.closes[0])))
-        self._closers(hub, inner, block)
+        self._closers(inner, block)
         sealed = -1
         self._enter(inner, entries)
+        for part in self.parts:
+            if isinstance(part, Joint):
+                self._before_calls(inner, part, entries)
         # A model that forgets `</think>` still calls: such a call counts if nothing but the end follows it.
         if not block.holds_calls and self.runs:
             ends = [text.strip() for text in [*block.closes, *self.dropped] if text.strip()]
@@ -304,9 +418,13 @@ class _Compiler:
         self._seal(inner, sealed)
         return inner
 
-    def _closers(self, hub: _Hub, inner: _Hub, block: Block) -> None:
+    def _closers(self, inner: _Hub, block: Block) -> None:
         for text in block.closes:
             self._marker(inner, _Marker.of(text, joint=block.joint), self.answer, inner.role)
         # A model that forgets `</think>` goes on with the opener of the content, or ends the turn.
-        for text in [*self.openers, *self.dropped]:
-            self._marker(inner, _Marker.of(text), hub.at)
+        for marker in map(_Marker.of, [*self.openers, *self.dropped]):
+            if holds_token(marker.core):
+                self._marker(inner, marker, self.begins)
+        for marker in map(_Marker.of, self.ends):
+            if not holds_token(marker.core):
+                self._last(inner, marker, self.ended, ())

@@ -1,0 +1,118 @@
+"""Free text stays as it was: a format's own words, planted in the middle of content, come back character for character.
+
+Only special tokens may be dropped from free text. A header, an end of turn or a wrapper that is made of words counts only in its
+place; everywhere else the same words are what the model said.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterator
+
+import pytest
+from answers import QUESTION, all_template_paths, template_named, written
+from splitting import splits
+
+from unrender import ChatTemplate
+from unrender.format import Format
+from unrender.turn import Turn
+
+_SPECIAL = ("<", "|", "[/", "[T", "[A", "[E", "[S", "[I", "[B", "◁")
+"""What special tokens begin with or hold; the judge shares no code with the parser."""
+
+
+def words_of(format: Format) -> list[str]:
+    """Return the markers of a format that are made of words: headers, ends of turn, wrappers, and what opens reasoning."""
+    turn = format.turn
+    texts = [*turn.headers, turn.unasked, turn.end, *turn.ends, format.reasoning.start, format.reasoning.end]
+    texts += [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
+    texts += [turn.reasoning_to_content, turn.content_to_tools, turn.tools_to_content, turn.start_to_tools]
+    found = dict.fromkeys(text.strip() for text in texts)
+    return [text for text in found if len(text) > 1 and not any(sign in text for sign in _SPECIAL)]
+
+
+def planted(words: str) -> Iterator[str]:
+    """Yield texts that hold the words in the middle of a sentence, on a line of its own, and at the start of a line."""
+    yield f"Question 1. {words} 42. And {words}so on."
+    yield f"One.\n{words}\nTwo.\n\n{words} three\n{words}{words}\nfour."
+    yield f"A {words}, x{words}y."
+
+
+def check(template: ChatTemplate, turn: Turn, texts: list[str], *, thinking: bool) -> None:
+    altered = {}
+    for text in texts:
+        answer = written(template, turn, {"content": text}, enable_thinking=thinking)
+        if answer is None:
+            continue
+        found = turn.parse(answer).content
+        if found != text:
+            altered[text] = found
+        for chunks in splits(answer, 7):
+            parser = turn.parser()
+            for chunk in chunks:
+                parser.feed(chunk)
+            parser.finish()
+            assert parser.message.content == found, (answer, chunks)
+    assert altered == {}
+
+
+def every_text(format: Format) -> list[str]:
+    return [text for words in words_of(format) for text in planted(words)]
+
+
+@pytest.mark.parametrize("name", all_template_paths())
+def test_words_of_a_format_in_content_come_back(name):
+    """Templates of our own and of vendors: content that holds the format's words is the same after reading."""
+    template = template_named(name)
+    for thinking in (True, False):
+        turn = template.prepare(QUESTION, enable_thinking=thinking)
+        check(template, turn, every_text(turn.format), thinking=thinking)
+
+
+HEADERS = (
+    ("USER: ", "Answer: "),
+    ("User:", "Bot:"),
+    ("### Instruction:\n", "### Response:\n"),
+    ("[User]\n", "[Bot]\n"),
+    ("(human) ", "(Agent Smith, helper) "),
+    ("**You**\n", "**The assistant says**\n"),
+    ("Q. ", "A. "),
+    ("🙂 ", "🤖 "),
+    ("user\n", "assistant\n"),
+    ("Human - ", "AI - "),
+    ("{you}: ", "{me}: "),
+    ("== user ==\n", "== assistant ==\n"),
+    ("", ""),
+)
+ENDS = ("</s>\n", "\n", "\n\n", "<|end|>\n", "\nEND\n", " ###\n", " [end]\n", "\n---\n", "")
+
+
+def source(headers: tuple[str, str], end: str, *, prompted: str, thinks: bool) -> str:
+    """Return a template whose headers and ends are these."""
+    user, bot = (repr(text) for text in headers)
+    thought = "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>\n{% endif %}" if thinks else ""
+    return (
+        "{% for m in messages %}{% if m.role == 'assistant' %}{{ " + bot + " }}" + thought + "{{ m.content }}{{ "
+        f"{end!r}"
+        " }}{% else %}{{ " + user + " + m.content + " + repr(end) + " }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}{{ " + repr(prompted) + " }}{% endif %}"
+    )
+
+
+ODD = [
+    (headers, end, prompted, thinks)
+    for headers, end, thinks in itertools.product(HEADERS, ENDS, (False, True))
+    for prompted in dict.fromkeys((headers[1], headers[1].rstrip(), ""))
+]
+
+
+@pytest.mark.few(120)
+@pytest.mark.parametrize(("headers", "end", "prompted", "thinks"), ODD)
+def test_words_of_odd_headers_in_content_come_back(headers, end, prompted, thinks):
+    """The same for templates whose headers and ends are words, marks or nothing."""
+    with warnings.catch_warnings(action="ignore"):
+        template = ChatTemplate.from_string(source(headers, end, prompted=prompted, thinks=thinks), eos_token="</s>")
+        turn = template.prepare(QUESTION)
+    own = [text.strip() for text in (*headers, end) if text.strip() not in ("", "</s>", "<|end|>")]
+    check(template, turn, [text for words in own for text in planted(words)], thinking=True)
