@@ -199,7 +199,12 @@ def verdict(case: Case, message: Message, events: list[Any]) -> str:
         if meant is None:
             return "false" if case.quoted else "wrong"
         left.remove(meant)
-    if left and case.label != "cut" and not any(isinstance(event, Malformed) for event in events) and not message.failed_calls:
+    if (
+        left
+        and case.label != "cut"
+        and not any(isinstance(event, Malformed) for event in events)
+        and not message.failed_calls
+    ):
         return "lost"
     return ""
 
