@@ -26,6 +26,7 @@ AFTER_AXES = [
     "message shapes",
     "markers in a question",
     "unusual names of tools",
+    "unusual names of arguments",
     "tools without parameters",
     "quotes in strings",
     "markers in strings",
