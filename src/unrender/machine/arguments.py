@@ -223,7 +223,7 @@ class Value:
         machine.take(Role.LAYOUT, end_of(SPACE, machine.buffer, machine.at))
         end = machine.at + torn
         machine.malformed(machine.buffer[machine.at : end], repr(self.ends.of(call.key, ()).closers[0]))
-        machine.take(Role.MARKER, end)
+        machine.take(Role.MALFORMED, end)
         call.repaired, call.kind = True, ""
         return machine.go_to(self.between)
 
