@@ -145,7 +145,7 @@ def listing(parser: Parser) -> tuple[Line, ...]:
 
     >>> from unrender import Format, Request
     >>> str(listing(Parser(Format(undeclared_reasoning=False), Request()))[0])
-    '   0  Jump  target=4'
+    '   0  Jump  target=6'
     """
     return tuple(
         Line(address=address, name=type(instruction).__name__, fields=" ".join(_fields(instruction)))

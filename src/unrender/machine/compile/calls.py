@@ -179,7 +179,7 @@ class CallCode:
                 alone = shows_call(self.calls, 0 if text in self.spellings else i, text)
                 leads = (lead + _lead_of(text) for lead in self.leads)
                 yield from (
-                    CallEntry(opener, lead, at, distinctive, alone, not re.search(r"\w", opener)) for lead in leads
+                    CallEntry(opener, lead, at, distinctive, alone, not opener.strip("[{(")) for lead in leads
                 )
 
     def _hold(self) -> tuple[Instruction, ...]:
