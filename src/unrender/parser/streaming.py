@@ -133,7 +133,7 @@ class Parser(Resumable):
     Message(content='Hi', reasoning='', tool_calls=(), failed_calls=())
     """
 
-    __slots__ = (*_KEPT, "_event", "_free", "_passing", "_tail", "_take", "_write")
+    __slots__ = (*_KEPT, "_event", "_free", "_passing", "_tail", "_take", "_told", "_write")
 
     _take: Callable[[str], tuple[str, int] | None] | None
     """Takes what goes straight through, but for the tail, which it has not decided yet; None while nothing does."""
@@ -145,7 +145,9 @@ class Parser(Resumable):
     _event: Any  # A call of an optional one would cost a question for each chunk.
     """Makes the event of a chunk; None while chunks wait."""
     _write: Callable[[str], object] | None
-    """Adds a chunk to the message, or to the call that waits; None for free text."""
+    """Adds a chunk to the arguments of the call; None for free text."""
+    _told: int
+    """How many pieces of these the message has, where the caller was told of the call; else -1."""
 
     def __init__(
         self,
@@ -344,12 +346,13 @@ class Parser(Resumable):
             self._event = ReasoningText if role is Role.REASONING else ContentText
         elif machine.current.begun:
             self._event = partial(ArgumentsText, machine.calls - 1)
-            self._write = _both(self._fold.writer(role), machine.current.arguments.append)
-        else:  # The caller was not told of the call: its arguments wait in it.
+            self._told = len(machine.current.arguments)
+        if role is Role.ARGUMENT:
             self._write = machine.current.arguments.append
 
     def _no_flow(self) -> None:
         self._take = self._free = self._event = self._write = None
+        self._told = -1
         self._tail, self._passing = "", []
 
     def _account(self) -> None:
@@ -363,6 +366,10 @@ class Parser(Resumable):
             _account(self._machine, decided)
             if self._free is not None:
                 self._fold.writer(self._machine.span_roles[-1])(decided)
+            elif self._told >= 0:
+                pieces = self._machine.current.arguments
+                self._fold.writer(Role.ARGUMENT)("".join(pieces[self._told :]))
+                self._told = len(pieces)
             self._passing = [self._tail]
 
     def _leave_flow(self) -> str:
@@ -488,14 +495,6 @@ def _flowing(machine: Machine) -> Role | None:
     # White space before an answer, or between calls, may yet be layout.
     settled = role is Role.REASONING or (role is Role.CONTENT and machine.answered and not machine.carried)
     return role if settled else None
-
-
-def _both(one: Callable[[str], object], other: Callable[[str], object]) -> Callable[[str], None]:
-    def write(text: str) -> None:
-        one(text)
-        other(text)
-
-    return write
 
 
 def _account(machine: Machine, text: str) -> None:
