@@ -213,7 +213,8 @@ class _Compiler:
             reported = variant in hub.reported and otherwise == run
             alone = hub.reported.get(variant, True)
             found = tuple(dict.fromkeys(targets))
-            at = -1 if sealed >= 0 or hub.fences.intersection(found) else hub.at
+            # A format that cleans content writes calls amid text, of which it keeps none.
+            at = -1 if self.cleans or sealed >= 0 or hub.fences.intersection(found) else hub.at
             weak = variant in hub.weak and variant not in hub.reported
             on_line = weak and not hub.weak[variant]
             table[variant] = self.code.emit(
