@@ -103,7 +103,8 @@ class FreeText:
         if machine.length_limited:  # ` to=f` does; `fun`, which begins `functools[` as well, does not.
             return len(tail.strip()) >= _LEAST_TORN and _SIGN.search(tail) is not None
         alone = not machine.answered and not machine.buffer[machine.at :].removesuffix(tail).strip()
-        return alone and len(tail) >= len(_CLOSING.sub("", opener))
+        # A word, such as `functions` of `functions.`, is an answer.
+        return alone and not tail.isalpha() and len(tail) >= len(_CLOSING.sub("", opener))
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
         # With "\n" as the ending, the line break of "Hi\n" waits: at the end of the output it is layout, else it is text.

@@ -300,6 +300,10 @@ class Machine(Buffer):
         position, spans = frame.at, frame.spans
         while spans:
             role = self.span_roles[spans - 1]
+            if (
+                role not in _BETWEEN and role is not frame.role
+            ):  # `I'm thinking</think><call>`: a thought opens no quotation after it.
+                return ""
             before = "" if role in _BETWEEN else self.context(position, spans, MAX_CONTEXT)
             if before.strip() or (role not in _BETWEEN and not before):
                 return before

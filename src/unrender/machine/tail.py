@@ -258,8 +258,10 @@ class Tail:
 
     def _limited(self, machine: Machine) -> bool:
         """Return whether the token limit has cut the output off before the call has ended."""
-        # What closes no call by a marker is complete where something follows, which nothing does here.
-        return machine.length_limited and machine.final and machine.call is not None and machine.call.cut
+        # What closes no call by a marker is complete where something follows, which nothing does here. A first closer shows
+        # that the arguments are all there.
+        cut = machine.call is not None and machine.call.cut and not machine.closed
+        return machine.length_limited and machine.final and cut
 
     def _was_cut_off(self, machine: Machine) -> bool:
         """Judge a call whose arguments are complete, at the end of the output.

@@ -178,9 +178,7 @@ class CallCode:
             if i == 0 or distinctive:
                 alone = shows_call(self.calls, 0 if text in self.spellings else i, text)
                 leads = (lead + _lead_of(text) for lead in self.leads)
-                yield from (
-                    CallEntry(opener, lead, at, distinctive, alone, not opener.strip("[{(")) for lead in leads
-                )
+                yield from (CallEntry(opener, lead, at, distinctive, alone, not opener.strip("[{(")) for lead in leads)
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()
