@@ -84,10 +84,6 @@ class Writer:
         rendering = first = self.render(messages, asks=asks)
         if (needed := missing_variable(first, self.template)) in dict(self.capabilities.required_context):
             return self, _explained(first, needed)
-        if first.error and self.heard.switched and not first.exhausted:
-            untold = replace(self, heard=self.heard.without_switch(first.error, self.template, self.capabilities))
-            if untold.render(messages, asks=asks).error is None:
-                return untold.taken(messages, asks=asks)
         writer, lost = self, self._lost(messages, first, asks=asks)
         why = f"refuses the conversation ({first.error:.200})" if first.error else "does not show all that is said"
         # What is lost of an answer stays lost: its words are nobody else's.
@@ -100,6 +96,10 @@ class Writer:
             if shown.error is None and (first.error or len(still) < len(lost)):
                 writer, rendering, lost = other, shown, still
                 break
+        if rendering.error and self.heard.switched and not first.exhausted:
+            untold = replace(self, heard=self.heard.without_switch(rendering.error, self.template, self.capabilities))
+            if untold.render(messages, asks=asks).error is None:
+                return untold.taken(messages, asks=asks)
         notes = [f"the template {why}; {concession.words}" for concession in writer.conceded]
         notes += [f"messages[{i}].content: the template does not show it" for i in lost]
         uncalled = writer._uncalled(messages, rendering, asks=asks)
