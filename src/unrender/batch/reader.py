@@ -192,6 +192,11 @@ class Reader:
                 self._parsers[key] = parser
         return parser.copy(ids=ids)
 
+    @property
+    def any_tool(self) -> bool:
+        """Whether any name counts as a tool's, in rows that bring no tools."""
+        return self._tools is None
+
     def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
         if self._template is None:
             raise MessageError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")

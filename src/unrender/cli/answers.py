@@ -154,11 +154,15 @@ def _show_text(title: str, summary: str, text: str) -> None:
 def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> None:
     """Read a model's output from standard input and print the message it means.
 
+    Without --tools, any name counts as a tool's.
     With --stream, events are printed instead, one on a line, while the output comes in; with --json as well, each line
     is JSON. The exit code is 1 when a part of the output could not be read.
     """
     claim_standard_input()
-    parser = request.turn().parser()
+    turn = request.turn()
+    if request.tools is None and request.tool_choice == "auto":
+        turn = replace(turn, request=replace(turn.request, tools=None))
+    parser = turn.parser()
     if sys.stdin is None:
         raise BadInput("standard input is closed")
     output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
@@ -171,6 +175,9 @@ def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> No
         print_json(parser.message.to_openai())
         for complaint in complaints:
             remark(complaint)
+    message = parser.message
+    if turn.request.tools is None and (message.tool_calls or message.failed_calls):
+        remark("no tools were given, so any name counts as a tool's; --tools FILE names them")
     sys.exit(bool(complaints))
 
 

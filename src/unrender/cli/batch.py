@@ -49,6 +49,7 @@ from unrender.cli.terminal import (
     print_rows,
     print_table,
     progress,
+    remark,
 )
 from unrender.explain import Replay, replay
 from unrender.limits import MOST_SUMMED
@@ -131,6 +132,8 @@ def read_command(
             print_json(tally.data())
         else:
             _show_tally(tally, output)
+    if reader.any_tool and tally.calls:
+        remark("no tools were given, so any name counts as a tool's in rows without their own; --tools FILE names them")
     sys.exit(bool(tally.statuses["unreadable"]))
 
 

@@ -214,6 +214,7 @@ class _Parser:
         self._offered = importlib.import_module(_TEMPLATES)._as_tool_dicts(tools)
         self._prompt: str | None = None
         self._parser: Parser | None = None
+        self._tokens = 0
         self._counter: ReasoningTokens | None = None
         self._turn: Turn | None = None
 
@@ -224,6 +225,7 @@ class _Parser:
         if prompt != self._prompt:
             self._prompt = prompt
             self._parser = self._counter = self._turn = None
+            self._tokens = 0
 
     def is_reasoning_end(self, input_ids: list[int]) -> bool:
         """Return whether no reasoning can follow a prompt."""
@@ -278,9 +280,9 @@ class _Parser:
         model_output_token_ids: Sequence[int] = (),
     ) -> tuple[str | None, str | None, list[Any] | None]:
         """Return reasoning, content and calls of a whole answer: what `parse_delta` says of it in pieces."""
-        del model_output_token_ids
         parser = self._begun(request, auto=enable_auto_tools)
-        found = said([*parser.feed(model_output), *parser.finish()])
+        reason = _finish_reason(request, len(model_output_token_ids))
+        found = said([*parser.feed(model_output), *parser.finish(reason)])
         function = importlib.import_module("vllm.entrypoints.generate.base.protocol").FunctionCall
         calls = [function(id=call.id, name=call.name, arguments=call.arguments) for call in parser.message.tool_calls]
         # A message without reasoning and calls has content, even if it is empty: clients take it as text.
@@ -297,14 +299,14 @@ class _Parser:
         finished: bool,
     ) -> Any:
         """Return what a chunk adds, as vLLM's `DeltaMessage`; None where it adds nothing."""
-        del delta_token_ids
         if self._prompt is None and prompt_token_ids is not None:
             self.set_prompt_token_ids(prompt_token_ids)
+        self._tokens += len(delta_token_ids)
         if self._parser is None:  # The first chunk: whichever server asks has been imported by now, and can be patched.
             _let_calls_end_first()
             self._parser = self._begun(request, auto=self._enable_auto_tools)
         events = self._parser.feed(delta_text) if delta_text else []
-        found = said([*events, *(self._parser.finish() if finished else ())])
+        found = said([*events, *(self._parser.finish(_finish_reason(request, self._tokens)) if finished else ())])
         protocol = importlib.import_module("vllm.entrypoints.generate.base.protocol")
         reasoning = found.reasoning if request.include_reasoning else ""
         calls = [_call(protocol, call) for call in found.calls]
@@ -383,3 +385,11 @@ def _asked_form(request: Any) -> dict[str, Any] | None:
         return {}
     schema = json.loads(asked.json) if isinstance(asked.json, str) else asked.json
     return json_form(schema)
+
+
+def _finish_reason(request: Any, tokens: int) -> str | None:
+    """Return "length" where an answer has as many tokens as its request allows; vLLM tells a parser no reason."""
+    fields = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+    limits = (getattr(request, name, None) for name in fields)
+    limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), 0)
+    return "length" if limit and tokens >= limit else None

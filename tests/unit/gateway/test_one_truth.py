@@ -46,6 +46,8 @@ BREAKS = {
     "in an open thought": f"<think>\nHm.\n{CALL}",
     "text around": f"Before.\n{HALF}\nBetween.\n{CALL}\nAfter.",
 }
+CUT_OFF = {BREAKS[name] for name in BREAKS if name.startswith("cut ")} | {BREAKS["no closer"]}
+"""Texts whose last call has no end."""
 each_break = pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
 each_release = pytest.mark.parametrize("calls", list(Calls), ids=str)
 each_reason = pytest.mark.parametrize("reason", ["stop", "length"])
@@ -261,15 +263,16 @@ def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason
 @each_break
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -> None:
-    """By default every call that a client is given is whole, and a broken one is text, said once."""
+    """By default every call that a client is given is whole. A broken one is text, said once; one cut off at the limit is not said."""
     application = gateway(text, Calls.CERTAIN, reason)
     answer = asyncio.run(APIS[api](application, HELLO, stream=stream))
 
     found = calls_in(api, answer)
     assert all(whole and values == {"city": "Paris"} for _, values, whole in found)
     said = json.dumps(answer, ensure_ascii=False)
-    assert said.count("Rome") == text.count("Rome")
-    assert said.count("Paris") == text.count("Paris")
+    told = text.rpartition("<tool_call>")[0] if reason == "length" and text in CUT_OFF else text
+    assert said.count("Rome") == told.count("Rome")
+    assert said.count("Paris") == told.count("Paris")
 
 
 @pytest.mark.few(70)
