@@ -80,8 +80,10 @@ def check_release(parser: Parser, events: list[Event]) -> None:
         assert set(ended) <= {CallStatus.COMPLETE}
         assert message.failed_calls == tuple(died)
         return
-    assert died == []
-    assert message.failed_calls == tuple(call for call in message.tool_calls if call.status is not CallStatus.COMPLETE)
+    # A call too many is never given, and one that was cut off before its name cannot be.
+    assert all(parser._machine.request.one_call or not call.name for call in died)
+    given = [call for call in message.tool_calls if call.status is not CallStatus.COMPLETE]
+    assert [call for call in message.failed_calls if call not in died] == given
 
 
 def _check_call(events: list[Event], index: int, call: ToolCall) -> None:

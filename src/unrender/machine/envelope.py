@@ -321,7 +321,8 @@ class ReadEnvelope:
         if state.others and not settle(machine, state.others, name, takes=not self.strict):
             return self._fail(machine, repr(name))
         if _defines(call):
-            call.name = ""  # Nobody was called: it is not even a call that failed.
+            if not call.begun:
+                call.name = ""  # Nobody was called: it is not even a call that failed.
             return self._fail(machine, "arguments, not the definition of a tool")
         machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:

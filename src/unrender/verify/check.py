@@ -110,11 +110,13 @@ _CHECKS: Mapping[str, Callable[[_Run], Iterable[CapabilityFinding]]] = {
     "later turns": lambda run: judge.later_turns(run.candidate, run.answers, run.random),
     "message shapes": lambda run: [judge.message_shapes(run.candidate)],
     "markers in a question": lambda run: [judge.markers_in_question(run.candidate, run.answers, run.random)],
+    "marker words in text": lambda run: [hostile.words_in_text(run.candidate, run.random)],
     "unusual names of tools": lambda run: [hostile.tool_names(run.candidate, run.random)],
     "unusual names of arguments": lambda run: [hostile.argument_names(run.candidate, run.random)],
     "tools without parameters": lambda run: [hostile.no_parameters(run.candidate, run.random)],
     "text in strings": lambda run: hostile.strings(run.candidate, run.random),
     "stop texts": lambda run: [hostile.stops(run.candidate)],
+    "stray closers": lambda run: [hostile.stray_closers(run.candidate)],
     "empty results": lambda run: [hostile.empty_results(run.candidate, run.random)],
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }

@@ -16,7 +16,6 @@ from itertools import chain
 from random import Random
 from typing import Any
 
-from unrender.analysis.prove.readback import with_and_without_end
 from unrender.format import Format
 from unrender.format.checks import texts_in
 from unrender.turn import Turn
@@ -63,7 +62,7 @@ _TOKEN = re.compile(r"<[^<>\s]+>|\[/?[A-Z][A-Z_]+\]")
 """A special token as most are spelled: a tokenizer makes one of it, and a model does not write it as a text."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_]{2,}")
 _NAMES_TRIED = 12
-_UNKNOWN = "no_such_tool"
+_UNKNOWN, _LAST = "no_such_tool", "Rome"
 
 
 def _judged(
@@ -98,12 +97,13 @@ def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
     """Parse calls of tools that are not offered: they are content, character for character."""
     ends = [text.strip() for text in (candidate.format.turn.end, *candidate.format.turn.ends)]
     inside = " ".join(text for text in markers_of(candidate.format) if text not in ends)
-    answers = [ProofAnswer(calls=((_UNKNOWN, {"text": text}),)) for text in ("Rome", f"see {inside} there")]
+    answers = [ProofAnswer(calls=((_UNKNOWN, {"text": text}),)) for text in (f"see {_LAST}", f"see {inside} {_LAST}")]
 
-    def as_text(candidate: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:
-        written = min(with_and_without_end(candidate.format, shown.text), key=len)
-        written = written.removeprefix(candidate.format.reasoning.empty)
-        return not reading.message.tool_calls and reading.message.content.strip() == written.strip()
+    def as_text(_: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:
+        content = reading.message.content.strip()
+        # In one piece: nothing in the middle is gone. An empty thought before the call, and the end after it, are no part of it.
+        whole = content in shown.text and _UNKNOWN in content and content.count(_LAST) == shown.text.count(_LAST)
+        return not reading.message.tool_calls and whole
 
     return _judged("calls of unknown tools", candidate, answers, random, as_text)
 
