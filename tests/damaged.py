@@ -96,9 +96,7 @@ def markers(text: str, said: Said) -> list[tuple[int, int]]:
         for found in re.finditer(re.escape(leaf), text):
             if not any(start < found.end() and found.start() < end for start, end in taken):
                 taken.append(found.span())
-    holes = [text[:0], *[text[a:b] for a, b in taken]]
-    assert holes
-    found = []
+    found: list[tuple[int, int]] = []
     masked = list(text)
     for start, end in taken:
         masked[start:end] = "\0" * (end - start)
