@@ -69,6 +69,7 @@ from unrender.values.raw import TagStyle
 from unrender.values.scanner import LiteralStyle
 from unrender.values.unmarked_ends import Follow
 
+_BRACKETS = re.compile(r"[\[({]+")
 _WORD_PREFIX = re.compile(r"\w+[.:/]")
 
 
@@ -179,7 +180,7 @@ class CallCode:
                 alone = shows_call(self.calls, 0 if text in self.spellings else i, text)
                 leads = (lead + _lead_of(text) for lead in self.leads)
                 yield from (
-                    CallEntry(opener, lead, at, distinctive, alone, not re.search(r"\w", opener)) for lead in leads
+                    CallEntry(opener, lead, at, distinctive, alone, bool(_BRACKETS.fullmatch(opener))) for lead in leads
                 )
 
     def _hold(self) -> tuple[Instruction, ...]:
