@@ -63,6 +63,8 @@ class Buffer(Resumable):
     gone: deque[str] = field(default_factory=deque)
     """The last of the text that no way back needs, in pieces."""
     gone_size: int = 0
+    barrier: int = 0
+    """Where the latest failed call ends: its text opens no quotation."""
     given: bool = False
     """Text left of position 0 was written by a generation prompt: it is never content."""
     rest: int = 0
@@ -210,6 +212,7 @@ class Buffer(Resumable):
         while first and roles[first - 1] in _TEXTS and (first == spans or position - ends[first - 1] < limit):
             first -= 1
         begin = max(position - limit, ends[first - 1] if first else position - limit)
+        begin = max(begin, self.barrier or begin)
         if self.given:  # What a generation prompt wrote is no text of the answer.
             begin = max(begin, 0)
         if first == spans or begin >= position:
@@ -341,7 +344,7 @@ class Buffer(Resumable):
     def carry(self, end: int) -> None:
         """Consume white space between calls. It is layout, unless there is content on both sides of the calls."""
         # `A<call>\n<call>B`: the line break is content, which only the B shows.
-        if end == self.at or not self.answered or self.frames:
+        if end == self.at or not self.answered or (self.frames and not self.frames[-1].quotation):
             self.take(Role.LAYOUT, end)
             return
         self.carried.append(self.buffer[self.at : end])

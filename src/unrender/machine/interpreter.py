@@ -331,6 +331,7 @@ class Machine(Buffer):
         self.malformed(self.buffer[self.at : end - self.base], "a call that is not quoted")
         self.answered = self.answered or frame.role is Role.CONTENT
         self.scanner, self.fenced = None, False
+        self.carried, self.carried_spans = [], []
         self.text(frame.role, end - self.base)
         return self.go_to(frame.hub)
 
@@ -553,6 +554,7 @@ class Machine(Buffer):
         `at` is where it failed, and `end` where it ended, if more was read since.
         """
         end_failed(self, status, wanted, met, at, end)
+        self.barrier = self.base + self.at if at is None else at
 
     def call_failed(self) -> bool:
         """Whether the latest call has died, so that its closing markers are content."""

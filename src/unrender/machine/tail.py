@@ -183,12 +183,14 @@ class Tail:
         return self._next_call(machine, after, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
+        # "`<f/>`" in `<output>`: what begins like a call may close a quotation. In a comment there may be several calls.
+        if mark and machine.quotation and not machine.quotation.any_text:
+            quoted = machine.quotation.closed(machine.buffer, machine.at, self.ends, final=machine.final)
+            if quoted is not False:
+                return True if quoted is None else machine.quote()
         if machine.closed < len(self.closers):
             self._repair(machine, self.closers[machine.closed])
         self._complete(machine)
-        # Another call is not how a sentence goes on; in any other quotation there may be several calls.
-        if machine.quotation and not machine.quotation.certain and not machine.quotation.spans_lines:
-            machine.unquote()
         # Inside a section white space is layout; between calls that stand alone it may turn out to be content.
         if self.section:
             machine.take(Role.LAYOUT, at)

@@ -69,6 +69,7 @@ from unrender.values.raw import TagStyle
 from unrender.values.scanner import LiteralStyle
 from unrender.values.unmarked_ends import Follow
 
+_BRACKETS = re.compile(r"[\[({]+")
 _WORD_PREFIX = re.compile(r"\w+[.:/]")
 
 
@@ -178,7 +179,9 @@ class CallCode:
             if i == 0 or distinctive:
                 alone = shows_call(self.calls, 0 if text in self.spellings else i, text)
                 leads = (lead + _lead_of(text) for lead in self.leads)
-                yield from (CallEntry(opener, lead, at, distinctive, alone, not opener.strip("[{(")) for lead in leads)
+                yield from (
+                    CallEntry(opener, lead, at, distinctive, alone, bool(_BRACKETS.fullmatch(opener))) for lead in leads
+                )
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()
