@@ -45,7 +45,15 @@ OPEN = {
         "Qwen3-Coder",
     ),
     *("StepFun3.5-Flash", "microsoft-FrogMini-14B-2510", "muse-glimmer", "poolside-Laguna-XS-2.1", "tencent-Hy3"),
-    *("upstage-Solar-Open2-250B", "vllm-toolace", "composed 5", "composed 12", "composed 17"),
+    *(
+        "upstage-Solar-Open2-250B",
+        "vllm-toolace",
+        "fenced-lines",
+        "composed 5",
+        "composed 8",
+        "composed 12",
+        "composed 17",
+    ),
 }
 """Templates of which some damaged or quoted answer still becomes a call that nobody wrote; the full run lists the answers."""
 
