@@ -93,9 +93,9 @@ def markers(text: str, said: Said) -> list[tuple[int, int]]:
     leaves = [leaf for name, arguments in said.calls for leaf in (name, *_leaves(arguments))]
     taken: list[tuple[int, int]] = []
     for leaf in sorted({*leaves, said.content, said.reasoning} - {""}, key=len, reverse=True):
-        for found in re.finditer(re.escape(leaf), text):
-            if not any(start < found.end() and found.start() < end for start, end in taken):
-                taken.append(found.span())
+        for hole in re.finditer(re.escape(leaf), text):
+            if not any(start < hole.end() and hole.start() < end for start, end in taken):
+                taken.append(hole.span())
     found: list[tuple[int, int]] = []
     masked = list(text)
     for start, end in taken:
