@@ -96,13 +96,10 @@ def markers(text: str, said: Said) -> list[tuple[int, int]]:
         for hole in re.finditer(re.escape(leaf), text):
             if not any(start < hole.end() and hole.start() < end for start, end in taken):
                 taken.append(hole.span())
-    found: list[tuple[int, int]] = []
     masked = list(text)
     for start, end in taken:
         masked[start:end] = "\0" * (end - start)
-    for marker in _MARKER.finditer("".join(masked)):
-        if "\0" not in marker.group():
-            found.append(marker.span())
+    found = [marker.span() for marker in _MARKER.finditer("".join(masked)) if "\0" not in marker.group()]
     for start, end in taken:  # `<function=NAME>` is two markers around a hole.
         before, after = "".join(masked).rfind("<", 0, start), "".join(masked).find(">", end)
         for a, b in ((before, start), (end, after + 1)):
