@@ -194,9 +194,13 @@ class Turn:
 
     @property
     def _generated(self) -> Format:
-        """The format of what is generated: no reasoning where only words of the prompt begin it, and this one has none."""
-        worded = self.format.reasoning.mode is ReasoningMode.DELIMITER and self.format.turn.prefill
-        if not worded or self.begun:
-            return self.format
-        turn = replace(self.format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
-        return replace(self.format, reasoning=Reasoning(), turn=turn)
+        return generated_format(self.format, self.begun)
+
+
+def generated_format(format: Format, begun: str) -> Format:
+    """Return the format of what is generated after `begun`: no reasoning where only words of the prompt begin it, and these do not."""
+    worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
+    if not worded or begun:
+        return format
+    turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
+    return replace(format, reasoning=Reasoning(), turn=turn)

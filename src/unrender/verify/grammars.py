@@ -1,7 +1,8 @@
 """Checks a format's grammars: generated text must be read, and the template's text must be accepted.
 
-Rules: an engine that is not installed skips its dialect; nothing but the engine itself judges a dialect. Engines are
-imported when they are asked, never before; each token is a byte, so that no vocabulary is needed.
+Rules: our own reading judges the grammar, with no engine, and nothing but the engine itself judges a dialect; one that is not
+installed skips its dialect. Engines are imported when they are asked, never before; each token is a byte, so that no
+vocabulary is needed.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from unrender.analysis.prove.readback import with_and_without_end
+from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
 from unrender.machine.events import Malformed
 from unrender.messages.wire import Message, Request, ToolChoice
 from unrender.parser.prompt_tail import prefill
-from unrender.turn import Turn
+from unrender.turn import Turn, generated_format
 from unrender.values.notations import encode_answer
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer
-from unrender.verify.judge import claims, finding, message_json
+from unrender.verify.judge import NOT_WRITTEN, claims, finding, message_json
 from unrender.verify.renditions import REQUEST, Candidate, Rendition, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
@@ -142,6 +144,7 @@ class _Dialect:
     read: Callable[..., Accepts]
 
 
+_GENERATED, _WRITTEN = "generated answers", "written answers"
 _GRAMMAR = "grammar in "
 _DIALECTS: Mapping[str, _Dialect] = {
     f"{_GRAMMAR}Lark": _Dialect("llguidance", Turn.lark, lark_reader),
@@ -162,7 +165,7 @@ class _Variant:
 
 
 def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFinding]:
-    """Yield whether generated answers are read, then for each dialect whether its engine accepts the right texts.
+    """Yield whether generated answers are read and written ones allowed, then whether each engine accepts the right texts.
 
     Every kind of request is tried, with thinking switched on and off. A derived format that has no grammar fails.
     """
@@ -172,11 +175,13 @@ def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFindin
         failed = Counterexample(answer="", expected="a grammar", found=str(error))
         # A grammar made by hand may not allow what the prompt begins: that says nothing of the format.
         tried = [] if candidate.grammar is not None else [failed]
-        yield from (finding(name, tried, reason=str(error)) for name in ("generated answers", *_DIALECTS))
+        yield from (finding(name, tried, reason=str(error)) for name in (_GENERATED, _WRITTEN, *_DIALECTS))
         return
     misread = [_misread(variant, text) for variant in variants for text in variant.samples]
     asked = f"asked for {', '.join(variant.name for variant in variants)}"
-    yield replace(finding("generated answers", misread), reason=asked)
+    yield replace(finding(_GENERATED, misread), reason=asked)
+    refused = [found for variant in variants for found in _not_allowed(variant)]
+    yield replace(finding(_WRITTEN, refused), reason=asked if refused else NOT_WRITTEN)
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):
             yield _accepted(name, dialect, variants, asked)
@@ -254,6 +259,17 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
     return Counterexample(answer=text, expected="an answer that is read", found=found) if found else None
 
 
+def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
+    """Yield a counterexample for each answer of the template that the grammar does not allow, with its end or without; else None."""
+    turn = variant.turn
+    format = generated_format(turn.format, turn.begun)
+    answer = Remainder(format=format, request=turn.request, begun=turn.begun, handmade=turn.grammar)
+    forms = {text: tuple(with_and_without_end(turn.format, text)) for text in variant.shown}
+    refused = set(answer.refused(chain.from_iterable(forms.values())))
+    for text, ways in forms.items():
+        yield _refusal(variant, text) if refused.issuperset(ways) else None
+
+
 def _accepted(name: str, dialect: _Dialect, variants: Sequence[_Variant], asked: str) -> CapabilityFinding:
     readers: dict[str, Accepts] = {}
     tried: list[Counterexample | None] = []
@@ -272,8 +288,11 @@ def _accepted(name: str, dialect: _Dialect, variants: Sequence[_Variant], asked:
 
 
 def _refused(variant: _Variant, accepts: Accepts, text: str) -> Counterexample | None:
-    if any(accepts(form) for form in with_and_without_end(variant.turn.format, text)):
-        return None
+    accepted = any(accepts(form) for form in with_and_without_end(variant.turn.format, text))
+    return None if accepted else _refusal(variant, text)
+
+
+def _refusal(variant: _Variant, text: str) -> Counterexample:
     return Counterexample(answer=text, expected=f"accepted, asked for {variant.name}", found="refused by the grammar")
 
 

@@ -35,6 +35,7 @@ AFTER_AXES = [
     "stray closers",
     "empty results",
     "generated answers",
+    "written answers",
     "grammar in Lark",
     "grammar in GBNF",
     "structural tag",
@@ -115,6 +116,6 @@ def test_a_format_for_itself():
     """Without a template, only the grammars are checked."""
     report = verify_format(sound().format)
 
-    assert [finding.capability for finding in report.findings] == AFTER_AXES[-4:]
+    assert [finding.capability for finding in report.findings] == AFTER_AXES[-5:]
     assert report.history == ()
     assert found(report, "generated answers").verdict is Verdict.PASSED

@@ -17,7 +17,7 @@ from unrender.verify.verdicts import Verdict
 def judged(monkeypatch, read, engine="json"):
     """Judge one dialect by a reader of the test's own."""
     monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect(engine, lambda emitted: "a grammar", read)})
-    generated, own = check_grammars(sound(), 0)
+    generated, _, own = check_grammars(sound(), 0)
     return generated, own
 
 
@@ -122,7 +122,7 @@ def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
 
     candidate = replace(sound(), grammar=Grammar(Literal("Hi")) if by_hand else None)
     verdict = "skipped: no answer is short enough" if by_hand else "failed (0 of 1)"
-    names = ("generated answers", "grammar in Lark", "grammar in GBNF", "structural tag")
+    names = ("generated answers", "written answers", "grammar in Lark", "grammar in GBNF", "structural tag")
     assert [str(found) for found in check_grammars(candidate, 0)] == [f"{name}: {verdict}" for name in names]
 
 
