@@ -11,10 +11,10 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as List
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from unrender.limits import MAX_SPACE
+from unrender.limits import MAX_EXCLUDED_WORD, MAX_SPACE
 from unrender.messages.wire import JsonSchema
 from unrender.nodes import (
     EMPTY,
@@ -156,8 +156,10 @@ class Speller:
         if shape.pattern is not None and cannot_contain(shape.pattern, close):
             return shape.pattern
         if shape.pattern is None and len(close) == 1:
-            return Chars(((close, close),), negated=True, minimum=shape.minimum, maximum=shape.maximum)
-        lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum}
+            words = frozenset(word for word in shape.excluded if close not in word)
+            others = Alphabet(forbidden=((close, close),))
+            return self.bounded(replace(shape, excluded=words), others, others.character)
+        lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
         for keyword in (keyword for keyword, value in lost.items() if value):
             self.report(keyword, "an unescaped string ends at its quote, whatever comes before it")
         return Until((close,))
@@ -166,10 +168,27 @@ class Speller:
         """Return the node of a string's text, written in `alphabet`."""
         if shape.pattern is not None:
             return encoded_node(shape.pattern, alphabet)
-        if shape.excluded:
+        name = f"character-{ord(alphabet.written(chr(34))[0])}"
+        return self.bounded(shape, alphabet, lambda: self.common(name, alphabet.character))
+
+    def bounded(self, shape: Text, alphabet: Alphabet, any_one: Callable[[], Node]) -> Node:
+        """Return the node of a text of some length that is none of some words; `any_one` returns that of a character."""
+        least, most = shape.minimum, shape.maximum
+        if not shape.excluded:
+            return between(any_one(), least, most)
+        if (least, most) == (0, None):
             return all_but(shape.excluded, alphabet)
-        character = self.common(f"character-{ord(alphabet.written(chr(34))[0])}", alphabet.character)
-        return between(character, shape.minimum, shape.maximum)
+        deepest, character = min(max(map(len, shape.excluded)), MAX_EXCLUDED_WORD), any_one()
+
+        def rest(read: int) -> Node:
+            # Many words are told apart at many places: what may follow is a rule for each length, each with the next in it.
+            low, high = max(least - read, 0), None if most is None else most - read
+            if read > deepest or high == 0 or (low, high) == (0, None):
+                return between(character, low, high) if high != 0 else EMPTY
+            onward = Sequence((character, rest(read + 1)))
+            return self.rules.add("string-rest", onward if low else Choice((onward, EMPTY)))
+
+        return all_but(shape.excluded, alphabet, (least, most), rest)
 
     def constant(self, value: Any) -> Node:
         """Return the node of one value, with white space as flexible as in other values."""

@@ -6,9 +6,9 @@ is read once and holds in JSON, Python and raw text alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from os.path import commonprefix
 
@@ -214,13 +214,28 @@ def between(character: Node, minimum: int, maximum: int | None) -> Node:
     return Repeat(character, minimum, maximum)
 
 
-def all_but(words: Iterable[str], alphabet: Alphabet) -> Node:
-    """Return the node of every text except `words`, as written in `alphabet`.
+_Lengths = tuple[int, int | None]
+"""The fewest characters of a text, and the most; None: any number."""
 
+
+def all_but(
+    words: Iterable[str], alphabet: Alphabet, lengths: _Lengths = (0, None), rest: Callable[[int], Node] | None = None
+) -> Node:
+    """Return the node of every text of some lengths except `words`, as written in `alphabet`.
+
+    `rest` returns the node of all that may follow a number of characters; by default it is written out at each place.
     Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_EXCLUDED_WORD` are not
-    excluded.
+    excluded. Some text must be left: not all but "" of no characters.
     """
-    return _all_but(_told_apart(words), 0, alphabet)
+    least, most = lengths
+    listed = [word for word in _told_apart(words) if least <= len(word) and (most is None or len(word) <= most)]
+    return _AllBut(alphabet, lengths, rest or partial(_any_rest, alphabet, lengths)).node(listed, 0)
+
+
+def _any_rest(alphabet: Alphabet, lengths: _Lengths, read: int) -> Node:
+    """Return all that may follow `read` characters of a text."""
+    least, most = lengths
+    return between(alphabet.character(), max(least - read, 0), None if most is None else most - read)
 
 
 def _told_apart(words: Iterable[str]) -> list[str]:
@@ -239,22 +254,30 @@ def branches(words: Iterable[str]) -> int:
     return sum(map(len, listed)) - shared
 
 
-def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:
-    """Return all texts that differ from each of `words`, which agree up to `depth`, from there on."""
-    if not words:
-        return between(alphabet.character(), 0, None)
-    # All but "paris" and "park": nothing, another first letter and then anything, or p and all but "aris" and "ark".
-    heads: dict[str, list[str]] = {}
-    for word in words:
-        heads.setdefault(word[depth : depth + 1], []).append(word)
-    ended = heads.pop("", None)
-    other = encoded_node(Chars(tuple((head, head) for head in heads), negated=True), alphabet)
-    options: list[Node] = [Sequence((other, between(alphabet.character(), 0, None)))]
-    for head, rest in heads.items():
-        options.append(Sequence((Literal(alphabet.written(head)), _all_but(rest, depth + 1, alphabet))))
-    if not ended:
-        options.append(Literal(""))
-    return any_pattern(options)
+@dataclass(frozen=True, slots=True)
+class _AllBut:
+    alphabet: Alphabet
+    lengths: _Lengths
+    rest: Callable[[int], Node]
+
+    def node(self, words: list[str], depth: int) -> Node:
+        """Return all texts that differ from each of `words`, which agree up to `depth`, from there on."""
+        if not words:
+            return self.rest(depth)
+        # All but "paris" and "park": nothing, another first letter and then anything, or p and all but "aris" and "ark".
+        least, most = self.lengths
+        heads: dict[str, list[str]] = {}
+        for word in words:
+            heads.setdefault(word[depth : depth + 1], []).append(word)
+        ended = heads.pop("", None)
+        other = encoded_node(Chars(tuple((head, head) for head in heads), negated=True), self.alphabet)
+        options: list[Node] = [Sequence((other, self.rest(depth + 1)))]
+        # Where words are as long as a text may be, nothing else may follow what they begin with.
+        for head, alike in heads.items() if most is None or depth + 1 < most else ():
+            options.append(Sequence((Literal(self.alphabet.written(head)), self.node(alike, depth + 1))))
+        if not ended and depth >= least:
+            options.append(Literal(""))
+        return any_pattern(options)
 
 
 def cannot_contain(pattern: Node, stop: str) -> bool:

@@ -194,14 +194,15 @@ def _forbidden(places: Places, excluded: Excluded, context: KeywordContext) -> l
 def read_text(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the strings that are allowed."""
     least, most = size_of(places, "minLength", "maxLength", context)
-    if most is not None and least > most:
+    if most is not None and (least > most or (most == 0 and "" in excluded.words)):
         return Nothing()
     for place in places if any(len(word) > MAX_EXCLUDED_WORD for word in excluded.words) else ():
         context.report(place.path, "not", f"words of more than {MAX_EXCLUDED_WORD} characters are not told apart")
     sources = [(place, keyword, node) for place in places for keyword, node in _text_nodes(place, context)]
     for place, keyword, _ in sources[1:]:
         context.report(place.path, keyword, "another pattern or format holds for the same string")
-    shape = Text(minimum=least, maximum=most, excluded=frozenset(excluded.words))
+    words = frozenset(word for word in excluded.words if least <= len(word) and (most is None or len(word) <= most))
+    shape = Text(minimum=least, maximum=most, excluded=words)
     return _with_pattern(shape, sources[0][2], places, context) if sources else shape
 
 

@@ -99,6 +99,17 @@ def test_excluded_words_alone_are_left_out(words, text):
     assert generates(all_but(words, RAW), text) == (text not in words)
 
 
+LENGTHS = st.tuples(st.integers(0, 3), st.none() | st.integers(1, 4)).filter(lambda n: n[1] is None or n[0] <= n[1])
+
+
+@given(st.sets(st.text("ab", max_size=3), max_size=4), LENGTHS, st.text("abc", max_size=5))
+def test_excluded_words_and_other_lengths_are_left_out(words, lengths, text):
+    """Every text of such a length is generated but the words."""
+    least, most = lengths
+    wanted = text not in words and least <= len(text) and (most is None or len(text) <= most)
+    assert generates(all_but(words, RAW, lengths), text) == wanted
+
+
 def test_a_word_of_the_greatest_length_is_left_out():
     """100 characters are still told apart."""
     assert [generates(all_but(["a" * 100], RAW), "a" * count) for count in (99, 100, 101)] == [True, False, True]
