@@ -28,7 +28,7 @@ def write_schema(reading: Reading) -> dict[str, Any]:
     """Return a self-contained JSON Schema for a reading; recursive parts are in `$defs`.
 
     Raises `Unwritable` for shapes that engines' own readers do not support: items that a list must contain, numbers
-    that must not be whole or go in steps of a fraction, and strings without certain words.
+    that must not be whole, go in steps of a fraction or have an open bound beside another, and strings without certain words.
     """
     schema = shape_schema(reading.shape)
     definitions = {name: shape_schema(shape) for name, shape in reading.definitions.items()}
@@ -82,6 +82,11 @@ def _number(shape: shapes.Number) -> dict[str, Any]:
         raise Unwritable("a number that is not whole")
     if shape.parts is not None:
         raise Unwritable("steps of a fraction")  # llguidance counts quarters in two digits: no 0.5
+    bounded = shape.minimum is not None and shape.maximum is not None
+    if bounded and (shape.exclusive_minimum or shape.exclusive_maximum):
+        raise Unwritable(
+            "an open bound beside another"
+        )  # llguidance lets 1 pass where it is more than 1 and less than 1.5
     low = "exclusiveMinimum" if shape.exclusive_minimum else "minimum"
     high = "exclusiveMaximum" if shape.exclusive_maximum else "maximum"
     step = None if shape.places is None else float(Decimal(1).scaleb(-shape.places))

@@ -53,8 +53,8 @@ WRITTEN = [
     (Integer(multiple=3), {"type": "integer", "multipleOf": 3}),
     (Number(minimum=Decimal(1), maximum=Decimal("2.5")), {"type": "number", "minimum": 1, "maximum": 2.5}),
     (
-        Number(minimum=Decimal(0), maximum=Decimal("0.5"), exclusive_minimum=True, exclusive_maximum=True),
-        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5},
+        Number(minimum=Decimal("0.5"), exclusive_minimum=True),
+        {"type": "number", "exclusiveMinimum": 0.5},
     ),
     (Number(places=2), {"type": "number", "multipleOf": 0.01}),
     (Text(pattern=Literal("k.")), {"type": "string", "pattern": "^(?:k\\.)$"}),
@@ -96,6 +96,8 @@ def test_a_shape_is_written_in_few_keywords(shape, schema):
     ("shape", "reason"),
     [
         (Number(fractional=True), "a number that is not whole"),
+        (Number(minimum=Decimal(0), maximum=Decimal(1), exclusive_maximum=True), "an open bound beside another"),
+        (Number(minimum=Decimal(1), maximum=Decimal(2), exclusive_minimum=True), "an open bound beside another"),
         (Text(excluded=frozenset("a")), "a string that is not one of some words"),
         (Array(contained=Contained(NULL, TEXT, 1, None)), "a list that contains items"),
         (Object(properties=(Property("a", Number(fractional=True)),)), "a number that is not whole"),
