@@ -32,6 +32,7 @@ def is_expressible(template: ChatTemplate) -> bool:
 
 
 @pytest.mark.few(30)
+@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_what_can_be_expressed_is(path: Path) -> None:
     """Formats of JSON, tags with JSON and tagged arguments are exported for both targets, the others refused."""

@@ -95,7 +95,7 @@ def _analyze(prober: Prober) -> Analysis:
     fmt, unwritten = claims.writable(prober, fmt, proof.shown)
     if prober.capabilities.requires_short_id and fmt.tools.mode is not ToolMode.NONE:
         fmt = replace(fmt, tools=replace(fmt.tools, id_length=prober.capabilities.id_length))
-    given_up = (*found.given_up, *settled, *proof.given_up, *last, *unasked, *_refuted(proof), *unwritten, *told)
+    given_up = (*found.given_up, *settled, *proof.given_up, *last, *unasked, *_refuted(proof, turns), *unwritten, *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.said.name == MIXED)]
     words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(misread))
@@ -291,17 +291,19 @@ def _without_needles(part: Any) -> Any:
     return type(part)(**{name: value for name, value in named.items() if not any(map(carries_needle, _texts(value)))})
 
 
-def _refuted(proof: Proof) -> Iterator[str]:
+def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
     """Yield, in words, the misread answers that say that more is wrong than one answer.
 
     An answer of three calls says so, unless shorter ones are misread as well and some of its calls are read. It may show
-    `<call args=2>`, where the syntax was derived from `<call args=1>`. A call with texts always says so, content alone if nothing
-    opens reasoning, and content beside a call that is read without content.
+    `<call args=2>`, where the syntax was derived from `<call args=1>`. A call with texts always says so, content alone if it is no answer that goes
+    on, and content beside a call that is read without content.
     """
     fewer = [found for found in proof.misread if 0 < len(found.said.calls) < 3 and found.said != TOLD]
     many = [found for found in proof.misread if len(found.said.calls) > 2 and not (fewer and found.message.tool_calls)]
-    unopened = proof.format.reasoning.mode is ReasoningMode.DELIMITER
-    alone = [found for found in proof.misread if found.said == TOLD or (unopened and found.said == SAID[0])]
+    # `<bot><think>` is the prompt, `<bot><think>Hi` the last answer, and `<bot>Hi<end>` an earlier one: the last one goes on.
+    prompt, last, earlier = turns.question.prompt or "", turns.content or "", turns.followed or ""
+    goes_on = last.startswith(prompt) and earlier and not earlier.startswith(prompt)
+    alone = [found for found in proof.misread if found.said == TOLD or (not goes_on and found.said == SAID[0])]
     mixed = [found for found in proof.misread if found.said.name == MIXED and not found.message.reasoning]
     yield from _misread([*many, *alone, *(mixed if len(mixed) == len(proof.misread) else ())])
 

@@ -51,7 +51,7 @@ class Continuations:
     """What follows the input when there is neither an answer nor a generation prompt."""
     bare_no_thinking: str | None = None
     answers: tuple[str, ...] = ()
-    """Answers of every shape that the template does not refuse."""
+    """Answers of every shape that the template does not refuse, and of which it writes anything."""
     no_thinking: str | None = None
     """An answer of content alone, with thinking switched off."""
     in_history: str | None = None
@@ -123,12 +123,14 @@ def _render_asked(prober: Prober, before: list[ProbeMessage]) -> Continuations:
     bare = prober.answer(None, before=before)
     # `</u>` and, with thinking off, `</u><bot><think></think>`: the switch leaves the input as it is, no rendering is needed.
     unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
+    # A call that is left out with its header (`Q` alone, where the prompt is `Q<bot>`) is no answer to compare with others.
+    unwritten = bare if prompt != bare else None
     return Continuations(
         prompt=prompt,
         prompt_no_thinking=off,
         bare=bare,
         bare_no_thinking=bare if unchanged else prober.answer(None, before=before, thinking=False),
-        answers=tuple(text for text in answers if text is not None),
+        answers=tuple(text for text in answers if text is not None and text != unwritten),
         no_thinking=prober.answer(assistant(CONTENT), before=before, thinking=False),
         in_history=prober.answer(assistant(CONTENT, REASONING), before=before, after=[user(USER2)]),
     )
