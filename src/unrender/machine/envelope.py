@@ -88,6 +88,8 @@ class ReadEnvelope:
     """What closes the call: where it comes, the object has ended, brace or not."""
     known: frozenset[str] = frozenset()
     """Other fields that the format itself writes."""
+    left_out: bool = False
+    """The format writes nothing where there are no arguments: `{"name": "now", "arguments": }`."""
 
     def step(self, machine: Machine) -> bool:
         state = machine.scanner
@@ -261,7 +263,10 @@ class ReadEnvelope:
         return False
 
     def _no_arguments(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Instead of an object only null is read: a call without its arguments would be another call."""
+        """Read null, or nothing where the format writes that. A call without its arguments would be another call."""
+        if self.left_out and machine.buffer.startswith((",", "}"), machine.at):
+            state.step = _NEXT
+            return False
         if not machine.buffer.startswith(_NULLS, machine.at):
             return any(map(machine.may_begin, _NULLS)) or self._fail(machine, "a JSON object")
         machine.take(Role.MARKER, machine.at + len(_NULLS[0]))

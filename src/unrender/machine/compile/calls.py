@@ -214,6 +214,7 @@ class CallCode:
             strict=syntax.whole,
             ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),
             known=known_fields(syntax, envelope),
+            left_out=syntax.arguments.when_empty == "",
         )
         # A list around one call is a list of one, where the syntax wants none.
         listed: list[Instruction] = [Maybe("["), Space()] if marked and not syntax.whole else []
