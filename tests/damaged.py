@@ -2,7 +2,8 @@
 
 Rules: nothing is known of a derived format. A marker is what stands in the rendered answer around the names and values that the
 message was made with. A reading is *wrong* if it runs a call with a name or arguments that the message did not hold, *false* if it
-runs one that the text only shows, *lost* if it shows no call and reports nothing.
+runs one that the text only shows, *lost* if it shows no call and reports nothing. What the template itself writes for the message
+that was read is right, also where an answer was cut off just there.
 """
 
 from __future__ import annotations
@@ -72,20 +73,25 @@ class Case:
 
 def answers(chat: ChatTemplate) -> Iterator[tuple[str, Turn, str, Said]]:
     """Yield a label, the turn, the answer that the template writes after its prompt, and what the answer says."""
+    turn = chat.prepare([USER], tools=TOOLS)
     for label, said in SAID.items():
-        context = shape_context(TOOLS, chat.capabilities, thinking=None)
-        conversations = ([USER], [USER, said.to_openai()])
-        shaped = [shape_messages(read_messages(one), chat.capabilities) for one in conversations]
-        asked, full = (
-            chat.template.render(messages, add_generation_prompt=ask, **context)
-            for messages, ask in zip(shaped, (True, False), strict=True)
-        )
-        turn = chat.prepare([USER], tools=TOOLS)
-        if asked.error or full.error or not full.text.startswith(asked.text) or turn.prompt != asked.text:
-            continue
-        text = without_end(turn, full.text[len(asked.text) :])
-        if said.shown_in(text) and said.is_read(turn.parse(text)):
+        text = written(chat, turn, said)
+        if text is not None and said.shown_in(text) and said.is_read(turn.parse(text)):
             yield label, turn, text, said
+
+
+def written(chat: ChatTemplate, turn: Turn, said: Said) -> str | None:
+    """Return the answer that the template writes for a message; None for a template that writes none."""
+    context = shape_context(TOOLS, chat.capabilities, thinking=None)
+    conversations = ([USER], [USER, said.to_openai()])
+    shaped = [shape_messages(read_messages(one), chat.capabilities) for one in conversations]
+    asked, full = (
+        chat.template.render(messages, add_generation_prompt=ask, **context)
+        for messages, ask in zip(shaped, (True, False), strict=True)
+    )
+    if asked.error or full.error or not full.text.startswith(asked.text) or turn.prompt != asked.text:
+        return None
+    return without_end(turn, full.text[len(asked.text) :])
 
 
 def markers(text: str, said: Said) -> list[tuple[int, int]]:
@@ -93,7 +99,8 @@ def markers(text: str, said: Said) -> list[tuple[int, int]]:
     leaves = [leaf for name, arguments in said.calls for leaf in (name, *_leaves(arguments))]
     taken: list[tuple[int, int]] = []
     for leaf in sorted({*leaves, said.content, said.reasoning} - {""}, key=len, reverse=True):
-        for hole in re.finditer(re.escape(leaf), text):
+        # The key `a` is no part of the marker `</val>`.
+        for hole in re.finditer(rf"(?<!\w){re.escape(leaf)}(?!\w)", text):
             if not any(start < hole.end() and hole.start() < end for start, end in taken):
                 taken.append(hole.span())
     masked = list(text)
@@ -180,6 +187,24 @@ def quotations(text: str, said: Said) -> Iterator[Case]:
     yield Case(label="Python string", text="example = " + repr(call) + "\nprint(example)", calls=(), quoted=True)
 
 
+def judged(chat: ChatTemplate, turn: Turn, case: Case) -> str:
+    """Return "" for a right or refused reading of a case, else the word for what is wrong."""
+    message, events = read(turn, case.text)
+    word = verdict(case, message, events)
+    if case.label != "cut":
+        return word
+    # `--city=Par` is a whole answer as well as half of `--city=Paris`: only the finish reason can tell.
+    if word == "wrong" and (written(chat, turn, _said(message)) or "").strip() == case.text.strip():
+        word = ""
+    return word or verdict(case, *read(turn, case.text, "length"))
+
+
+def _said(message: Message) -> Said:
+    return Said(
+        message.content, message.reasoning, tuple((it.name, json.loads(it.arguments)) for it in message.tool_calls)
+    )
+
+
 def verdict(case: Case, message: Message, events: list[Any]) -> str:
     """Return "" for a right or refused reading, else the word for what is wrong."""
     left = [*case.calls]
@@ -217,8 +242,8 @@ def _trimmed(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
 
 
-def read(turn: Turn, text: str) -> tuple[Message, list[Any]]:
+def read(turn: Turn, text: str, reason: str | None = None) -> tuple[Message, list[Any]]:
     """Return the message and the events of a text, read whole."""
     parser = turn.parser()
-    events = parser.finish(text=text)
+    events = parser.finish(reason, text=text)
     return parser.message, list(events)

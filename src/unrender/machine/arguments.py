@@ -6,6 +6,7 @@ value resumes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -13,7 +14,7 @@ from unrender.format import Codec, Strings, Typing
 from unrender.limits import MAX_NAME
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE, take_literal, undecided
-from unrender.machine.interpreter import Machine
+from unrender.machine.interpreter import OR, Machine
 from unrender.machine.names import NAME_END
 from unrender.nodes import Role
 from unrender.values.atoms import escape, may_be_in_word
@@ -29,6 +30,8 @@ from unrender.values.unmarked_ends import Follow
 
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _CDATA = Finder((CDATA_END,))
+_GOES_ON = re.compile(r"[^\W_]|[\"':]")
+"""Text right after a value that nothing ends: the value was not all of it."""
 _QUOTES = ("'", '"')
 """What begins a string where a model writes Python though the format has raw text."""
 
@@ -377,6 +380,7 @@ class CloseArguments:
         machine.arguments("}" if machine.current.count else "{}")
         machine.current.closed = True
         machine.current.ended = self.bracketed
+        _end_with_output(machine, marked=self.bracketed)
         return machine.go_on()
 
 
@@ -422,7 +426,13 @@ class NoArguments:
         machine.take(Role.ARGUMENT, at + len(self.text))
         machine.arguments("{}")
         machine.current.closed = True
+        _end_with_output(machine, marked=written)
         return machine.go_to(self.after)
+
+
+def _end_with_output(machine: Machine, *, marked: bool) -> None:
+    """End arguments that nothing but the end of the output ends, unless they are `marked`: they have to be what the tool takes."""
+    machine.current.repaired |= not marked and machine.final and machine.at == len(machine.buffer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,6 +450,8 @@ class Entries:
     """A marker ends the arguments; else they end where no other follows."""
     further: Follow | None = None
     """Says whether another follows, where neither a marker nor a separator does."""
+    follow: Follow | None = None
+    """Says whether the output is cut off in another, where no marker ends the arguments."""
     repeated: frozenset[str] = frozenset()
     """Markers that end a value, which may be doubled."""
 
@@ -468,10 +480,24 @@ class Entries:
         if mark == self.opener and at < len(buffer):
             return machine.go_to(self.entry)
         if mark or not self.closed:
-            return machine.go_to(self.done)
+            return self._end(machine, mark)
         return machine.fail(f"{self.opener!r} or the end of the arguments")
 
     def _after_white_space(self, machine: Machine, further: Follow, *, first: bool) -> bool:
         odd = machine.current.types.odd, odd_names(machine.request.tool_names)
         found = further.among((), *odd).goes_on(machine.buffer, machine.at, first=first, final=machine.final)
-        return True if found is None else machine.go_to(self.entry if found else self.done)
+        if found is None:
+            return True
+        return machine.go_to(self.entry) if found else self._end(machine)
+
+    def _end(self, machine: Machine, mark: str = "") -> bool:
+        """End the arguments, unless the output is cut off in another."""
+        missing = machine.current.missing
+        # `a="x"y"`: unless a quotation ends here, the value has gone on.
+        goes_on = not mark and machine.span_roles[-1] is Role.ARGUMENT and _GOES_ON.match(machine.buffer, machine.at)
+        if self.follow and goes_on and not machine.quotation:
+            return machine.fail("the end of the arguments")
+        if machine.final and self.follow and self.follow.cut_after(machine.buffer, machine.at, missing):
+            machine.failed_at = len(machine.buffer)
+            return machine.fail(OR.join(map(repr, missing)))
+        return machine.go_to(self.done)

@@ -121,3 +121,8 @@ class CallState(Resumable):
     """What was wanted where the call broke, what was met, and the position, while its end is looked for."""
     cut: bool = False
     """Open where the token limit has cut the output off."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The declared arguments that have no value yet."""
+        return tuple(key for key in self.types.declared if key not in self.keys)

@@ -38,8 +38,20 @@ class RawScanner(Scanner):
     """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
 
     __slots__ = (
-        *("begun", "blank", "doubt", "duplicate", "escapes", "finder", "head", "held", "is_string", "literal"),
-        *("torn", "types"),
+        *(
+            "begun",
+            "blank",
+            "broken",
+            "doubt",
+            "duplicate",
+            "escapes",
+            "finder",
+            "head",
+            "held",
+            "is_string",
+            "literal",
+        ),
+        *("_wants_container", "torn", "types"),
     )
 
     def __init__(
@@ -56,6 +68,8 @@ class RawScanner(Scanner):
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
         """By written form, which the finder finds as well: a character, e.g. `<` by `&lt;`."""
         self.types: frozenset[str] = types
+        self._wants_container: bool = "string" not in types and not types.isdisjoint(_STRUCTURED)
+        """The schema admits a list or an object, and no text."""
         self.is_string: bool = types == STRING
         """The value is certain to be a string."""
         self.begun: bool = False
@@ -69,6 +83,8 @@ class RawScanner(Scanner):
         self.literal: LiteralScanner | None = None
         self.duplicate: str = ""
         """A key that comes twice in one object of the whole value."""
+        self.broken: bool = False
+        """The value should be a list or an object, and its text is a damaged one."""
 
     @property
     def flow(self) -> Taker | None:
@@ -92,7 +108,7 @@ class RawScanner(Scanner):
             start = end + len(literal)
             end, literal = find(text, start)
         if literal:
-            return end, "".join((*said, self.take(text[start:end]), self._finish())), DONE
+            return self._done(end, *said, self.take(text[start:end]))
         # What may be the beginning of the end marker stays in the buffer.
         cut = len(text) if final else end
         return cut, "".join((*said, self.take(text[start:cut]))), MORE
@@ -107,7 +123,7 @@ class RawScanner(Scanner):
         if begun and at < cut:
             return at, self.take(text[start:at]), FAILED
         if literal:
-            return end, self.take(text[start:end]) + self._finish(), DONE
+            return self._done(end, self.take(text[start:end]))
         cut = cut if final else min(cut, begins.undecided_from(text, start))
         return cut, self.take(text[start:cut]), MORE
 
@@ -168,7 +184,7 @@ class RawScanner(Scanner):
     def _end(self, doubt: ValueMarks, verdict: ValueEnd, here: int, said: list[str]) -> tuple[int, str, Status]:
         mark = verdict.mark
         if mark is None:
-            return here, "".join((*said, *self._release(doubt), self._finish())), DONE
+            return self._done(here, *said, *self._release(doubt))
         # In a call that seems to hold another call, what follows is read no more.
         end = here - doubt.size + mark.at
         if verdict.failed:
@@ -176,7 +192,18 @@ class RawScanner(Scanner):
         said += [self.take(piece) for piece in doubt.held[: mark.pieces]]
         if mark.kind is not Kind.BROKEN:
             self.torn = mark.torn
-        return end, "".join((*said, self._finish())), DONE
+        return self._done(end, *said)
+
+    def _done(self, end: int, *said: str) -> tuple[int, str, Status]:
+        """Return what `scan` does at the value's end."""
+        value = self._finish()
+        self.broken = value[:1] == '"' and self._is_damaged()
+        return (end, "".join(said), FAILED) if self.broken else (end, "".join((*said, value)), DONE)
+
+    def _is_damaged(self) -> bool:
+        """Return whether text that is no list or object was meant as one."""
+        text = "".join(self.held).strip()
+        return self._wants_container and (text.startswith(("{", "[")) or text.endswith(("}", "]")))
 
     def passed(self, text: str) -> None:
         if self.doubt is not None:
@@ -184,6 +211,8 @@ class RawScanner(Scanner):
 
     @property
     def wanted(self) -> str:
+        if self.broken:
+            return "a list or an object"
         return repr(self.doubt.ends.closers[0]) if self.doubt else super().wanted
 
     @property
@@ -228,7 +257,7 @@ class RawScanner(Scanner):
         if not piece:
             return
         self.held.append(piece)
-        if self.head[:1] in ("{", "["):
+        if self.head[:1] in ("{", "[") or self._wants_container:
             return
         # The head is what decides: `4`, then ` 2`, is `4 2`, which is no number; the inner space may be of any width.
         core = piece.strip()
@@ -240,7 +269,8 @@ class RawScanner(Scanner):
         if self.head[:1] in ("{", "["):
             # `{a}`: where no list or object is allowed beside the string, a bracket begins a string.
             return not ("string" in self.types and self.types <= _TEXTUAL)
-        return may_be_word(self.head)
+        # `"a": 1}` for an object: only its end shows that it was meant as one.
+        return self._wants_container or may_be_word(self.head)
 
     def _finish(self) -> str:
         if self.is_string:
@@ -365,7 +395,7 @@ class XmlScanner(RawScanner):
             # In a string, `<text>` inside `<text>` is text; in a tree it is an element, and has a closing tag of its own.
             closes = literal != self.opener
             if closes and (self.is_string or self.depth == 0):
-                return found, out + self.take(text[at:found]) + self._finish(), DONE
+                return self._done(found, out, self.take(text[at:found]))
             self.depth += -1 if closes else 1
             end = found + len(literal)
             out += self.take(text[at:end])
@@ -374,6 +404,10 @@ class XmlScanner(RawScanner):
     @property
     def _nested(self) -> bool:
         return not self.is_string and self.doubt is not None and self.doubt.depth > 0
+
+    def _is_damaged(self) -> bool:
+        # Where lists and objects are tags, brackets are text.
+        return not self.style.item and super()._is_damaged()
 
     def take(self, piece: str) -> str:
         if self.is_string:

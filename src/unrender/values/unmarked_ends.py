@@ -122,6 +122,12 @@ class Follow:
             return True
         return None if not final and any(_begins(pieces, text, at) for pieces in following) else False
 
+    def cut_after(self, text: str, at: int, keys: Iterable[str]) -> bool:
+        """Return whether all that is left of the output at `at` is a part of the opener of an argument of `keys`."""
+        entry, rest = self.syntax.arguments.entry, text[at:].lstrip()
+        lead, after = _leading_text(entry).lstrip(), _leading_text(entry[entry.index(Slot.KEY) + 1 :])
+        return not self.closed and bool(rest) and any((lead + key + after).startswith(rest) for key in keys)
+
     def _begun_at(self, text: str, start: int) -> int:
         """Return where the tail of `text` may begin what follows the value; its length where it does not.
 

@@ -376,9 +376,9 @@ class ArgumentCode:
         further = None if follow.closed or opener else follow
         separator, repeated = arguments.separator.strip(), self.marked.closers if self.marked else ()
         marks = Finder([opener, *self._after_entries(), *repeated])
-        self.code.put(
-            between, Entries(entry, done, opener, separator, marks, follow.closed, further, frozenset(repeated))
-        )
+        open_ended = None if follow.closed else follow
+        found = (entry, done, opener, separator, marks, follow.closed, further, open_ended, frozenset(repeated))
+        self.code.put(between, Entries(*found))
 
     def _opener(self) -> str:
         return (tokens(text_of(self.arguments.entry[0])) or [""])[0]
