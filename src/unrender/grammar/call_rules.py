@@ -226,8 +226,12 @@ class _CallWriter:
         if self.arguments.entry.count(Slot.KEY) != 1:
             self.report("#", "additionalProperties", "the argument's name is written twice, and may be anything")
             return None
+        if any(keys.pattern is not None for keys, _ in shape.extra):
+            self.report("#", "propertyNames", "a name without quotes may be any word")
         # An extra argument with a declared name would be that argument, without its schema.
-        key = all_but({"", *(item.name for item in shape.properties)}, WORDS)
+        keys = shape.extra[0][0] if len(shape.extra) == 1 else Text()
+        names = {"", *(item.name for item in shape.properties), *keys.excluded}
+        key = all_but(names, WORDS, (keys.minimum, keys.maximum or None))
         value = union([value for _, value in shape.extra])
         node = self.entry(key, value, f"{self.hint}-extra")
         return Extra(self.rule("extra", node), shape.minimum, shape.maximum)

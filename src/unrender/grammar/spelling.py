@@ -184,7 +184,7 @@ class Speller:
             # Many words are told apart at many places: what may follow is a rule for each length, each with the next in it.
             low, high = max(least - read, 0), None if most is None else most - read
             if read > deepest or high == 0 or (low, high) == (0, None):
-                return between(character, low, high) if high != 0 else EMPTY
+                return between(character, low, high)
             onward = Sequence((character, rest(read + 1)))
             return self.rules.add("string-rest", onward if low else Choice((onward, EMPTY)))
 
@@ -301,7 +301,13 @@ class Speller:
     def extra_key(self, keys: Text) -> Node:
         if not self.lexicon.bare_keys:
             return self.string(keys)
-        return Chars(tuple((c, c) for c in _NO_BARE_KEY), negated=True, maximum=None)
+        if keys.pattern is not None:
+            self.report("propertyNames", "a key without quotes may be any word")
+        any_word = Chars(tuple((c, c) for c in _NO_BARE_KEY), negated=True)
+        words = frozenset(word for word in keys.excluded if not set(_NO_BARE_KEY).intersection(word))
+        others = Alphabet(forbidden=any_word.ranges, general=any_word)
+        shape = Text(minimum=max(keys.minimum, 1), maximum=keys.maximum or None, excluded=words)
+        return self.bounded(shape, others, others.character)
 
 
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"

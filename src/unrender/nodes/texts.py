@@ -209,6 +209,8 @@ def subtract(ranges: Ranges, holes: Iterable[tuple[str, str]]) -> Ranges:
 
 def between(character: Node, minimum: int, maximum: int | None) -> Node:
     """Return `minimum` to `maximum` repetitions of `character`."""
+    if maximum == 0:
+        return Literal("")
     if isinstance(character, Chars) and character.minimum == character.maximum == 1:
         return replace(character, minimum=minimum, maximum=maximum)
     return Repeat(character, minimum, maximum)

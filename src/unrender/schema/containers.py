@@ -9,7 +9,7 @@ counted. Lists without doubles are listed one by one where the items have few va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -20,11 +20,22 @@ from unrender.messages.wire import JsonSchema
 from unrender.nodes import Choice, Literal, Node, Sequence
 from unrender.nodes.patterns import UnsupportedPattern, any_pattern, matches, read_pattern
 from unrender.schema import shapes
-from unrender.schema.admission import TYPES, admits, canonical, kinds_of
+from unrender.schema.admission import TYPES, admits, admits_text, canonical, kinds_of
 from unrender.schema.conjuncts import ABSENT, ITEMS, MEMBERS, excluded_schemas
 from unrender.schema.places import Excluded, KeywordContext, Place, Places, pointer, size_of, value_in_words
 from unrender.schema.scalars import read_text
-from unrender.schema.shapes import Anything, Array, Contained, Nothing, Property, Shape, Text, alternatives, union
+from unrender.schema.shapes import (
+    Anything,
+    Array,
+    Contained,
+    Nothing,
+    Property,
+    Shape,
+    Text,
+    alternatives,
+    shape_identity,
+    union,
+)
 
 
 def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
@@ -252,11 +263,32 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
     others: Shape = Anything()
     if not declares or any(scope.rest or scope.patterns for scope in scopes):
         extra, others = _extra(places, scopes, frozenset((*names, *absent)), context)
+        _report_named_again(places, (*names, *absent), properties, extra, context)
     # A number of properties counts all keys: then no others are read beside those that are counted.
     if any("maxProperties" in place.mapping for place in places):
         others = Nothing()
     shape = shapes.Object(properties=tuple(properties), extra=extra, others=others)
     return _with_size(shape, places, context)
+
+
+def _report_named_again(
+    places: Places, names: Iterable[str], properties: list[Property], extra: _Extra, context: KeywordContext
+) -> None:
+    """Report a name of the schema that is told apart from no pattern, and may be a key with the value of other keys."""
+    shapes_of = {item.name: shape_identity(item.shape) for item in properties}
+    again = (
+        name
+        for keys, value in extra
+        for name in names
+        if keys.pattern and shape_identity(value) != shapes_of.get(name) and matches(keys.pattern, name)
+    )
+    name = next(again, None)
+    for keyword in ("patternProperties", "propertyNames") if name is not None else ():
+        for place in [place for place in places if keyword in place.mapping][:1]:
+            reason = (
+                f"patterns are not told apart from {name!r:.100}, which may come again with the value of other names"
+            )
+            context.report(place.path, keyword, reason)
 
 
 def _mapping(place: Place, keyword: str) -> Mapping[Any, Any]:
@@ -349,7 +381,8 @@ def _extra(
     if isinstance(_key_shape(places, context), Nothing):
         return (), Nothing()
     if not patterned:
-        return (() if isinstance(value, Nothing) else ((_keys(places, names, context), value),)), Nothing()
+        keys = None if isinstance(value, Nothing) else _keys(places, names, context)
+        return () if keys is None else ((keys, value),), Nothing()
     if not isinstance(value, Nothing):
         reason = "keys that match no pattern are not generated"
         context.report(patterned[0].place.path, "additionalProperties", reason)
@@ -407,24 +440,27 @@ def _key_shape(places: Places, context: KeywordContext) -> Shape | None:
     return context.child((Place({"type": "string"}, f"{limits[0].path}/type"), *limits))
 
 
-def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Text:
-    """Return the shape of the keys that are not declared."""
+def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Text | None:
+    """Return the shape of the keys that are not declared; None where all keys are."""
     if any(len(name) > MAX_EXCLUDED_WORD for name in names):
         reason = f"names of more than {MAX_EXCLUDED_WORD} characters may be repeated"
         context.report(places[0].path, "additionalProperties", reason)
     shape = _key_shape(places, context)
-    if shape is None or isinstance(shape, Anything):
-        return Text(excluded=names)
-    if isinstance(shape, Text):
-        if shape.pattern is not None:
-            return shape
-        return replace(shape, excluded=shape.excluded | names)
     # `propertyNames: {"enum": ["a", "b"]}` with a declared: the only extra key is b.
-    words = [option.value for option in alternatives(shape) if isinstance(option, shapes.Constant)]
-    if words and len(words) == len(list(alternatives(shape))):
-        return Text(pattern=Choice(tuple(Literal(word) for word in words if word not in names)))
-    context.report(places[0].path, "propertyNames", "only a pattern, a length or a list of names holds for keys")
-    return Text(excluded=names)
+    words = [option.value for option in alternatives(shape or Anything()) if isinstance(option, shapes.Constant)]
+    if words and len(words) == len(list(alternatives(shape or Anything()))):
+        left = [Literal(word) for word in words if word not in names]
+        return Text(pattern=Choice(tuple(left))) if left else None
+    if not isinstance(shape, Text):
+        if shape is not None and not isinstance(shape, Anything):
+            context.report(
+                places[0].path, "propertyNames", "only a pattern, a length or a list of names holds for keys"
+            )
+        return Text(excluded=names)
+    inside = frozenset(name for name in names if admits_text(shape, name))
+    if inside and shape.maximum == 0:
+        return None
+    return replace(shape, excluded=shape.excluded | inside)
 
 
 def _with_size(shape: shapes.Object, places: Places, context: KeywordContext) -> Shape:

@@ -157,7 +157,7 @@ def union(options: list[Shape]) -> Shape:
     if len(options) == 1 and not isinstance(options[0], Union):
         return options[0]
     # The order of the options stays: a grammar tries them as the schema lists them.
-    unique = list({_identity(shape): shape for option in options for shape in alternatives(option)}.values())
+    unique = list({shape_identity(shape): shape for option in options for shape in alternatives(option)}.values())
     if any(isinstance(shape, Anything) for shape in unique):
         return Anything()
     if not unique:
@@ -165,6 +165,6 @@ def union(options: list[Shape]) -> Shape:
     return unique[0] if len(unique) == 1 else Union(tuple(unique))
 
 
-def _identity(shape: Shape) -> object:
+def shape_identity(shape: Shape) -> object:
     """Return what tells a shape from others; lists and objects, which may share parts without end, by where they are."""
     return id(shape) if isinstance(shape, (Array, Object)) else shape

@@ -144,6 +144,8 @@ def _extra(shape: Object) -> Mapping[str, Any]:
         if keys.pattern is not None:
             schema.setdefault("patternProperties", {})[_text(keys)["pattern"]] = shape_schema(value)
         elif keys.minimum or keys.maximum is not None:
+            if keys.excluded:  # Patterns hold for declared names as well, whose values are others.
+                raise Unwritable("keys of some lengths that are not some words")
             # Engines know no `propertyNames`: keys of two to four characters match `^[\s\S]{2,4}$`.
             pattern = f"^[\\s\\S]{{{keys.minimum},{'' if keys.maximum is None else keys.maximum}}}$"
             schema.setdefault("patternProperties", {})[pattern] = shape_schema(value)
