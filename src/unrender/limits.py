@@ -119,6 +119,8 @@ ANALYSIS_RENDERINGS = 400  # renderings
 """Probes that are rendered."""
 ANALYSIS_CHARACTERS = 3_000_000  # characters
 """Characters of all renderings together, which are kept in memory."""
+ANALYSIS_SEARCHED = 1_000_000  # characters
+"""Characters decoded and values compared in the search for calls in these renderings."""
 ANALYSIS_SECONDS = 3.0  # seconds
 """Processor time of the thread, from the first probe on."""
 LONGEST_PAUSE = 1.0  # seconds

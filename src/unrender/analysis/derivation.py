@@ -168,7 +168,7 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
         # `<c n=1>{"name": "f", …}</c>`: with the counter it is not one JSON object, and its arguments are one all the same.
         if found.format.tools.mode is not ToolMode.NONE and not claims.calls_are_refuted(doubts, found.format):
             return found, doubts
-        if len(find_modes(found.answers.call, found.answers.long_call)) <= weaker + 1:
+        if len(find_modes(found.answers.call, found.answers.long_call, prober.spent)) <= weaker + 1:
             break
     assert first is not None
     return first
@@ -195,9 +195,9 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
     reasoning = replace(reasoning, to_content=reasoning.to_content + wrapped.after_reasoning)
     beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
-    mode, *_ = (*find_modes(answers.call, answers.long_call)[weaker:], ToolMode.NONE)
+    mode, *_ = (*find_modes(answers.call, answers.long_call, prober.spent)[weaker:], ToolMode.NONE)
     written = render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
-    tools = find_tools(frame, answers, mode, written, known)
+    tools = find_tools(frame, answers, mode, written, known, prober.spent)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
     asking = _asking(frame, reasoning.reasoning, (content, tools.tools))
     headers = (header, header + asking if asking else "", frame.tool_header)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 
 import pytest
@@ -31,6 +32,12 @@ HOSTILE = {
     ),
     "words around a call": SAYS.replace("</>", CALLS.replace("BEFORE", "{{ 'x' * 30000 }} a=")),
     "brackets around a call": SAYS.replace("</>", CALLS.replace("AFTER", "{{ '}' * 30000 }}").replace("BETWEEN", "(")),
+    "braces around a call": SAYS.replace(
+        "</>",
+        CALLS.replace("BEFORE", '{"a": ' * 60 + '{"name": "')
+        .replace("BETWEEN", '", "arguments": ')
+        .replace("AFTER", ', "l": [' + "0," * 6000 + "0]}" + "}" * 60),
+    ),
     "much text": SAYS.replace("</>", "{{ 'x y ' * 20000 }}</>"),
     "much text in every answer": SAYS.replace("</>", "{{ '</>' * 30000 }}"),
     "slow": "{% for i in range(40000) %}{% endfor %}" + SAYS,
@@ -64,6 +71,13 @@ def test_spent_says_which_limit_was_met():
     spent.add(Rendering(text="x" * 11))
     assert spent.is_over
     assert "more than 10 characters" in spent.reason
+
+    spent = Spent(Allowance(searched=10))
+    assert spent.search(10)
+    assert not spent.is_over
+    assert not spent.search(1)
+    assert spent.is_over
+    assert "more than 10 characters and values" in spent.reason
 
     spent = Spent(Allowance(seconds=-1))
     assert spent.is_over
@@ -101,6 +115,30 @@ def test_what_is_over_is_left_out_and_said():
 
     assert analysis.diagnostics[0] == "the template reaches the limits of rendering, and was asked no more"
     assert analysis.format.reasoning.mode is ReasoningMode.NONE
+
+
+def test_the_search_for_calls_is_counted():
+    """A call inside of many braces, beside a long list: values are decoded and compared up to the allowance, whatever the time."""
+    counted = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal counted
+        counted += event == "call"
+
+    template = Template(HOSTILE["braces around a call"])
+    sys.setprofile(count)
+    try:
+        analysis = analyze(template)
+    finally:
+        sys.setprofile(None)
+
+    assert analysis.diagnostics[0].startswith(
+        "the template writes calls that take more than 1000000 characters and values"
+    )
+    assert analysis.stopped_early
+    assert (
+        counted < 4 * Allowance().searched
+    )  # A value compared takes three calls, and without a bound there were hundreds of millions.
 
 
 COMPLEX = {

@@ -19,6 +19,7 @@ from unrender.limits import (
     ANALYSIS_CHARACTERS,
     ANALYSIS_EXHAUSTED,
     ANALYSIS_RENDERINGS,
+    ANALYSIS_SEARCHED,
     ANALYSIS_SECONDS,
     LONGEST_PAUSE,
     PROBE_CHARACTERS,
@@ -133,6 +134,8 @@ class Allowance:
     """Probes that are rendered."""
     characters: int = ANALYSIS_CHARACTERS
     """Characters of all renderings together, which are kept in memory."""
+    searched: int = ANALYSIS_SEARCHED
+    """Characters decoded and values compared in the search for calls in these renderings."""
     seconds: float = ANALYSIS_SECONDS
     """Processor time of the thread, from the first probe on."""
     exhausted: int = ANALYSIS_EXHAUSTED
@@ -146,12 +149,12 @@ class Allowance:
 class Spent:
     """What was spent of an `Allowance`."""
 
-    __slots__ = ("_allowed", "_characters", "_exhausted", "_looked", "_renderings", "_seconds", "reason")
+    __slots__ = ("_allowed", "_characters", "_exhausted", "_looked", "_renderings", "_searched", "_seconds", "reason")
 
     def __init__(self, allowed: Allowance) -> None:
         self._allowed = allowed
         self._looked, self._seconds = now(), 0.0
-        self._renderings = self._characters = self._exhausted = 0
+        self._renderings = self._characters = self._exhausted = self._searched = 0
         self.reason: str = ""
         """Why the template is asked no more; empty as long as it is."""
 
@@ -160,6 +163,11 @@ class Spent:
         self._renderings += 1
         self._characters += len(rendering.text)
         self._exhausted += rendering.exhausted
+
+    def search(self, count: int) -> bool:
+        """Count characters to decode or values to compare; return whether there may be so many more."""
+        self._searched += count
+        return self._searched <= self._allowed.searched
 
     @property
     def is_over(self) -> bool:
@@ -178,6 +186,8 @@ class Spent:
             return f"the template has more variants than {allowed.renderings} renderings show"
         if self._characters > allowed.characters:
             return f"the template writes more than {allowed.characters} characters for the probes"
+        if self._searched > allowed.searched:
+            return f"the template writes calls that take more than {allowed.searched} characters and values to find"
         if self._seconds > allowed.seconds:
             return f"the template takes more than {allowed.seconds} seconds to analyse"
         return ""

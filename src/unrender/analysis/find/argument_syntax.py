@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import escape
 
 from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
-from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS
+from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS, Spent
 from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
 from unrender.analysis.find.skeletons import Row, arguments_span, find_tokens, joined_skeleton, literal_after, make_row
 from unrender.analysis.find.split import Solution, common_prefix, common_suffix, is_word, lexemes, solve
@@ -33,10 +33,10 @@ class ArgumentsFinding:
     """The answer that shows values of many kinds, where one is understood."""
 
 
-def find_json_arguments(written: WrittenCall) -> ArgumentsFinding:
+def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
     """Find how arguments are written when they are one JSON object (or Python dictionary)."""
     for values, body in written.many:
-        span = None if body is None else arguments_span(body, values)
+        span = None if body is None else arguments_span(body, values, spent)
         if body is None or span is None:
             continue
         # The lines of an indented object have the margin of the line on which it begins.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from unrender.analysis.ask.answers import Answers, WrittenCall
-from unrender.analysis.ask.probes import CONTENT, EOS, IDS, NAMES, REASONING, ProbeCall, make_calls
+from unrender.analysis.ask.probes import CONTENT, EOS, IDS, NAMES, REASONING, ProbeCall, Spent, make_calls
 from unrender.analysis.find import skeletons
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding
@@ -60,52 +60,61 @@ class Known:
     turn_end: str
 
 
-def find_modes(body: str | None, longer: str | None = None) -> tuple[ToolMode, ...]:
+def find_modes(body: str | None, longer: str | None, spent: Spent) -> tuple[ToolMode, ...]:
     """Find the modes that calls may have (T1) from a call with one argument, and from a call with two (`longer`).
 
     The one that says most comes first.
     """
-    shown = [(text, make_calls(1, count)[0]) for count, text in ((1, body), (2, longer)) if text is not None]
+    shown = [(text, make_calls(1, count)[0], spent) for count, text in ((1, body), (2, longer)) if text is not None]
     if body is None or NAMES[0] not in body:
         return ()
     return tuple(mode for mode, (_, holds) in _MODES.items() if all(itertools.starmap(holds, shown)))
 
 
-def _shows_arguments(body: str, call: ProbeCall) -> bool:
+def _shows_arguments(body: str, call: ProbeCall, _spent: Spent) -> bool:
     return all(key in body and str(value) in body for key, value in call.arguments.items())
 
 
-_MODES: Mapping[ToolMode, tuple[str, Callable[[str, ProbeCall], bool]]] = {
+_MODES: Mapping[ToolMode, tuple[str, Callable[[str, ProbeCall, Spent], bool]]] = {
     ToolMode.JSON_NATIVE: (
         "one JSON object holds name and arguments",
-        lambda body, call: bool(skeletons.native_span(body, call, 0)),
+        lambda body, call, spent: bool(skeletons.native_span(body, call, 0, spent)),
     ),
     ToolMode.TAG_WITH_JSON: (
         "the arguments are one JSON object",
-        lambda body, call: bool(skeletons.arguments_span(body, call.arguments)),
+        lambda body, call, spent: bool(skeletons.arguments_span(body, call.arguments, spent)),
     ),
     ToolMode.TAG_WITH_TAGGED: ("each argument is written for itself", _shows_arguments),
 }
 
 
-def find_tools(frame: TurnFrame, answers: Answers, mode: ToolMode, written: WrittenCall, known: Known) -> ToolsFinding:
+def find_tools(
+    frame: TurnFrame, answers: Answers, mode: ToolMode, written: WrittenCall, known: Known, spent: Spent
+) -> ToolsFinding:
     """Find the call syntax; mode NONE and a diagnostic when calls are not rendered or not understood."""
     if mode is ToolMode.NONE:
         return ToolsFinding(tools=CallSyntax(), diagnostics=(NOT_RENDERED,))
     tagged = mode is ToolMode.TAG_WITH_TAGGED
-    found = find_tagged_arguments(answers, written) if tagged else find_json_arguments(written)
+    found = find_tagged_arguments(answers, written) if tagged else find_json_arguments(written, spent)
     if tagged and not found.arguments.entry:
         return ToolsFinding(tools=CallSyntax(), diagnostics=("arguments are rendered in a way that is not understood",))
-    return _Analysis(frame, answers, known, mode, found).solve()
+    return _Analysis(frame, answers, known, mode, found, spent).solve()
 
 
 class _Analysis:
     """The comparisons of one template's calls, once mode and arguments are known."""
 
     def __init__(
-        self, frame: TurnFrame, answers: Answers, known: Known, mode: ToolMode, found: ArgumentsFinding
+        self,
+        frame: TurnFrame,
+        answers: Answers,
+        known: Known,
+        mode: ToolMode,
+        found: ArgumentsFinding,
+        spent: Spent,
     ) -> None:
         self.frame, self.answers, self.known, self.mode, self.found = frame, answers, known, mode, found
+        self.spent = spent
 
     def solve(self) -> ToolsFinding:
         # All comparisons of one template, for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: first the row of calls, then what is
@@ -124,7 +133,7 @@ class _Analysis:
         tools, joints = _outer_space(tools, joints)
         if self.mode is ToolMode.JSON_NATIVE:
             (call,) = make_calls(1)
-            tools = replace(tools, envelope=skeletons.find_envelope(self.answers.call or "", call, tools))
+            tools = replace(tools, envelope=skeletons.find_envelope(self.answers.call or "", call, tools, self.spent))
         tools, when_empty = self._fit_empty(tools)
         tools = replace(tools, id_parts=skeletons.id_parts(tools))
         joint = self._joint_before_content(tools)
@@ -155,7 +164,7 @@ class _Analysis:
         return None, None
 
     def _row(self, text: str, count: int = 1) -> Row | None:
-        return skeletons.find_row(text, make_calls(count), self.mode, self.found.arguments.entry)
+        return skeletons.find_row(text, make_calls(count), self.mode, self.spent, self.found.arguments.entry)
 
     # What is before the first call
 

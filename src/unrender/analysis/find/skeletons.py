@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from unrender.analysis.ask.probes import NAMES, ProbeCall
+from unrender.analysis.ask.probes import NAMES, ProbeCall, Spent
 from unrender.analysis.find.split import is_tag, lexemes, shared_start
 from unrender.format import Arguments, CallSyntax, Envelope, Part, Skeleton, Slot, ToolMode
 from unrender.limits import LONGEST_ATTRIBUTE_LINE, MOST_BRACKETS
@@ -36,33 +36,46 @@ class ValueSpan:
     value: Any
 
 
-def json_spans(text: str, opener: str, before: int) -> Iterator[ValueSpan]:
-    """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order."""
+def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[ValueSpan]:
+    """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order.
+
+    There are no more of them once the search is over what is allowed.
+    """
     for match in islice(re.finditer(f"[{re.escape(opener)}]", text[:before]), MOST_BRACKETS):
+        start = match.start()
+        if not spent.search(1):
+            return
         try:
-            value, end = _DECODER.raw_decode(text, match.start())
+            value, end = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            spent.search(error.pos - start)
         except (ValueError, RecursionError):
-            continue
-        yield ValueSpan(start=match.start(), end=end, value=value)
+            spent.search(len(text) - start)
+        else:
+            spent.search(end - start)
+            yield ValueSpan(start=start, end=end, value=value)
 
 
-def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> ValueSpan | None:
+def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> ValueSpan | None:
     """Find where `arguments` is written as one JSON object, or else as a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     if at < 0:
         return None
-    spans = [span for span in json_spans(text, "{", at) if span.start >= start and span.value == arguments]
+    spans = [span for span in json_spans(text, "{", at, spent) if span.start >= start and span.value == arguments]
     if spans:
         return spans[-1]
     # `"{\"a\": 1}"` is a string that holds JSON.
     quote = text.rfind('"{', start, at)
-    if quote >= 0 and (quoted := next(json_spans(text[quote:], '"', 1), None)) and _same(quoted.value, arguments):
+    quoted = next(json_spans(text[quote:], '"', 1, spent), None) if quote >= 0 else None
+    if quoted and _same(quoted.value, arguments, spent):
         return ValueSpan(start=quote, end=quote + quoted.end, value=dict(arguments))
     # `{'a': None}` is not JSON: each closing brace is tried, until what is before it is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
         end = brace + match.end()
+        if not spent.search(end - brace):
+            return None
         if _literal(text[brace:end]) == arguments:
             return ValueSpan(start=brace, end=end, value=dict(arguments))
     return None
@@ -76,7 +89,7 @@ def _literal(text: str) -> Any:
         return None
 
 
-def native_span(text: str, call: ProbeCall, position: int) -> ValueSpan | None:
+def native_span(text: str, call: ProbeCall, position: int, spent: Spent) -> ValueSpan | None:
     """Find the JSON object that holds this call's name and arguments, and no other call's."""
     name_at = text.find(call.name, position)
     if name_at < 0:
@@ -84,70 +97,73 @@ def native_span(text: str, call: ProbeCall, position: int) -> ValueSpan | None:
     # `{"calls": [{"name": "f"}, {"name": "g"}]}`: the outer object holds two calls, so it is neither.
     others = [name for name in NAMES if name != call.name]
     found = None
-    for span in json_spans(text, "{", max([name_at, *(text.find(key) for key in call.arguments)])):
-        fits = span.start >= position and _holds_call(span.value, call)
-        if not fits or any(_holds(span.value, name) for name in others):
+    for span in json_spans(text, "{", max([name_at, *(text.find(key) for key in call.arguments)]), spent):
+        fits = span.start >= position and _holds_call(span.value, call, spent)
+        if not fits or any(_holds(span.value, name, spent) for name in others):
             continue
         # `{"call": {"name": "f"}}`: the outermost object is the call, `{"calls": [{"name": "f"}]}`: the item of the list is.
-        if found is None or any(isinstance(item, list) and span.value in item for item in _inside(found.value)):
+        if found is None or any(isinstance(item, list) and span.value in item for item in _inside(found.value, spent)):
             found = span
     return found
 
 
-def _inside(value: Any) -> Iterator[Any]:
-    """Yield a value, and all keys and values inside it."""
-    yield value
-    if isinstance(value, dict):
-        yield from value
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _inside(item)
+def _inside(value: Any, spent: Spent) -> Iterator[Any]:
+    """Yield a value, and all keys and values inside it, as long as the search is within what is allowed."""
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        yield value
+        if isinstance(value, dict | list) and spent.search(len(value)):
+            if isinstance(value, dict):
+                yield from value
+            todo += value.values() if isinstance(value, dict) else value
 
 
-def _holds(value: Any, wanted: Any) -> bool:
-    return any(_same(item, wanted) for item in _inside(value))
+def _holds(value: Any, wanted: Any, spent: Spent) -> bool:
+    return any(_same(item, wanted, spent) for item in _inside(value, spent))
 
 
-def _same(item: Any, wanted: Any) -> bool:
+def _same(item: Any, wanted: Any, spent: Spent) -> bool:
     """Return whether a value is the wanted one, or a string that holds a wanted object as JSON."""
-    if isinstance(item, str) and isinstance(wanted, Mapping):
+    if isinstance(item, str) and isinstance(wanted, Mapping) and spent.search(len(item)):
         with suppress(ValueError, RecursionError):
             item = json.loads(item)
     # By type as well: `True == 1` in Python.
     return type(item) is type(wanted) and bool(item == wanted)
 
 
-def _holds_call(value: Any, call: ProbeCall) -> bool:
-    return _holds(value, call.name) and _holds(value, dict(call.arguments))
+def _holds_call(value: Any, call: ProbeCall, spent: Spent) -> bool:
+    return _holds(value, call.name, spent) and _holds(value, dict(call.arguments), spent)
 
 
-def find_envelope(text: str, call: ProbeCall, tools: CallSyntax) -> Envelope | None:
+def find_envelope(text: str, call: ProbeCall, tools: CallSyntax, spent: Spent) -> Envelope | None:
     """Return where name, arguments and id are in the JSON object that writes `call` in `text`."""
-    span = native_span(text, call, 0)
+    span = native_span(text, call, 0, spent)
     if span is None:
         return None
-    spans = json_spans(text, "{[", text.find(call.name))
-    outer = next((span.value for span in spans if _holds_call(span.value, call)), None)
+    spans = json_spans(text, "{[", text.find(call.name), spent)
+    outer = next((span.value for span in spans if _holds_call(span.value, call, spent)), None)
     counters = (str(tools.index_start), tools.index_start) if Slot.INDEX in tools.function else ()
-    named = _path(span.value, call.name)
+    named = _path(span.value, call.name, spent)
     return Envelope(
         name_field=named,
-        args_field=_path(span.value, dict(call.arguments)) if named else (),
-        id_field=_path(span.value, call.id),
-        gen_id_field=next(filter(None, (_path(span.value, counter) for counter in counters)), ()),
-        list_field=_path(outer, span.value, listed=True),
+        args_field=_path(span.value, dict(call.arguments), spent) if named else (),
+        id_field=_path(span.value, call.id, spent),
+        gen_id_field=next(filter(None, (_path(span.value, counter, spent) for counter in counters)), ()),
+        list_field=_path(outer, span.value, spent, listed=True),
         array_wrapped=tools.section_start.rstrip().endswith("[") and tools.section_end.lstrip().startswith("]"),
     )
 
 
-def _path(value: Any, wanted: Any, *, listed: bool = False) -> tuple[str, ...]:
+def _path(value: Any, wanted: Any, spent: Spent, *, listed: bool = False) -> tuple[str, ...]:
     """Return the keys that lead to `wanted`, or to a list with it if `listed`, in nested objects; () where none do.
 
     `{"function": {"name": "f"}}` has `f` at `function`, `name`.
     """
     for key, item in value.items() if isinstance(value, dict) else ():
-        if isinstance(item, list) and wanted in item if listed else _same(item, wanted):
+        if isinstance(item, list) and wanted in item if listed else _same(item, wanted, spent):
             return (key,)
-        if deeper := _path(item, wanted, listed=listed):
+        if deeper := _path(item, wanted, spent, listed=listed):
             return (key, *deeper)
     return ()
 
@@ -187,15 +203,15 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
     return sorted(found, key=lambda token: token.start)
 
 
-def find_row(text: str, calls: Sequence[ProbeCall], mode: ToolMode, entry: Skeleton = ()) -> Row | None:
+def find_row(text: str, calls: Sequence[ProbeCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
     """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
     wholes: list[Token] = []
     for owner, call in enumerate(calls):
         position = wholes[-1].end if wholes else 0
         if mode is ToolMode.JSON_NATIVE:
-            span = native_span(text, call, position)
+            span = native_span(text, call, position, spent)
         elif mode is ToolMode.TAG_WITH_JSON:
-            span = arguments_span(text, call.arguments, position)
+            span = arguments_span(text, call.arguments, spent, position)
         else:
             span = _tagged_span(text, call, entry, position)
         if span is None:
@@ -206,7 +222,7 @@ def find_row(text: str, calls: Sequence[ProbeCall], mode: ToolMode, entry: Skele
     if mode is not ToolMode.JSON_NATIVE:
         return make_row(text, find_tokens(text, words, wholes), len(calls))
     texts = [text[whole.start : whole.end] for whole in wholes]
-    items = [_native_item(inner, call, words) for inner, call in zip(texts, calls, strict=True)]
+    items = [_native_item(inner, call, words, spent) for inner, call in zip(texts, calls, strict=True)]
     betweens = [text[left.end : right.start] for left, right in itertools.pairwise(wholes)]
     before, after = text[: wholes[0].start], text[wholes[-1].end :]
     return Row(before=before, items=tuple(items), betweens=tuple(betweens), after=after) if all(items) else None
@@ -229,9 +245,9 @@ def _tagged_span(text: str, call: ProbeCall, entry: Skeleton, position: int) -> 
     return ValueSpan(start=inside[0].start - len(prefix), end=end, value=call.arguments)
 
 
-def _native_item(text: str, call: ProbeCall, words: Mapping[str, tuple[Slot, int]]) -> Skeleton:
+def _native_item(text: str, call: ProbeCall, words: Mapping[str, tuple[Slot, int]], spent: Spent) -> Skeleton:
     """Return the skeleton of a JSON object that is a call; () where its arguments are not one object."""
-    span = arguments_span(text, call.arguments)
+    span = arguments_span(text, call.arguments, spent)
     if span is None:
         return ()
     tokens = find_tokens(text, words, [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=0)])
