@@ -277,7 +277,7 @@ class Value:
             suffix = suffix.among(call.types.names, call.types.odd, odd_names(tools))
         # In code a model may quote a raw string, `f(city="Rome")`: the text after the quotation decides.
         if quoted and isinstance(suffix, Follow) and suffix.in_code:
-            return CodeValueScanner(RawScanner(suffix, self._types(call)))
+            return CodeValueScanner(RawScanner(suffix, self._types(call)), suffix)
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         doubt = None

@@ -283,16 +283,19 @@ class RawScanner(Scanner):
 class CodeValueScanner(Scanner):
     """Reads one value up to (not including) its end.
 
-    It is read as a quoted string if that fits, otherwise as `raw` reads it.
+    It is read as a quoted string if that fits, otherwise as `raw` reads it. `finder` finds where raw text ends.
     """
 
-    __slots__ = ("closed", "held", "literal", "raw", "said", "settled")
+    __slots__ = ("closed", "finder", "held", "literal", "raw", "said", "settled", "size")
 
-    def __init__(self, raw: RawScanner) -> None:
+    def __init__(self, raw: RawScanner, finder: Follow) -> None:
         self.raw: RawScanner = raw
+        self.finder: Follow = finder
         self.literal: LiteralScanner = LiteralScanner(LiteralStyle())
         self.held: list[str] = []
         """The quotation, as it was written."""
+        self.size: int = 0
+        """Characters of the quotation."""
         self.said: list[str] = []
         """The quotation as JSON text."""
         self.closed: bool = False
@@ -310,6 +313,10 @@ class CodeValueScanner(Scanner):
         """A key that comes twice in one object of the value; "" where none does."""
         return self.raw.duplicate
 
+    @property
+    def behind(self) -> int:
+        return 0 if self.settled else self.size
+
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.settled:
             return self.raw.scan(text, start, final=final)
@@ -317,25 +324,47 @@ class CodeValueScanner(Scanner):
             end, said, status = self.literal.scan(text, start, final=final)
             # Read twice, as a quotation and as raw text, until what follows tells which it is.
             self.held.append(text[start:end])
+            self.size += end - start
             self.said.append(said)
             if status is not DONE:
-                return end, "".join(self.said) if final else "", status
+                return self._decide_without_end(text, end, status) if final else (end, "", status)
             start, self.closed = end, True
         return self._decide_after_quotation(text, start, final=final)
 
     def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Decide by what follows: `"a", b=1` is quoted, and `"a" and "b"` is raw text with quotation marks in it."""
-        finder = self.raw.finder
-        end, mark = (finder.find if final else finder.decided)(text, start)
+        end, mark = (self.finder.find if final else self.finder.decided)(text, start)
         between = text[start : end if end >= 0 else len(text)]
         if not between.strip() and (mark or final):
             return start, "".join(self.said), DONE
         if not between.strip():
             return start, "", MORE
+        quotation = "".join(self.held)
+        mark = self.finder.decided(quotation, 0)[1]
+        # `'tis late), f(x='b)`, `'tis late, y=don't`: the second mark closes nothing, and the value ends before it.
+        if mark and (text[start].isalnum() or self.finder.opens_value(quotation[:-1])):
+            return self._read_again(text, start, final=final)
+        # `"a), f(x=b" and "c"`: the value may be all of it, and may end at the bracket.
+        if mark and self.finder.closes_arguments(mark):
+            return start, "".join(self.said), FAILED
         self.settled = True
-        quotation = self.raw.take("".join(self.held))
+        said = self.raw.take(quotation)
         end, rest, status = self.raw.scan(text, start, final=final)
-        return end, quotation + rest, status
+        return end, said + rest, status
+
+    def _decide_without_end(self, text: str, end: int, status: Status) -> tuple[int, str, Status]:
+        """Decide where the output ends in the quotation: if that is after the calls, the value was raw text."""
+        quotation = "".join(self.held)
+        at, mark = self.finder.decided(quotation, 0)
+        if mark and self.finder.ends_calls(quotation, at):
+            return self._read_again(text, end, final=True)
+        return end, "".join(self.said), status
+
+    def _read_again(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Read the quotation as raw text, from its first mark on."""
+        self.settled = True
+        end, said, status = self.raw.scan("".join(self.held) + text[start:], 0, final=final)
+        return start - self.size + end, said, status
 
 
 # Tags.

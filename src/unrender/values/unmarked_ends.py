@@ -128,6 +128,20 @@ class Follow:
         lead, after = _leading_text(entry).lstrip(), _leading_text(entry[entry.index(Slot.KEY) + 1 :])
         return not self.closed and bool(rest) and any((lead + key + after).startswith(rest) for key in keys)
 
+    def opens_value(self, text: str) -> bool:
+        """Return whether a value may begin after `text`, as after `f(a=`."""
+        entry = self.syntax.arguments.entry
+        before = entry[entry.index(Slot.VALUE) - 1]
+        return not isinstance(before, Slot) and bool(before.strip()) and text.rstrip().endswith(before.rstrip())
+
+    def closes_arguments(self, mark: str) -> bool:
+        """Return whether a text that ends a value closes all arguments with it."""
+        return mark.lstrip().startswith(self.syntax.arguments.end.strip())
+
+    def ends_calls(self, text: str, start: int) -> bool:
+        """Return whether `text` ends with what closes all calls, after which the turn may end."""
+        return self._last_closing.search(text, start) is not None
+
     def _begun_at(self, text: str, start: int) -> int:
         """Return where the tail of `text` may begin what follows the value; its length where it does not.
 
@@ -157,6 +171,12 @@ class Follow:
         closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [end.strip()]) if end.strip()]
         closed += [] if self.closed else [_whole(pieces) + r"\Z" for pieces in self._before_end("")]
         return re.compile("|".join([*following, *map(_whole, self._closings), *closed]))
+
+    @cached_property
+    def _last_closing(self) -> re.Pattern[str]:
+        closing = _whole(self._pieces(*self._after_value, *self.closing, self.syntax.section_end))
+        ends = "|".join(re.escape(end.strip()) for end in self.ends)
+        return re.compile(rf"{closing}\s*(?:(?:{ends})\s*)?\Z" if self.closed else r"(?!)")
 
     @cached_property
     def _literals(self) -> Finder:
