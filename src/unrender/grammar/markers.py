@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from unrender.format import Format, ReasoningMode, TurnTexts
+from unrender.format import Format, Reasoning, ReasoningMode, Slot, TurnTexts
 
 TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]|\[\|[^\[\]\s]+\|\]")
 """A special token as they are mostly spelled."""
@@ -78,6 +78,22 @@ def _is_marker(text: str) -> bool:
     """Return whether a text may stand for something else than itself: `$` is a part of prose, `∎` alone is not."""
     marker = text.strip()
     return len(marker) > 1 or (not marker.isascii() and unicodedata.category(marker)[0] in "SC")
+
+
+def names_in_openers(format: Format, blocks: Iterable[Reasoning]) -> Iterator[tuple[str, Reasoning]]:
+    """Yield the name of a tool whose calls would begin with a block's opener, and that block.
+
+    Where calls are `<NAME>…</NAME>`, `<think>` begins a call of the tool `think`.
+    """
+    for block in blocks:
+        opener = block.start.strip()
+        for syntax in (format.tools, *format.tolerated):
+            at = syntax.function.index(Slot.NAME) if Slot.NAME in syntax.function else 0
+            before = "".join((syntax.section_start, syntax.call_start, *map(str, syntax.function[:at]))).strip()
+            after = syntax.name_suffix.strip()
+            name = opener.removeprefix(before).removesuffix(after)
+            if at and after and opener == before + name + after:
+                yield name, block
 
 
 def spellings(format: Format, marker: str) -> list[str]:

@@ -18,6 +18,7 @@ from unrender.format import Format, ReasoningMode
 from unrender.formats import known_reasoning
 from unrender.grammar.assemble import answer_grammar, names_matter, offered
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
+from unrender.grammar.markers import names_in_openers
 from unrender.machine.buffer import Span
 from unrender.machine.compile.program import CONTENT_HUB, compile_grammar
 from unrender.machine.events import (
@@ -87,15 +88,27 @@ def _program(format: Format, request: Request) -> Program:
     tools = offered(request) if shape.calls_allowed and names_matter(format) else None
     # A program for one response schema is hardly ever wanted again, and a schema is no key to keep it by.
     make = _compiled if shape.response_schema is None else _compiled.__wrapped__  # type: ignore[attr-defined]
-    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()))
+    taken = tuple(name for name in _names_in_openers(format) if shape.calls_allowed and request.tool(name))
+    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken)
     return program
 
 
+@kept(1_000)
+def _names_in_openers(format: Format) -> tuple[str, ...]:
+    known = known_reasoning() if format.undeclared_reasoning else ()
+    return tuple(dict.fromkeys(name for name, _ in names_in_openers(format, known)))
+
+
 @kept(100_000)
-def _compiled(format: Format, shape: Request, names: tuple[str, ...]) -> Program:
-    """Compile what is read; where `names` of tools show calls, these calls alone may be made."""
+def _compiled(format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...]) -> Program:
+    """Compile what is read; where `names` of tools show calls, these calls alone may be made.
+
+    Calls of the tools `taken` begin as reasoning does that the format does not have: it is not read.
+    """
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
-    return compile_grammar(answer_grammar(format, shape, known_reasoning() if format.undeclared_reasoning else ()))
+    known = known_reasoning() if format.undeclared_reasoning else ()
+    calls = [block for name, block in names_in_openers(format, known) if name in taken]
+    return compile_grammar(answer_grammar(format, shape, [block for block in known if block not in calls]))
 
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
