@@ -105,19 +105,32 @@ def refute(candidate: Candidate, shown: Rendition, random: Random, judge: Judge 
 
 
 def _written_alike(candidate: Candidate, message: Message, shown: Rendition) -> bool:
-    """True when the template writes what was parsed exactly as it wrote what was meant: no reader could tell.
+    """True when the template writes the calls that were parsed exactly as it wrote those that were meant: no reader could tell.
 
-    A call that is read as text is also written as it was; that does not excuse it.
+    Texts outside of calls are meant as they are written, so they are alike only if they are the same. So a call that was read
+    as text is not excused, nor white space that the format left in a text, though a template trims both.
     """
-    # `<call>f {}</call>` that was read as content is written back as the same text, and yet the call is lost.
-    missed = len(message.tool_calls) != len(shown.expected.calls)
-    if missed and message.content.strip() != shown.expected.content.strip():
+    if message.failed_calls or not _same_texts(message, shown.expected):
         return False
-    if message.failed_calls:
+    pairs = zip(message.tool_calls, shown.expected.calls, strict=False)
+    if any(_padded(json.loads(call.arguments), arguments) for call, (_, arguments) in pairs):
         return False
     # `7` and `"7"` are both written `7` by a format without a schema's types: the same text, so no reader could tell.
     again = candidate.render(message.to_openai())
     return again is not None and again == shown.whole
+
+
+def _padded(found: Any, meant: Any) -> bool:
+    """Return whether a string in `found` is one of `meant` with white space around it that a template which trims does not write."""
+    match found, meant:
+        case str(), str():
+            return found.strip() == meant.strip() and found not in (meant, meant.strip())
+        case dict(), dict():
+            return any(_padded(found[key], meant[key]) for key in found.keys() & meant.keys())
+        case list(), list():
+            return any(_padded(one, other) for one, other in zip(found, meant, strict=False))
+        case _:
+            return False
 
 
 def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
@@ -141,11 +154,15 @@ def read(candidate: Candidate, prompt: str, chunks: Sequence[str]) -> ReadAnswer
     return ReadAnswer(parser.message, any(isinstance(event, Malformed) for event in events))
 
 
-def _same(message: Message, expected: ProofAnswer) -> bool:
+def _same_texts(message: Message, expected: ProofAnswer) -> bool:
+    """Return whether content and reasoning are as they were meant."""
     # The prompt may have begun reasoning with words of its own, which come back before those that were meant.
-    if message.content != expected.content or not message.reasoning.endswith(expected.reasoning):
-        return False
-    if bool(message.reasoning) != bool(expected.reasoning) or len(message.tool_calls) != len(expected.calls):
+    reasoned = message.reasoning.endswith(expected.reasoning) and bool(message.reasoning) == bool(expected.reasoning)
+    return message.content == expected.content and reasoned
+
+
+def _same(message: Message, expected: ProofAnswer) -> bool:
+    if not _same_texts(message, expected) or len(message.tool_calls) != len(expected.calls):
         return False
     return all(
         call.name == name

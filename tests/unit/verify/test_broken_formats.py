@@ -9,9 +9,23 @@ import pytest
 from unit.verify.test_verify import template_named
 
 from unrender import ChatTemplate
-from unrender.format import Format
+from unrender.format import Format, Slot
 from unrender.verify import GRAMMARS, Verdict, verify
 
+TRIMS = """\
+{%- for m in messages -%}
+<|{{ m.role }}|>{{ '\n' if m.role == 'assistant' }}{{ (m.content or '') | trim }}
+{%- for c in m.tool_calls or [] -%}
+<call {{ c.function.name }}>
+{%- for k, v in c.function.arguments.items() -%}
+{{ '<v ' ~ k ~ '>\n' ~ (v | trim if v is string else v | tojson) ~ '\n</v>' }}
+{%- endfor -%}
+</call>
+{%- endfor -%}
+<|end|>
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
+"""
 Break = Callable[[Format], Format]
 
 
@@ -21,6 +35,17 @@ def turn(**texts) -> Break:
 
 def tools(**parts) -> Break:
     return lambda format: replace(format, tools=replace(format.tools, **parts))
+
+
+def entry(*parts) -> Break:
+    return lambda format: tools(arguments=replace(format.tools.arguments, entry=parts))(format)
+
+
+def failed(template: ChatTemplate, change: Break, **how) -> list[str]:
+    """Return what fails of a template with its format changed; nothing may fail of its own."""
+    assert verify(template, samples=2, **how).failed == ()
+    report = verify(ChatTemplate(template.loaded, format=change(template.format)), samples=2, **how)
+    return [finding.capability for finding in report.failed]
 
 
 LAYOUT: dict[str, tuple[str, Break]] = {
@@ -55,3 +80,16 @@ def test_what_is_read_and_never_allowed_fails_without_an_engine(broken, no_engin
     assert [finding.capability for finding in report.failed] == ["written answers"]
     assert {finding.verdict for finding in report.findings[2:]} == {Verdict.SKIPPED}
     assert verify(template, only=[GRAMMARS]).failed == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("check", "change"),
+    [
+        ("content", turn(start_to_content="")),
+        ("strings", entry("<v ", Slot.KEY, ">", Slot.VALUE, "</v>")),
+    ],
+)
+def test_white_space_is_not_excused_by_a_template_that_trims(check, change):
+    """A template writes ` a` as it writes `a`; a format that reads ` a` where `a` is written fails all the same."""
+    assert failed(ChatTemplate.from_string(TRIMS), change, only=[check]) == [check]
