@@ -325,7 +325,9 @@ class _Generation:
     def answer(self) -> Node:
         """Return the answer after its header: reasoning or none, and what follows it."""
         turn, markers = self.format.turn, self.format.reasoning
-        direct = self.content_and_calls(turn.start_to_content, turn.start_to_tools, self.wrapper_alone())
+        if markers.holds_calls and turn.tools_first and self.calls is not None:
+            return self.calls_or_answer(self.calls)
+        direct = self.direct()
         if not markers.end:
             return direct
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
@@ -363,6 +365,25 @@ class _Generation:
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are not a marker.
         return Choice((in_sequence(opened, Choice(tuple(inside))), *others))
 
+    def direct(self) -> Node:
+        """Return an answer without reasoning."""
+        turn, wrapper, beside = self.format.turn, self.wrapper_alone(), self.format.content_with_calls
+        answer = self.content_and_calls(turn.start_to_content, turn.start_to_tools, wrapper)
+        # A wrapper that only tells content from calls may be missing where no call can be made.
+        missing = wrapper.start and not self.request.tools and beside is not None and not beside.start
+        return Choice((answer, self.content(turn.start_to_content, Content()))) if missing else answer
+
+    def calls_or_answer(self, calls: Calls) -> Node:
+        """Return calls, inside reasoning or alone, or an answer without any: what ends reasoning begins content, so no call follows it."""
+        # `Thought: …\nAction: f` or `Thought: …\nFinal Answer: Hi`, and never `Final Answer:\nAction: f`.
+        turn = self.format.turn
+        start, thought = Literal(_opening(self.format)), Tag(Role.REASONING, self.free_text())
+        thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
+        run = in_sequence(generated_calls(calls, self.request).generated, ending(self.format))
+        called = in_sequence(Choice((thinking, Literal(turn.start_to_tools))), run)
+        wanted = self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
+        return called if wanted else Choice((replace(self, calls=None).answer(), called))
+
     def wrapper_alone(self) -> Content:
         """Return the wrapper of content without reasoning before it: some formats write none then."""
         wrapper, reasoning = self.format.content, self.format.reasoning
@@ -375,11 +396,7 @@ class _Generation:
         content = self.content(to_content, wrapper)
         ended = self.ending_of_content(wrapper)
         if self.calls is None:
-            answer = in_sequence(content, ended)
-            # A wrapper that only tells content from calls may be missing where no call can be made.
-            beside = self.format.content_with_calls
-            bare = wrapper.start and not self.request.tools and beside is not None and not beside.start
-            return Choice((answer, self.content(to_content, Content()))) if bare else answer
+            return in_sequence(content, ended)
         run = generated_calls(self.calls, self.request).generated
         last = in_sequence(run, ending(self.format))
         beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
