@@ -2,8 +2,9 @@
 
 In: a `ChatTemplate`, or a format by itself, or a response template. Out: a `Report` with a verdict on each capability, and the
 smallest counterexample of each that failed. Open `check` first; `axes` makes random answers, `renditions` finds in a rendering
-what the model would have written, `judge` parses that and compares, and `grammars` asks engines what they accept. `verdicts` holds
-what was found, and writes it for people. `response_templates` does the same with transformers' own parser.
+what the model would have written, `judge` parses that and compares, `grammars` asks engines what they accept, and `liberties`
+whether the template writes what a grammar generates. `verdicts` holds what was found, and writes it for people.
+`response_templates` does the same with transformers' own parser.
 
 Rules: nothing is assumed of a template. A capability that the template renders passes or fails; one that it does not
 render is skipped, and the report says so. Only what a rendering shows is expected back.

@@ -29,6 +29,7 @@ from unrender.turn import Turn, generated_format
 from unrender.values.notations import encode_answer
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer
 from unrender.verify.judge import NOT_WRITTEN, claims, finding, message_json
+from unrender.verify.liberties import unwritten
 from unrender.verify.renditions import REQUEST, Candidate, Rendition, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
@@ -158,6 +159,7 @@ class _Variant:
     """A request after one prompt, with answers that it allows."""
 
     name: str
+    asked: Candidate
     turn: Turn
     samples: tuple[str, ...]
     shown: tuple[str, ...]
@@ -212,6 +214,7 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
             turn = Turn(prompt=prompt, request=request, format=candidate.format, begun=begun, grammar=candidate.grammar)
             yield _Variant(
                 name=name if thinking is None else f"{name} with thinking {'on' if thinking else 'off'}",
+                asked=replace(asked, request=request),
                 turn=turn,
                 samples=tuple(turn.sample(seed + i) for i in range(_SAMPLES)),
                 shown=tuple(found.text for found in written if by_hand or _may_be_said(turn, found)),
@@ -243,7 +246,7 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
 
 
 def _misread(variant: _Variant, text: str) -> Counterexample | None:
-    """Read a generated answer: without a complaint, with whole calls, and as one that the request allows."""
+    """Read a generated answer: without a complaint, with whole calls, as one that the request allows, and written as the template does."""
     parser = variant.turn.parser()
     events = [*parser.feed(text), *parser.finish()]
     malformed = next((event for event in events if isinstance(event, Malformed)), None)
@@ -256,6 +259,8 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
         and not _allows(variant.turn.request, parser.message.content, [call.name for call in parser.message.tool_calls])
     ):
         found = f"asked for {variant.name}, read as {message_json(parser.message)}"
+    elif not found and variant.turn.grammar is None and (marker := unwritten(variant.asked, variant.turn, text)):
+        found = f"the template does not write {marker!r} there"
     return Counterexample(answer=text, expected="an answer that is read", found=found) if found else None
 
 

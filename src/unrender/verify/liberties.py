@@ -1,0 +1,106 @@
+"""Finds the marker of a generated answer that the template never writes there.
+
+Strategy: the answer is read, the template writes the message down, and the markers of both are compared, in order.
+
+Rules: a grammar takes liberties that no reader minds, and they count as written. It leaves out a marker, and writes an empty part
+where the template writes none: so a marker may be missing, and one of an empty part counts if the template writes it around a text. White
+space, values, the order of arguments, and a header before everything are free. A message that the template does not show is not judged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from unrender.analysis.prove.readback import with_and_without_end
+from unrender.format import Format
+from unrender.grammar.assemble import tokens
+from unrender.messages.wire import Message, ToolChoice
+from unrender.nodes import Role
+from unrender.turn import Turn
+from unrender.verify.axes import ProofAnswer
+from unrender.verify.renditions import Candidate, show_after_prompt
+
+_CONTENT, _THOUGHT, _ARGUMENTS = "Quite so.", "Let me see.", {"text": "Rome"}
+
+
+def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
+    """Return the first marker of an answer to `asked` that the template does not write for its message; empty if there is none."""
+    # A second call is written by the template, whether the request allows one or not.
+    turn = replace(turn, request=replace(turn.request, tool_choice=ToolChoice.AUTO, parallel_tool_calls=True))
+    message, markers = _markers(turn, _without_header(turn.format, text))
+    first, filled = "", set[str]()
+    for fills, answer in _answers(message):
+        if shown := show_after_prompt(asked, answer):
+            filled |= fills
+            missing = _missing(markers, _markers(turn, shown.text)[1])
+            if not missing:
+                return ""
+            first = first or missing
+    return first if filled == _empty(message) else ""
+
+
+def _without_header(format: Format, text: str) -> str:
+    headers = (header.strip() for header in (format.turn.unasked, *format.turn.headers))
+    bare = text.lstrip()
+    return bare.removeprefix(next((header for header in headers if header and bare.startswith(header)), ""))
+
+
+def _answers(message: Message) -> Iterator[tuple[set[str], ProofAnswer]]:
+    """Yield what a message says, and then the same with text in some of its empty parts, and in all, each with their names."""
+    calls = tuple((call.name, json.loads(call.arguments)) for call in message.tool_calls)
+    said = ProofAnswer(content=message.content, reasoning=message.reasoning, calls=calls)
+    # A call without arguments is there twice, with some and without: one of several may be written in either way.
+    both = tuple(
+        (name, given) for name, arguments in calls for given in ((arguments,) if arguments else (_ARGUMENTS, {}))
+    )
+    filled: Mapping[str, Any] = {"content": _CONTENT, "reasoning": _THOUGHT, "calls": both}
+    for which in product((False, True), repeat=3):
+        fills = {part for part, fill in zip(filled, which, strict=True) if fill}
+        if fills <= _empty(message):
+            yield fills, replace(said, **{part: filled[part] for part in fills})
+
+
+def _empty(message: Message) -> set[str]:
+    """Return the parts of a message that are empty and may be written all the same; calls if one has no arguments."""
+    bare = any(not json.loads(call.arguments) for call in message.tool_calls)
+    parts = {"content": message.content, "reasoning": message.reasoning, "calls": not bare}
+    return {part for part, said in parts.items() if not said}
+
+
+def _markers(turn: Turn, text: str) -> tuple[Message, list[str]]:
+    """Read an answer; return its message, and its markers in pieces, without layout, names of arguments and the end of the turn."""
+    text = min(with_and_without_end(turn.format, text), key=len)
+    parser = turn.parser()
+    parser.feed(text)
+    parser.finish()
+    runs, last = [""], Role.MARKER
+    for span in parser.spans:
+        said = text[span.start : span.end]
+        if span.role is Role.MARKER:
+            runs += [] if last is Role.MARKER else [""]
+            runs[-1] += said
+        elif span.role is Role.LAYOUT:
+            runs[-1] += said if last is Role.MARKER else ""
+            continue
+        last = span.role
+    keys = {key for call in parser.message.tool_calls for key in json.loads(call.arguments)}
+    return parser.message, [_plain(turn.format, piece, keys) for run in runs for piece in tokens(run)]
+
+
+def _plain(format: Format, piece: str, keys: set[str]) -> str:
+    """Return a piece of a marker in the format's own spelling, without names of arguments: `</a>` closes `<a>` whatever `a` is."""
+    for closer in format.tools.arguments.closers:
+        piece = piece.replace(closer.strip(), format.tools.value_suffix.strip())
+    for key in sorted(keys, key=len, reverse=True):
+        piece = piece.replace(key, "")
+    return piece
+
+
+def _missing(markers: Sequence[str], written: Sequence[str]) -> str:
+    """Return the first marker that is not in `written` after those before it; empty if there is none."""
+    rest = iter(written)
+    return next((marker for marker in markers if marker not in rest), "")

@@ -1,0 +1,58 @@
+"""Markers of generated answers that a template never writes there, and the liberties that count as written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from unit.verify.conftest import sound
+from unit.verify.test_verify import template_named
+
+from unrender.turn import Turn
+from unrender.verify.liberties import unwritten
+from unrender.verify.renditions import Candidate
+
+CALL = '<call name="find_place">{"text": "Rome"}</call>'
+STEP = 'Action: find_place\nAction Input: {"text": "Rome"}\n'
+
+
+def found(candidate: Candidate, text: str) -> str:
+    return unwritten(candidate, Turn(prompt="", request=candidate.request, format=candidate.format), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>Hm.</think>Hi{CALL}{CALL}",
+        f"{CALL}<|end|>",
+        "<|assistant|>Hi",  # a header before everything
+        f"<think></think>{CALL}",  # a thought that is empty
+        '<call name="find_place">{ "text" :"Rome"\n}</call>',  # another layout of a value
+        '<call name="find_place">{}</call><call name="find_place">{ }</call>',
+    ],
+)
+def test_a_liberty_counts_as_written(text):
+    """A grammar has layout, headers and empty parts that the template does not write for the same message."""
+    assert found(sound(), text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "marker"),
+    [
+        (f"Thought: Hm.\n{STEP}", ""),
+        ("Thought: Hm.\nFinal Answer: Hi", ""),
+        (f"Thought: Hm.\nFinal Answer:\n{STEP}", "Final"),
+        (f"Final Answer:\n{STEP}", "Final"),
+    ],
+)
+def test_what_ends_reasoning_is_never_before_calls(text, marker):
+    """Where calls are written inside of reasoning, what ends it begins content."""
+    assert found(Candidate.of(template_named("words-as-markers")), text).split(" ")[0].strip() == marker
+
+
+def test_a_marker_that_no_answer_has_is_found():
+    """A format whose calls end in a marker of its own is not the template's."""
+    tools = replace(sound().format.tools, call_end="<done>")
+    candidate = replace(sound(), format=replace(sound().format, tools=tools, tolerated=()))
+
+    assert found(candidate, f"{CALL}<done>") == "<done>"
