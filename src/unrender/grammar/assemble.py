@@ -148,6 +148,9 @@ _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
+_JSON_KEY = '":'
+_KEYED_EDGE = re.compile(r'(?<=>)(?=\{)|(?<=\{)(?=")|(?<=":)(?=.)|(?<=",)(?=")|(?<=\})(?=<)')
+"""Where white space may be in JSON that is written around a name, and beside the markers around it."""
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 
 
@@ -571,7 +574,14 @@ def json_tokens(text: str) -> list[str]:
 
 def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
     """Return the function that splits the literals of `syntax` into pieces."""
-    return json_tokens if syntax.envelope else tokens
+    if syntax.envelope:
+        return json_tokens
+    return _keyed_tokens if any(_JSON_KEY in text_of(part) for part in syntax.function) else tokens
+
+
+def _keyed_tokens(text: str) -> list[str]:
+    """Split a literal of a call that has its name in JSON and before it: `f<args>{"name":"f","args":{…}}`."""
+    return [piece for token in tokens(text) for piece in _KEYED_EDGE.split(token)]
 
 
 def is_phrase(marker: str) -> bool:

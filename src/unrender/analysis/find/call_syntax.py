@@ -75,11 +75,14 @@ def _shows_arguments(body: str, call: ProbeCall, _spent: Spent) -> bool:
     return all(key in body and str(value) in body for key, value in call.arguments.items())
 
 
+def _is_one_object(body: str, call: ProbeCall, spent: Spent) -> bool:
+    """Return whether one JSON object is the call, and its name is nowhere else: `f<args>{"name": "f", …}` is not one object."""
+    span = skeletons.native_span(body, call, 0, spent)
+    return span is not None and call.name not in body[: span.start] and call.name not in body[span.end :]
+
+
 _MODES: Mapping[ToolMode, tuple[str, Callable[[str, ProbeCall, Spent], bool]]] = {
-    ToolMode.JSON_NATIVE: (
-        "one JSON object holds name and arguments",
-        lambda body, call, spent: bool(skeletons.native_span(body, call, 0, spent)),
-    ),
+    ToolMode.JSON_NATIVE: ("one JSON object holds name and arguments", _is_one_object),
     ToolMode.TAG_WITH_JSON: (
         "the arguments are one JSON object",
         lambda body, call, spent: bool(skeletons.arguments_span(body, call.arguments, spent)),
