@@ -15,7 +15,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import wraps
+from gc import get_referents
+from sys import getsizeof
 from threading import Lock
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from unrender.limits import CACHE_BYTES
@@ -84,6 +87,11 @@ class Cache(Generic[Value]):
         self.put(key, value, weigh(value))
         return value
 
+    @property
+    def weight(self) -> int:
+        """The weight of all that is kept."""
+        return self._weight
+
     def clear(self) -> None:
         """Forget everything."""
         with _lock:
@@ -94,8 +102,27 @@ class Cache(Generic[Value]):
         return len(self._kept)
 
 
+def bytes_of(*values: Any) -> int:
+    """Return how many bytes some values take in memory with all that they refer to, each part once; code takes none.
+
+    It takes a fraction of a microsecond for each part, and is meant for what is read from a request.
+    """
+    seen: set[int] = set()
+    size, todo = 0, list(values)
+    while todo:
+        value = todo.pop()
+        if id(value) not in seen and not isinstance(value, _CODE):
+            seen.add(id(value))
+            size += getsizeof(value)
+            if not isinstance(value, str | bytes):
+                todo += get_referents(value)
+    return size
+
+
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, type(None), bool)
+
 SHARED: Cache[Any] = Cache(limit=CACHE_BYTES)
-"""Weighed by bytes, roughly. Servers are given the same templates and tools again and again."""
+"""Weighed by bytes, as `bytes_of` counts them or by what was measured. Servers are given the same templates and tools again and again."""
 
 
 def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, Value]], Callable[P, Value]]:

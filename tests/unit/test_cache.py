@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from unrender.cache import SHARED, Cache, kept
+from unrender import ChatTemplate
+from unrender.cache import SHARED, Cache, bytes_of, kept
+
+TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
 def test_a_value_is_made_once():
@@ -86,6 +93,78 @@ def test_what_making_raises_is_not_kept():
         cache.made("a", lambda: str(1 // 0), len)
 
     assert cache.made("a", lambda: "a", len) == "a"
+
+
+def _tool(at: int, properties: int, words: int) -> dict[str, Any]:
+    kinds = (
+        {"type": "string"},
+        {"type": "integer", "minimum": at % 50},
+        {"type": "array", "items": {"enum": [f"c{at}"]}},
+    )
+    schema = {f"p{at}_{i}": {**kinds[i % 3], "description": "lorem ipsum " * words} for i in range(properties)}
+    parameters = {"type": "object", "properties": schema, "required": [*schema][:1]}
+    function = {"name": f"f{at}", "description": f"{at} does " + "much " * words, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _serve(template: ChatTemplate, at: int, kind: str) -> None:
+    """Answer one request with tools that no other request has."""
+    count, properties, words = {"few": (1, 1, 0), "many": (6, 4, 1), "long": (2, 6, 40)}.get(kind, (1, 4, 0))
+    tools = [_tool(10 * at + i, properties, words) for i in range(count)]
+    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=tools)
+    turn.parse(f'<tool_call>{{"name": "f{10 * at}", "arguments": {{"p{10 * at}_0": "x"}}}}</tool_call>')
+    turn.parse(f"<call to=f{10 * at}><p{10 * at}_0>x</p{10 * at}_0></call>")
+    if kind in ("gbnf", "lark"):
+        getattr(turn, kind)()
+
+
+@pytest.mark.parametrize("name", ["json-tags", "named-tags"])
+@pytest.mark.parametrize("kind", ["few", "many", "long", "gbnf", "lark"])
+def test_the_weight_is_that_of_the_memory(name, kind):
+    """What requests with tools of their own leave behind weighs as much as it takes, give or take a half."""
+    template = ChatTemplate.from_string((TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8"))
+    for at in range(5):
+        _serve(template, 1000 + at, kind)
+    SHARED.clear()
+    _serve(template, 2000, kind)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = SHARED.weight
+        for at in range(30):
+            _serve(template, at, kind)
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert held / 1.5 < SHARED.weight - before < held * 1.5
+
+
+def test_memory_is_bounded(monkeypatch):
+    """A hundred requests with different tools hold no more than the limit, and a half."""
+    template = ChatTemplate.from_string((TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8"))
+    _serve(template, 1000, "many")
+    SHARED.clear()
+    monkeypatch.setattr(SHARED, "limit", 1_000_000)
+    tracemalloc.start()
+    try:
+        for at in range(100):
+            _serve(template, at, "many")
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert held < 1.5 * 1_000_000
+
+
+def test_bytes_are_those_of_each_part_once():
+    """What two values share is counted once, and classes and functions are not."""
+    text = "x" * 1000
+
+    assert bytes_of([text, text]) == sys.getsizeof([text, text]) + sys.getsizeof(text)
+    assert bytes_of(text, {text: text}, len, str, None) == sys.getsizeof(text) + sys.getsizeof({text: text})
 
 
 def test_threads_agree():

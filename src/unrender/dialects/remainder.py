@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from unrender import nodes
-from unrender.cache import SHARED
+from unrender.cache import SHARED, bytes_of
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
 from unrender.dialects.lowering.context_free import bounded_nesting
@@ -282,7 +282,7 @@ def constraint(
         written = answer.written(Dialect(dialect))
         return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
 
-    found: Written = _cached(answer, dialect, write, lambda written: len(written.said))
+    found: Written = _cached(answer, dialect, write)
     warn_of(found.unsupported, stacklevel=5)
     return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- `write` made it
 
@@ -290,16 +290,21 @@ def constraint(
 def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...]:
     """Return the triggers: how an engine notices that a call begins."""
     answer = Remainder(format=format, request=request, begun=begun)
-    found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers, len)
+    found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers)
     return found
 
 
-def _cached(answer: Remainder, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
+def _cached(answer: Remainder, what: str, make: Callable[[], Any]) -> Any:
     request = answer.request.key
     if request is None:
         return make()
     grammar = Identity(answer.handmade) if answer.handmade else None
-    return SHARED.made(("constraint", what, answer.format, grammar, request, answer.begun, answer.budget), make, weigh)
+    key = "constraint", what, answer.format, grammar, request, answer.begun, answer.budget
+    return SHARED.made(key, make, lambda value: bytes_of(value, request) + _KEY_BYTES)
+
+
+_KEY_BYTES = 500
+"""Bytes that a cache takes for a key, beside the request in it."""
 
 
 def warn_of(unsupported: tuple[Unsupported, ...], *, stacklevel: int) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.cache import SHARED, kept
+from unrender.cache import SHARED, bytes_of, kept
 from unrender.errors import MessageError, TemplateWarning
 from unrender.freezing import content_key
 from unrender.limits import MAX_TOOLS
@@ -257,6 +257,8 @@ class Offer:
     tools: tuple[Tool, ...] = ()
     key: bytes = b""
     """Two offers that differ have different keys. Empty where no key can be made."""
+    weight: int = 0
+    """Half of the bytes that it takes: it is kept under two keys."""
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
@@ -269,7 +271,7 @@ def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
         return found
     offer = _read(tools, repeats=repeats)
     if key and offer.key:
-        SHARED.put(("offer", key, repeats), offer, len(key) + len(offer.key))
+        SHARED.put(("offer", key, repeats), offer, len(key) + offer.weight)
     return offer
 
 
@@ -282,10 +284,18 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
     except ValueError:
         return Offer(plain=plain, tools=read)
     own = marshal.loads(written)  # noqa: S302 -- written just now
-    made: Offer = SHARED.made(
-        ("offer", written), lambda: Offer(plain=own, tools=read, key=written), lambda _: len(written)
-    )
+
+    def make() -> Offer:
+        # The bytes by which caches know a tool and its parameters are made when they are asked for, and as long as these.
+        weight = (bytes_of(own, read) + 3 * len(written)) // 2 + _KEY_BYTES
+        return Offer(plain=own, tools=read, key=written, weight=weight)
+
+    made: Offer = SHARED.made(("offer", written), make, lambda offer: offer.weight)
     return made
+
+
+_KEY_BYTES = 300
+"""Bytes that a cache takes for a key."""
 
 
 # The calls of earlier turns.

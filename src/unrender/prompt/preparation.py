@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unrender import analysis
 from unrender.analysis import Analysis
 from unrender.analysis.stored import load, store
-from unrender.cache import SHARED, kept
+from unrender.cache import SHARED, bytes_of, kept
 from unrender.errors import MessageError
 from unrender.format import ContentMode, Format, ReasoningMode
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
@@ -188,7 +188,7 @@ def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
     key = ("injection", plan, offer.key, request.key)
     found: Injection | None = SHARED.get(key) if plan.offers and offer.key else None
     if found is None and (found := plan.offer(offer.plain, request)) and offer.key:
-        SHARED.put(key, found, len(found.text))
+        SHARED.put(key, found, bytes_of(found) + len(offer.key))
     return found
 
 

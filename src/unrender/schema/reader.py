@@ -22,7 +22,7 @@ from math import prod
 from typing import Any
 
 from unrender import limits
-from unrender.cache import SHARED
+from unrender.cache import SHARED, bytes_of
 from unrender.errors import GrammarError
 from unrender.freezing import content_key, thawed
 from unrender.messages.wire import JsonSchema, json_type
@@ -80,17 +80,16 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
         # Where nothing is reported, every length is counted already: the reading without a limit is the same.
-        for limit in (longest,) if longest is None or found.unsupported else (longest, None):
+        limits_known = (longest,) if longest is None or found.unsupported else (longest, None)
+        weight = bytes_of(found) // len(limits_known) + len(key) + _KEY_BYTES
+        for limit in limits_known:
             if key:
-                weight = len(key) * _BYTES + reader.count * _BYTES_PER_STEP
                 SHARED.put(("schema", key, limit, at), found, weight)
     return found
 
 
-_BYTES = 10
-"""Bytes that the shapes take for each byte of a schema's names, values and patterns."""
-_BYTES_PER_STEP = 400
-"""Bytes that a shape takes besides."""
+_KEY_BYTES = 300
+"""Bytes that a cache takes for a key."""
 
 
 def _read(reader: _Reader, at: str) -> Reading:

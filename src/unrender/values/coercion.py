@@ -26,6 +26,8 @@ from unrender.values.declared import OddNames
 from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
+_BYTES = 1_500
+"""Bytes that the types of a tool's arguments take once they are asked for, beside the tool."""
 ANY: frozenset[str] = frozenset()
 """No statement about the type."""
 STRING = frozenset(("string",))
@@ -70,7 +72,8 @@ class ArgumentTypes:
         """Return the types of a tool's arguments; those of equal tools are shared, so that each schema is read once."""
         if tool is None or not tool.key:
             return cls(tool)
-        found: ArgumentTypes = SHARED.made(("arguments", tool.key), lambda: cls(tool), lambda _: 1_000 + len(tool.key))
+        weight = _BYTES + 3 * len(tool.key)
+        found: ArgumentTypes = SHARED.made(("arguments", tool.key), lambda: cls(tool), lambda _: weight)
         return found
 
     def __reduce__(self) -> tuple[type[ArgumentTypes], tuple[Tool | None]]:
