@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
-from unrender.format import Format, Reasoning, ReasoningMode
+from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request, ToolCall
@@ -58,13 +58,27 @@ class Turn:
     def stop(self) -> tuple[str, ...]:
         """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message.
 
-        A text that also ends reasoning is left out if there is another: otherwise generation would stop before the
-        answer.
+        A text that also ends reasoning or begins a call is left out, where this answer may have one: otherwise generation
+        would stop there. If no text is left, the model's own end of sequence has to do.
         """
         turn = self.format.turn
-        texts = tuple(dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip()))
-        inside = self.format.reasoning.end + turn.reasoning_to_content + turn.reasoning_to_tools
-        return tuple(text for text in texts if text not in inside) or texts
+        texts = dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip())
+        inside = tuple(self._unfinished())
+        return tuple(text for text in texts if not any(text in part for part in inside))
+
+    def _unfinished(self) -> Iterator[str]:
+        """Yield what may be written in an answer while nothing of it is whole: around reasoning, and before calls and content."""
+        turn, reasoning, tools = self.format.turn, self.format.reasoning, self.format.tools
+        opened = not self.begun.strip() or not reasoning.start.strip() or reasoning.opened_in(self.begun)
+        if opened and not reasoning.closed_in(self.begun):
+            yield reasoning.start
+            yield reasoning.end + turn.reasoning_to_content
+            yield reasoning.end + turn.reasoning_to_tools
+        yield turn.start_to_content + self.format.content.start
+        if self.request.calls_allowed:
+            before = takewhile(lambda part: part is not Slot.ARGUMENTS, tools.function)
+            head = ("\0" if isinstance(part, Slot) else part for part in before)
+            yield turn.start_to_tools + tools.section_start + tools.call_start + "".join(head)
 
     @property
     def preserved_tokens(self) -> tuple[str, ...]:

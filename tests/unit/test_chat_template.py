@@ -425,8 +425,8 @@ def test_hostile_template_is_analysed_in_time():
         template.prepare([USER])
 
 
-def test_what_ends_reasoning_is_no_stop_where_there_is_another():
-    """A token that ends reasoning and turns alike would stop generation before the answer; alone it is kept."""
+def test_what_ends_reasoning_is_no_stop():
+    """A token that ends reasoning and turns alike would stop generation before the answer, whether there is another or not."""
     source = (
         "{% for m in messages %}<|{{ m.role }}|>"
         "{% if m.reasoning_content %}<|think|>{{ m.reasoning_content }}<|end|>{% endif %}{{ m.content }}<|end|>"
@@ -437,7 +437,26 @@ def test_what_ends_reasoning_is_no_stop_where_there_is_another():
 
     assert known.format.reasoning.end == "<|end|>"
     assert known.prepare([{"role": "user", "content": "Hi"}]).stop == ("</s>",)
-    assert alone.prepare([{"role": "user", "content": "Hi"}]).stop == ("<|end|>",)
+    assert alone.prepare([{"role": "user", "content": "Hi"}]).stop == ()
+    assert alone.turn("<|user|>Hi<|end|><|assistant|><|think|>Hm.<|end|>So", continued=True).stop == ("<|end|>",)
+
+
+def test_what_begins_calls_is_no_stop_where_calls_may_be_made():
+    """A token that ends turns and begins calls would stop generation before the call; where none is allowed, it stops."""
+    source = (
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+        "{% for c in m.tool_calls or [] %}<|end|>call<|is|>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}"
+        "{% endfor %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    template = ChatTemplate.from_string(source, eos_token="</s>")
+
+    stops = {
+        choice: template.prepare([USER], tools=[TOOL], tool_choice=choice).stop
+        for choice in ("auto", "required", "none")
+    }
+
+    assert template.format.tools.call_start.startswith("<|end|>")
+    assert stops == {"auto": ("</s>",), "required": ("</s>",), "none": ("<|end|>", "</s>")}
 
 
 def test_thinking_is_true_or_false() -> None:

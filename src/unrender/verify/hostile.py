@@ -18,6 +18,7 @@ from typing import Any
 
 from unrender.format import Format
 from unrender.format.checks import texts_in
+from unrender.parser.prompt_tail import prefill
 from unrender.turn import Turn
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer
 from unrender.verify.judge import (
@@ -173,7 +174,8 @@ def stops(candidate: Candidate) -> CapabilityFinding:
     shown = [
         found for answer in answers if claims(candidate, answer) and (found := show_after_prompt(candidate, answer))
     ]
-    ends = Turn(prompt="", request=candidate.request, format=candidate.format, begun="").stop
+    begun = prefill(candidate.format, candidate.prompt or "")
+    ends = Turn(prompt="", request=candidate.request, format=candidate.format, begun=begun).stop
     tried = []
     for found in shown:
         last = "Rome" if found.expected.calls else found.expected.content
