@@ -77,7 +77,7 @@ def test_what_is_read_and_never_allowed_fails_without_an_engine(broken, no_engin
     template = template_named(name)
     report = verify(ChatTemplate(template.loaded, format=change(template.format)), only=[GRAMMARS])
 
-    assert [finding.capability for finding in report.failed] == ["written answers"]
+    assert report.failed[-1].capability == "written answers"
     assert {finding.verdict for finding in report.findings[2:]} == {Verdict.SKIPPED}
     assert verify(template, only=[GRAMMARS]).failed == ()
 
