@@ -57,6 +57,8 @@ RENDERING_ITEMS = 200_000  # items
 """Items of any list made on the way; all lists together may be 25 times as long."""
 RENDERING_SECONDS = 1.0  # seconds
 """Processor time of the rendering thread, so that a busy machine changes nothing."""
+SLOWEST_RENDERINGS = 2  # renderings
+"""One conversation is rendered again to check what it shows, and in other words: all that takes the time of so many."""
 TEMPLATE_CHARACTERS = 200_000  # characters
 """Characters of the template itself."""
 TEMPLATE_NODES = 30_000  # nodes

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.analysis.find.split import common_suffix
@@ -100,7 +100,8 @@ def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Re
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")
-    return _Rendered(writer, format, shown), rendering.text
+    # The rendering is known now; each border is looked for in renderings of its own.
+    return _Rendered(replace(writer, time=None), format, shown), rendering.text
 
 
 def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:

@@ -84,7 +84,7 @@ def prepared(
     shown, media = shown_media(conversation, writer.template, writer.capabilities)
     writer, rendering = writer.taken(shown, asks=True)
     prompt = rendering.unwrap()
-    begun = begun_by(planned.format, prompt, lambda: writer.text(shown, asks=False))
+    begun = begun_by(planned.format, prompt, lambda: writer.bare(shown))
     if continued:
         # The template has opened the answer itself, e.g. with `<think>`. The caller's message says what comes there instead.
         known, where = None if grammar is not None else planned.format, f"messages[{len(conversation)}]"

@@ -10,7 +10,7 @@ templates may trim or escape it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -18,11 +18,12 @@ from typing import Any
 from unrender.errors import TemplateWarning
 from unrender.injection import Injection, Plan
 from unrender.injection.history import CONCESSIONS, MOVES, Concession, with_last_words
-from unrender.limits import MOST_LOST
+from unrender.limits import MOST_LOST, SLOWEST_RENDERINGS
 from unrender.messages.blocks import in_openai_form
 from unrender.messages.inputs import function_of, message_calls, plain_messages, readable_calls
 from unrender.messages.wire import json_type, read_messages
 from unrender.prompt.variables import Heard, missing_variable
+from unrender.rendering.cost import now
 from unrender.rendering.shape import Capabilities, shape_messages
 from unrender.rendering.template import Rendering, Template
 
@@ -31,6 +32,43 @@ _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
 _NEEDLE = "Qzmessage{}zq"
 _PLAIN_TOOLS = "the template refuses the tools; each parameter is described with a single type"
+
+
+_UNCHECKED = "the template takes too long to check that it shows all that is said"
+
+
+@dataclass(slots=True)
+class SharedTime:
+    """Processor time that all renderings of one conversation share."""
+
+    left: float
+    kept: float = 0.0
+    """Part of it that only the last rendering may take."""
+    cut: bool = False
+    """Some rendering got less time than a rendering may take, and not enough."""
+
+    @classmethod
+    def of(cls, template: Template) -> SharedTime:
+        """Return the time of a conversation of which nothing is rendered yet."""
+        return cls(left=SLOWEST_RENDERINGS * template.limits.seconds)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is rendered, except for what time is kept."""
+        return self.left <= self.kept
+
+    def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
+        """Render with the template, limited to what time there is."""
+        usual, seconds, start = template.limits.seconds, self.left - self.kept, now()
+        if seconds <= 0:
+            rendering = Rendering(error="the template takes too long for this conversation", exhausted=True)
+        elif seconds < usual:
+            rendering = render(template.limited(replace(template.limits, seconds=seconds)))
+        else:
+            rendering = render(template)
+        self.cut |= rendering.exhausted and seconds < usual
+        self.left -= now() - start
+        return rendering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +84,8 @@ class Writer:
     """How a conversation is said otherwise, because the template refuses it or leaves something out."""
     notes: tuple[str, ...] = ()
     """What the rendering shows otherwise than it was said, or not at all."""
+    time: SharedTime | None = None
+    """What time the renderings share; None: each may take as long as the template's limits say."""
 
     def read(self, messages: Any) -> tuple[Mapping[str, Any], ...]:
         """Check a conversation, and return it in OpenAI's form. Raises `MessageError` that names the place."""
@@ -60,12 +100,26 @@ class Writer:
 
     def render(self, messages: Sequence[Mapping[str, Any]], *, asks: bool) -> Rendering:
         """Render a conversation; `asks` is whether it ends with what asks for an answer."""
-        return self.template.render(self.shaped(messages), add_generation_prompt=asks, **self.heard.context)
+
+        def render(template: Template) -> Rendering:
+            return template.render(self.shaped(messages), add_generation_prompt=asks, **self.heard.context)
+
+        return self.time.spend(self.template, render) if self.time else render(self.template)
 
     def text(self, messages: Sequence[Mapping[str, Any]], *, asks: bool) -> str | None:
         """Return what `render` writes; None when the template refuses."""
         rendering = self.render(messages, asks=asks)
         return rendering.text if rendering.error is None else None
+
+    def bare(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
+        """Return the conversation without what asks for an answer, as the last rendering; None when the template refuses.
+
+        Raises `TemplateError` when that takes more than is allowed.
+        """
+        if self.time:
+            self.time.kept = 0.0
+        rendering = self.render(messages, asks=False)
+        return None if rendering.error is not None and not rendering.exhausted else rendering.unwrap()
 
     def shaped(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return a conversation as the template is given it."""
@@ -79,9 +133,13 @@ class Writer:
     def taken(self, messages: Sequence[Mapping[str, Any]], *, asks: bool) -> tuple[Writer, Rendering]:
         """Return the rendering, and the writer that makes it, with notes: this one, or one with concessions.
 
-        When the template refuses with all of them as well, the rendering is the first refusal.
+        When the template refuses with all of them as well, the rendering is the first refusal. All renderings share their
+        time, also with those that the returned writer makes later.
         """
-        rendering = first = self.render(messages, asks=asks)
+        if self.time is None:
+            return replace(self, time=SharedTime.of(self.template)).taken(messages, asks=asks)
+        before, rendering = self.time.left, self.render(messages, asks=asks)
+        first, self.time.kept = rendering, 0.0 if rendering.error else before - self.time.left
         if (needed := missing_variable(first, self.template)) in dict(self.capabilities.required_context):
             return self, _explained(first, needed)
         writer, lost = self, self._lost(messages, first, asks=asks)
@@ -91,6 +149,8 @@ class Writer:
         concessions = (*MOVES, *CONCESSIONS) if first.error else MOVES if moves else ()
         # A template that ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
         for other in self._conceding(messages, () if first.exhausted else concessions) if concessions else ():
+            if self.time.is_over:
+                break
             shown = other.render(messages, asks=asks)
             still = other._lost(messages, shown, asks=asks)
             if shown.error is None and (first.error or len(still) < len(lost)):
@@ -104,6 +164,7 @@ class Writer:
         notes += [f"messages[{i}].content: the template does not show it" for i in lost]
         uncalled = writer._uncalled(messages, rendering, asks=asks)
         notes += [f"messages[{i}].tool_calls: the template does not show them" for i in uncalled]
+        notes += [_UNCHECKED] if self.time.cut else []
         if needed and rendering is first:
             rendering = _explained(first, needed)
         return replace(writer, notes=(*writer.heard.notes, *self._undocumented(rendering), *notes)), rendering

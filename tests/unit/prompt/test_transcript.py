@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import pytest
 
 from unrender import ChatTemplate, TemplateError, TemplateWarning, UnrenderError, assistant_mask
+from unrender.bounds import Bounds, Limits
+from unrender.prompt.transcript import SharedTime
+from unrender.rendering.template import Rendering, Template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
@@ -246,3 +250,48 @@ def test_masks_warn_of_what_is_not_shown():
 
     assert "Two." in masked.text
     assert caught[0].filename == __file__
+
+
+SLOW = "{% set n = namespace(x=0) %}{% for i in range(90000) %}{% for j in range(9) %}{% set n.x = n.x + 1 %}{% endfor %}{% endfor %}"
+LONG = "{% if messages[2] %}WORK{% endif %}"
+SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content | e }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+TALK = [
+    {"role": "system", "content": "Be <kind>"},
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Ho"},
+    {"role": "system", "content": "Be nice"},
+    {"role": "user", "content": "Hi"},
+]
+
+
+def test_all_renderings_of_a_conversation_share_their_time():
+    """A refusal that takes long is not met in each of the other words: the first one is said in twice a rendering's time."""
+    source = SAYS + LONG.replace("WORK", SLOW.replace("90000", "2000") + "{{ raise_exception('no') }}")
+    template = ChatTemplate.from_string(source, bounds=Bounds(rendering=Limits(seconds=0.25)))
+    template.analysis  # noqa: B018 -- made once, in time of its own
+    start = thread_time()
+
+    with pytest.raises(TemplateError, match=": no$"):
+        template.prepare(TALK)
+
+    assert thread_time() - start < 2 * 0.25 + 0.2
+
+
+def test_what_takes_too_long_is_never_rendered():
+    """Each rendering gets what the earlier ones left, the last one what the first took; beyond that, none is begun."""
+    template = Template("{{ messages[0].content }}", limits=Limits(seconds=1.0))
+    time = SharedTime(left=1.5)
+    seen = []
+
+    def render(limited: Template) -> Rendering:
+        seen.append(limited.limits.seconds)
+        return Rendering(text="x")
+
+    time.spend(template, render)
+    time.left, time.kept = 0.8, 0.3
+    time.spend(template, render)
+    time.left = 0.3
+    refused = time.spend(template, render)
+
+    assert seen == [1.0, pytest.approx(0.5)]
+    assert (refused.exhausted, time.cut, time.is_over) == (True, True, True)
