@@ -28,6 +28,8 @@ each_grammar = pytest.mark.parametrize("by_hand", BY_HAND, ids=repr)
 each_release = pytest.mark.parametrize("release", get_args(CallRelease))
 few = settings(max_examples=12)
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
+SAID = (Role.CONTENT, Role.REASONING, Role.ARGUMENT, Role.NAME, Role.MARKER)
+"""Roles of text that is in a message. Of `{"name": "f", "args": {…}}` the field that turns out to be the arguments is a marker."""
 NEEDLES = ("Paris", "Rome")
 
 
@@ -54,7 +56,7 @@ def check_final(make: MakeParser, chunks: list[str]) -> None:
 
 def check_said_once(parser: Parser, text: str) -> None:
     """Assert that no stretch of the text is given twice, e.g. in a call and again in the content."""
-    message, kept = parser.message, dict.fromkeys((Role.CONTENT, Role.REASONING, Role.ARGUMENT), "")
+    message, kept = parser.message, dict.fromkeys(SAID, "")
     for span in parser.spans:
         if span.role in kept:
             kept[span.role] += text[span.start : span.end]

@@ -99,6 +99,8 @@ class ReadKey:
             machine.malformed(self.opener, "the name of an argument")
             machine.take(Role.MARKER, start + len(self.opener))
             return False
+        if self.opener and machine.may_begin(self.opener):
+            return True
         odd = call.types.odd
         declared = odd.end_at(buffer, start, self.stops, final=machine.final) if odd else NOT_HERE
         if declared is None:

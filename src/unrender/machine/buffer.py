@@ -348,9 +348,13 @@ class Buffer(Resumable):
             self.take(Role.LAYOUT, end)
             return
         self.carried.append(self.buffer[self.at : end])
-        self.carried_spans.append(len(self.span_roles))
-        self.span_roles.append(Role.LAYOUT)
-        self.span_ends.append(self.base + end)
+        last = len(self.span_roles) - 1
+        if self.carried_spans and self.carried_spans[-1] == last:
+            self.span_ends[last] = self.base + end
+        else:
+            self.carried_spans.append(last + 1)
+            self.span_roles.append(Role.LAYOUT)
+            self.span_ends.append(self.base + end)
         self.at = end
 
     def bring(self) -> None:

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from unrender.format import CallSyntax, Envelope, Slot
 from unrender.limits import MAX_NAME
 from unrender.machine.arguments import run_scanner
+from unrender.machine.failed_calls import unoffered
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
+from unrender.machine.names import ONE_OF_THE_TOOLS
 from unrender.nodes import Role
 from unrender.values.atoms import duplicate_key
 from unrender.values.finder import Finder
@@ -186,8 +188,9 @@ class ReadEnvelope:
 
     def _name(self, machine: Machine, state: EnvelopeState, end: int) -> bool:
         # Until the name is that of a tool, nothing has happened: the object may still be content.
-        if not machine.named(_unquote(machine.buffer[machine.at : end])):
-            return self._fail(machine, "the name of one of the tools")
+        name = _unquote(machine.buffer[machine.at : end])
+        if not machine.named(name) and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=not self.bare):
+            return self._fail(machine, ONE_OF_THE_TOOLS)
         machine.take(Role.MARKER, machine.at + 1)
         machine.take(Role.NAME, end - 1)
         machine.take(Role.MARKER, end)

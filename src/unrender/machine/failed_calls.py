@@ -15,6 +15,8 @@ from unrender.nodes import Role
 if TYPE_CHECKING:
     from unrender.machine.interpreter import Machine
 
+_NAME = re.compile(r"[\w.:/-]{1,128}")
+"""What the name of a tool looks like that is not offered."""
 _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
 """What may be most of a tool's name, at the end of the output."""
 
@@ -47,7 +49,8 @@ def end_failed(
         return
     machine.call = None
     failed = bool(call.name) or cut
-    machine.malformed(met, wanted, read_so_far(call, status, text) if failed else None, at)
+    if not call.unoffered:  # It was reported at its name.
+        machine.malformed(met, wanted, read_so_far(call, status, text) if failed else None, at)
     if outcome == "content":
         # White space between the call before and this one is between content and content.
         if machine.carried:
@@ -96,10 +99,26 @@ def cut_short_at(machine: Machine, frame: Frame) -> bool:
     return True
 
 
+def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) -> bool:
+    """Read on in a call of a tool that is not offered, whose text is content to its end, and report it.
+
+    Return False where what is before the name may be prose, unless a call is `shown` there: then what follows is read for itself.
+    """
+    frame = machine.frames[-1] if machine.frames else None
+    shown = shown or (frame is not None and frame.reported and frame.alone)
+    if machine.strict or frame is None or not shown or frame.role is not Role.CONTENT or not _NAME.fullmatch(name):
+        return False
+    machine.failed_here(wanted)
+    machine.malformed(machine.since(frame.at), wanted, at=frame.at)
+    call = machine.current
+    call.name, call.known, call.unoffered = name, False, True
+    return True
+
+
 def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
     """Return what becomes of the text of a call that fails."""
     chosen = machine.policy.failed_calls
-    if machine.given_as_written(call):
+    if call.unoffered or machine.given_as_written(call):
         return "content"
     if machine.surplus(call):  # Who asked for one call does not get another in its place.
         return "content" if chosen == "content" else "apart"

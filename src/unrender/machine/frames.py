@@ -91,6 +91,8 @@ class CallState(Resumable):
     id: str = ""
     tool: Tool | None = None
     known: bool = True
+    unoffered: bool = False
+    """No such tool is offered: the call's text is content."""
     types: ArgumentTypes = field(default_factory=partial(ArgumentTypes, None))
     begun: bool = False
     """`ToolCallStarted` is out."""

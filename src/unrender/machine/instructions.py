@@ -1,9 +1,6 @@
 """The machine's instructions for text and markers: frozen data, each with the step that it takes.
 
-Rules:
-- A step that cannot decide returns True and leaves the machine as it was. One that fails returns what `machine.fail` does.
-- Markers of reasoning that the format does not have: an opener counts only at the very start of an answer. A closer without
-  an opener counts once, where a line ends with it and no such marker was mentioned before: prose and examples keep theirs.
+Rules: a step that cannot decide returns True and leaves the machine as it was. One that fails returns what `machine.fail` does.
 """
 
 from __future__ import annotations
@@ -159,10 +156,11 @@ class Attempt:
             reported=self.reported and not holds,
             alone=self.alone,
         )
+        frame.role = self.role
         if not (
             machine.specials and machine.buffer.startswith(machine.specials, end_of(SPACE, machine.buffer, machine.at))
         ):
-            frame.hub, frame.role, frame.anchored = self.hub, self.role, self.weak
+            frame.hub, frame.anchored = self.hub, self.weak
         return False
 
 
@@ -523,76 +521,3 @@ class SealAtEnd:
             return machine.fail("the end of the output")
         machine.release()
         return machine.go_to(self.hub)
-
-
-# Markers of reasoning that the format does not have.
-
-
-@dataclass(frozen=True, slots=True)
-class OpenUndeclared:
-    """The start of an answer: reasoning begins if a known marker is here; otherwise reading goes on."""
-
-    finder: Finder
-    """The markers, and the format's own that begin like them."""
-    table: Mapping[str, int]
-    otherwise: int
-
-    def step(self, machine: Machine) -> bool:
-        buffer = machine.buffer
-        at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
-        # `\n<think>`: white space before a marker says nothing yet, so it waits, but only so much of it.
-        blank = at == len(buffer) and at - machine.at < MAX_BLANK
-        if not machine.final and (blank or self.finder.may_grow(buffer, at)):
-            return True
-        marker = self.finder.at(buffer, at)
-        machine.pc = self.table.get(marker, self.otherwise) if _reads(machine) else self.otherwise
-        if machine.pc != self.otherwise:
-            machine.take(Role.LAYOUT, at)
-            # From here on a second `<think>` or `</think>`, after this reasoning, is text.
-            machine.malformed(marker, "an answer without reasoning, or one that begins as the format has it")
-            machine.mentioned = True
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A marker of reasoning that the format does not have, in content. It is text, and so is its closer."""
-
-    size: int
-    hub: int
-
-    def step(self, machine: Machine) -> bool:
-        return _mention(machine, self.size, self.hub)
-
-
-@dataclass(frozen=True, slots=True)
-class CloseUndeclared:
-    """A closer of reasoning that was never opened.
-
-    It is a marker once, at the end of a line; otherwise it is text.
-    """
-
-    size: int
-    hub: int
-
-    def step(self, machine: Machine) -> bool:
-        # "…</think>" may be followed by a line break, or by a comma: "</think>, the closer, is …".
-        end = machine.at + self.size
-        if not machine.mentioned and end == len(machine.buffer) and not machine.final:
-            return True
-        ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
-        if machine.mentioned or not ends_line or not _reads(machine):
-            return _mention(machine, self.size, self.hub)
-        machine.mentioned = True
-        machine.malformed(machine.buffer[machine.at : end], "what opens reasoning, before what closes it")
-        return machine.go_on()
-
-
-def _mention(machine: Machine, size: int, hub: int) -> bool:
-    machine.mentioned = machine.answered = True
-    machine.text(Role.CONTENT, machine.at + size)
-    return machine.go_to(hub)
-
-
-def _reads(machine: Machine) -> bool:
-    return machine.policy.undeclared_reasoning == "read"

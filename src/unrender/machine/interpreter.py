@@ -103,6 +103,8 @@ class Machine(Buffer):
     fenced: bool = False
     """A Markdown fence around a call is open."""
     wanted: str = ""
+    refused: int = -1
+    """Where the end of a call is read that broke, and is content to its end."""
     stack: StackEntry | None = None
     """The rules, choices, loops and tags of a grammar made by hand that are open."""
     serial: int = 0
@@ -163,7 +165,8 @@ class Machine(Buffer):
 
     def given_as_written(self, call: CallState) -> bool:
         """Return whether the caller has been told of the call's beginning, or will be before its end."""
-        return bool(call.name) and self.policy.calls == "written" and not self.surplus(call)
+        given = self.policy.calls == "written" and not call.unoffered
+        return given and bool(call.name) and not self.surplus(call)
 
     def surplus(self, call: CallState) -> bool:
         """Return whether a call comes after the only one that the request allows."""
@@ -203,13 +206,8 @@ class Machine(Buffer):
 
     def fail(self, wanted: str) -> bool:
         """Handle a mismatch: go back to the latest frame, or end the call if it is committed. Return False, as a step does."""
-        # Of several attempts that failed, the one that came furthest says what was wanted; those at one place are joined:
-        # "'{' or '<function='".
-        if self.at > self.failed_at or not self.wanted:
-            self.wanted = wanted
-        elif self.at == self.failed_at and wanted not in self.wanted.split(OR):
-            self.wanted += OR + wanted
-        self.failed_at = max(self.at, self.failed_at)
+        if not (self.frames and self.call and self.call.unoffered):  # It failed at its name, before this.
+            self.failed_here(wanted)
         if not self.frames:
             self.break_off(wanted)
             return False
@@ -220,7 +218,7 @@ class Machine(Buffer):
             self.break_off(wanted)
             return False
         # A grammar made by hand pays for each attempt, even where it has read nothing; a format's are bounded in number.
-        self.reread += self.base + (1 + self.at if self.rest else self.failed_at) - frame.at
+        self.reread += self.base + (1 + self.at if self.rest else max(self.at, self.failed_at)) - frame.at
         if self.exhausted():
             return False
         frame.alone |= self.call is not None and self.call.name != ""
@@ -243,6 +241,16 @@ class Machine(Buffer):
         if frame.reported and frame.alone:
             self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
         return False
+
+    def failed_here(self, wanted: str) -> None:
+        """Keep what was wanted where reading failed."""
+        # Of several attempts that failed, the one that came furthest says what was wanted; those at one place are joined:
+        # "'{' or '<function='".
+        if self.at > self.failed_at or not self.wanted:
+            self.wanted = wanted
+        elif self.at == self.failed_at and wanted not in self.wanted.split(OR):
+            self.wanted += OR + wanted
+        self.failed_at = max(self.at, self.failed_at)
 
     def go_back(self, frame: Frame) -> None:
         """Undo everything read since the way back was opened, including a call that began."""
@@ -508,7 +516,11 @@ class Machine(Buffer):
 
     def complete_call(self, end: int | None = None) -> None:
         """Give a call that was read to its end, unless the request allows no more; `end` is where it ended, if not here."""
-        if self.surplus(self.current):
+        if self.current.unoffered:
+            self.frames.clear()  # It is text, quoted or not.
+            self.fail_call(CallStatus.INVALID, "", "", end=end)
+            self.closed = ABANDONED
+        elif self.surplus(self.current):
             self.fail_call(CallStatus.INVALID, "no more than one call", self.current.name, self.current.start, end)
         else:
             self.end_call(CallStatus.COMPLETE)
@@ -517,7 +529,9 @@ class Machine(Buffer):
         """Return the call that is being read, as far as the caller was not told of it."""
         call = self.call
         # With a way back from before the call still open, it may yet be text: nobody is told of it.
-        if call is None or call.begun or not call.name or (self.frames and self.frames[0].at <= call.start):
+        if call is None or not call.name or call.begun or call.unoffered:
+            return None
+        if self.frames and self.frames[0].at <= call.start:
             return None
         return read_so_far(call, CallStatus.OPEN)
 
@@ -537,6 +551,7 @@ class Machine(Buffer):
         self.fail_call(status, wanted, met)
         self.closed = ABANDONED
         self.pc = call.recover
+        self.refused = call.recover if status is CallStatus.INVALID else -1
 
     @property
     def cut_off(self) -> bool:
@@ -557,7 +572,7 @@ class Machine(Buffer):
         self.barrier = self.base + self.at if at is None else at
 
     def call_failed(self) -> bool:
-        """Whether the latest call has died, so that its closing markers are content."""
+        """Whether the latest call has failed, so that its closing markers are content."""
         return (
             self.closed == ABANDONED
             and self.policy.calls == "complete"

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from unrender.format import Slot
 from unrender.limits import MAX_NAME, MAX_STOPS, MAX_WORDS
+from unrender.machine.failed_calls import unoffered
 from unrender.machine.instructions import take_literal
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
 from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.finder import Finder
 
+ONE_OF_THE_TOOLS = "the name of one of the tools"
 NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
 
 
@@ -38,7 +40,12 @@ class ReadName:
             if machine.named(machine.buffer[machine.at : end]):
                 machine.take(Role.NAME, end)
                 return machine.go_on()
-        return machine.fail("the name of a tool" if machine.request.tools is None else "the name of one of the tools")
+        if machine.request.tools is None:
+            return machine.fail("the name of a tool")
+        if ends and unoffered(machine, machine.buffer[machine.at : ends[0]], ONE_OF_THE_TOOLS):
+            machine.take(Role.NAME, ends[0])
+            return machine.go_on()
+        return machine.fail(ONE_OF_THE_TOOLS)
 
 
 def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:

@@ -93,7 +93,10 @@ class Quotation:
             return True
         if fenced is None or marked is None:
             return None
-        return not broken and (self.line or (self.sentence and _goes_on(text, after)))
+        if broken or self.line or not self.sentence:
+            return not broken and self.line
+        # "|" may be a cell of a table, and "|>" closes a marker.
+        return None if not final and text[after:] == "|" else _goes_on(text, after)
 
     def _fenced(self, text: str, at: int, ends: Finder, final: bool) -> bool | None:
         """Return whether the fence closes at `at`."""

@@ -48,12 +48,14 @@ class Tail:
     """What ends a turn."""
     stops: Finder
     """What ends a call that broke: what closes it, and what begins the next one."""
+    refused: Finder
+    """What ends the text of a broken call that is content: what closes it, what begins a call, and what ends the turn."""
     unmarked: bool = False
     """Nothing but a tool's name shows a call: one whose JSON breaks the tool's schema is text."""
 
     def step(self, machine: Machine) -> bool:
-        if machine.call and machine.call.broken:
-            return self._end_broken(machine, *machine.call.broken)
+        if (suspended := self._end_failed(machine)) is not None:
+            return suspended
         # `f(a=1)`: nothing closes such a call, so it is complete at once.
         if not self.closers and not self._limited(machine):
             self._complete(machine)
@@ -84,6 +86,12 @@ class Tail:
                 return named is None or self._next_call(machine, at, mark)
         return self._excess(machine, at, mark) if mark in self.excess else self._leave(machine, at)
 
+    def _end_failed(self, machine: Machine) -> bool | None:
+        """Read on to the end of a call that failed; return None where there is none, or its end is reached."""
+        if machine.call and machine.call.broken:
+            return self._end_broken(machine, *machine.call.broken)
+        return True if machine.refused >= 0 and self._end_refused(machine) else None
+
     def _end_broken(self, machine: Machine, wanted: str, met: str, position: int) -> bool:
         """Read on to the end of a call that broke, whose text is not content."""
         search = self.stops.find if machine.final else self.stops.decided
@@ -103,6 +111,20 @@ class Tail:
             closed = len(self.closers)
         machine.fail_call(CallStatus.INVALID, wanted, met, position)
         machine.closed = closed
+        return False
+
+    def _end_refused(self, machine: Machine) -> bool:
+        """Read on to the end of a call whose text is content: markers in it are content, too. Return True to suspend."""
+        buffer, mark = machine.buffer, ""
+        if self.refused.literals:
+            search = self.refused.find if machine.final else self.refused.decided
+            at, mark = search(buffer, machine.at)
+            end = at if mark or not machine.final else len(buffer)
+            closed = machine.call_failed() and (mark in self.closers or mark in self.section)
+            machine.text(Role.CONTENT, end + len(mark) if closed else end)
+            if not mark and not machine.final:
+                return True
+        machine.refused = -1
         return False
 
     def _ends_this(self, machine: Machine, mark: str) -> bool:

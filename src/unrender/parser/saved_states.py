@@ -22,7 +22,7 @@ from unrender.messages.wire import Message, Request
 from unrender.nodes import Grammar
 from unrender.values.resumable import Resumable
 
-STATE_VERSION = 5
+STATE_VERSION = 6
 """Version of what `Parser.state` writes; other versions are refused."""
 _SPECIAL: Mapping[str, bool | None] = {"special": True, "ordinary": False, "unknown": None}
 _KINDS = {special: kind for kind, special in _SPECIAL.items()}

@@ -111,6 +111,7 @@ _CHECKS: Mapping[str, Callable[[_Run], Iterable[CapabilityFinding]]] = {
     "message shapes": lambda run: [judge.message_shapes(run.candidate)],
     "markers in a question": lambda run: [judge.markers_in_question(run.candidate, run.answers, run.random)],
     "marker words in text": lambda run: [hostile.words_in_text(run.candidate, run.random)],
+    "calls of unknown tools": lambda run: [hostile.unknown_tools(run.candidate, run.random)],
     "unusual names of tools": lambda run: [hostile.tool_names(run.candidate, run.random)],
     "unusual names of arguments": lambda run: [hostile.argument_names(run.candidate, run.random)],
     "tools without parameters": lambda run: [hostile.no_parameters(run.candidate, run.random)],

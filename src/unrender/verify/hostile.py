@@ -95,9 +95,19 @@ def words_in_text(candidate: Candidate, random: Random) -> CapabilityFinding:
 
 
 def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
-    """Parse calls of tools that are not offered: they are content, character for character."""
-    ends = [text.strip() for text in (candidate.format.turn.end, *candidate.format.turn.ends)]
-    inside = " ".join(text for text in markers_of(candidate.format) if text not in ends)
+    """Parse calls of tools that are not offered: they are content, character for character.
+
+    Markers are put into their arguments where a marker shows the call; without one it is text like any other. Those of calls are left
+    out: `<call>nope <call></call></call>` does not say which of them closes the call.
+    """
+    calls, turn = candidate.format.tools, candidate.format.turn
+    shown = max(map(len, (calls.section_start.strip(), calls.call_start.strip()))) > len("[{")
+    left_out = {
+        turn.end.strip(),
+        *turn.ends,
+        *(text.strip() for _, text in texts_in(calls, "") if isinstance(text, str)),
+    }
+    inside = " ".join(text for text in markers_of(candidate.format) if shown and text not in left_out)
     answers = [ProofAnswer(calls=((_UNKNOWN, {"text": text}),)) for text in (f"see {_LAST}", f"see {inside} {_LAST}")]
 
     def as_text(_: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:

@@ -26,6 +26,7 @@ AFTER_AXES = [
     "message shapes",
     "markers in a question",
     "marker words in text",
+    "calls of unknown tools",
     "unusual names of tools",
     "unusual names of arguments",
     "tools without parameters",

@@ -131,6 +131,7 @@ class CallCode:
         self.code = code
         self.calls = calls
         self.ends, self.trail = ends, trail
+        self.over: frozenset[str] = turn_ends
         self.turn_ends: Finder = Finder((*ends, *turn_ends))
         self.syntax: CallSyntax = with_commas(ends_apart(calls.syntax, ends))
         self.leads: tuple[str, ...] = calls.leads
@@ -321,7 +322,19 @@ class CallCode:
         told = FrozenDict(openers)
         broken = Finder(text for text in (*closers, *section, opener) if len(text) > 1)
         found = (closers, section, told, optional, excess, separator, after, marks)
-        self.code.put(self.tail, Tail(*found, self.hub, self.turn_ends, broken, unmarked))
+        self.code.put(self.tail, Tail(*found, self.hub, self.turn_ends, broken, self._refused(), unmarked))
+
+    def _closing(self) -> list[str]:
+        """Return the markers that close calls, without those that prose and code write as well."""
+        texts = [*call_closers(self.syntax, self.split), *markers(self.split(self.syntax.section_end))]
+        return list(filter(is_distinctive, texts))
+
+    def _refused(self) -> Finder:
+        """Return what ends the text of a call that is content; nothing where no marker closes calls."""
+        closing = self._closing()
+        openers = (self.split(text)[:1] for text in (self.syntax.section_start, self.syntax.call_start, self.head))
+        opening = [text for found in openers for text in found if is_distinctive(text)]
+        return Finder((*closing, *opening, *self.over, *(self.trail + text for text in self.over)) if closing else ())
 
 
 # The arguments of a call.

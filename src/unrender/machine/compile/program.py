@@ -32,7 +32,6 @@ from unrender.machine.compile.literals import closing_tokens
 from unrender.machine.instructions import (
     AtEnd,
     Attempt,
-    CloseUndeclared,
     FreeText,
     Halt,
     Here,
@@ -42,9 +41,7 @@ from unrender.machine.instructions import (
     Last,
     Lit,
     Maybe,
-    Mention,
     OpenFence,
-    OpenUndeclared,
     SealAtEnd,
     Skip,
     Soft,
@@ -54,6 +51,7 @@ from unrender.machine.instructions import (
 )
 from unrender.machine.interpreter import Program
 from unrender.machine.tail import BrokenRun, TextRun
+from unrender.machine.undeclared import CloseUndeclared, Mention, OpenUndeclared, Unquoted
 from unrender.nodes import Calls, Role
 from unrender.values.finder import Finder, Flow
 
@@ -301,6 +299,15 @@ class _Compiler:
             if marker.guarded:
                 hub.guarded.add(variant)
 
+    def _ends_unless_quoted(self, inner: _Hub, marker: _Marker) -> None:
+        """A marker that the reasoning does not hold ends it, unless it is quoted there."""
+        for variant in marker.variants() if marker else ():
+            quoted = Unquoted(inner.role, len(variant), inner.at)
+            at = self.code.emit(quoted, Skip(len(variant)), Soft(marker.after), Jump(self.begins))
+            inner.direct.setdefault(variant, at)
+            if marker.guarded:
+                inner.guarded.add(variant)
+
     def _silent(self, hub: _Hub, marker: _Marker) -> None:
         """A special token that says nothing: white space around it is content where content is on both sides."""
         for variant in marker.variants():
@@ -423,9 +430,12 @@ class _Compiler:
         for text in block.closes:
             self._marker(inner, _Marker.of(text, joint=block.joint), self.answer, inner.role)
         # A model that forgets `</think>` goes on with the opener of the content, or ends the turn.
-        for marker in map(_Marker.of, [*self.openers, *self.dropped]):
+        for marker in map(_Marker.of, self.ends):
             if holds_token(marker.core):
                 self._marker(inner, marker, self.begins)
+        for marker in map(_Marker.of, [*self.openers, *self.dropped]):
+            if holds_token(marker.core):
+                self._ends_unless_quoted(inner, marker)
         for marker in map(_Marker.of, self.ends):
             if not holds_token(marker.core):
                 self._last(inner, marker, self.ended, ())
