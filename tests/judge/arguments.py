@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from html import unescape
 from typing import Any
@@ -47,14 +48,22 @@ def argued(format: Format, outcome: Outcome, text: str) -> None:
     expect("text of arguments that no call has", not missing, missing, written, calls)
 
 
+def _meanings(name: str) -> Iterator[str]:
+    """Yield a name as it is written, and without the escapes of XML and JSON."""
+    yield name
+    yield unescape(name)
+    with suppress(ValueError):
+        yield str(json.loads(f'"{name}"'))
+
+
 def named(outcome: Outcome, text: str) -> None:
     """Expect what is under spans of names to name a call, or an argument of one."""
     calls = outcome.message.tool_calls
     keys = {key for call in calls_under_spans(outcome.message) for key in _keys(json.loads(call.arguments))}
     for name in outcome.under(text, "name"):
         # Where white space may be missing, the name of the first argument comes right after the call's.
-        rests = [name.removeprefix(call.name) for call in calls]
-        known = any(not rest or rest.strip().strip("\"'") in keys for rest in (name, *rests))
+        rests = [meant.removeprefix(call.name) for call in calls for meant in _meanings(name)]
+        known = any(not rest or rest.strip().strip("\"'") in keys for rest in (*_meanings(name), *rests))
         expect("a name that names nothing", known, name, calls)
 
 

@@ -43,6 +43,7 @@ from unrender.schema.admission import kinds_of
 from unrender.schema.conjuncts import ReportLoss
 from unrender.schema.reader import Reading
 from unrender.schema.shapes import Object, Property, Shape, Text, alternatives, union
+from unrender.values.atoms import escape
 from unrender.values.notations import PYTHON_OR_JSON, Lexicon, escaped_json, notation_of, raw_alphabet
 
 ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
@@ -147,7 +148,9 @@ class _CallWriter:
     def part(self, part: str | Slot) -> Node:
         match part:
             case Slot.NAME:
-                return self.told(Role.NAME, Literal(self.tool))
+                # `{"name": "say \\"hi\\""}`: where the whole call is JSON, its name is written as JSON.
+                in_json = str(self.call.function[0]).lstrip().startswith("{")
+                return self.told(Role.NAME, Literal(escape(self.tool) if in_json else self.tool))
             case Slot.ARGUMENTS:
                 return self.told(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:

@@ -22,12 +22,14 @@ from unrender.machine.interpreter import Machine
 from unrender.machine.names import ONE_OF_THE_TOOLS
 from unrender.nodes import Role
 from unrender.values.atoms import duplicate_key
+from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.finder import Finder
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
 # Single quotes as well: some models write `{'name': 'f'}`, as Python would.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
+_QUOTE = Finder(('"',))
 _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
 """The two names that models use for the arguments, whichever the template shows."""
@@ -128,6 +130,8 @@ class ReadEnvelope:
     def _key(self, machine: Machine, state: EnvelopeState) -> bool:
         if machine.buffer.startswith("}", machine.at):
             return self._close(machine, state)
+        if self.fields.name_is_key and not state.path and (end := _declared_end(machine)) != NOT_HERE:
+            return end is None or self._name(machine, state, end, machine.buffer[machine.at + 1 : end - 1])
         found = _STRING.match(machine.buffer, machine.at, machine.at + MAX_NAME)
         if not found:
             return self._unfinished(machine, "a key")
@@ -137,7 +141,7 @@ class ReadEnvelope:
         if state.skips:
             self._report(machine, state)
         elif self.fields.name_is_key and not state.path:
-            return self._name(machine, state, found.end())
+            return self._name(machine, state, found.end(), state.key)
         # `{"answer": 42}` is an answer in JSON, which `{"name": …` is not: the first key decides.
         if self.bare and not self._may_precede_name(machine, state):
             return self._fail(machine, "the tool's name")
@@ -186,9 +190,8 @@ class ReadEnvelope:
             machine.take(Role.MARKER, len(machine.buffer))
         return self._fail(machine, wanted)
 
-    def _name(self, machine: Machine, state: EnvelopeState, end: int) -> bool:
+    def _name(self, machine: Machine, state: EnvelopeState, end: int, name: str) -> bool:
         # Until the name is that of a tool, nothing has happened: the object may still be content.
-        name = _unquote(machine.buffer[machine.at : end])
         if not machine.named(name) and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=not self.bare):
             return self._fail(machine, ONE_OF_THE_TOOLS)
         machine.take(Role.MARKER, machine.at + 1)
@@ -239,8 +242,12 @@ class ReadEnvelope:
         return path == field or (path[-1] in _ARGUMENT_NAMES and path[:-1] in (field[:-1], ("function",)))
 
     def _read_name(self, machine: Machine, state: EnvelopeState) -> bool:
+        if (end := _declared_end(machine)) != NOT_HERE:
+            return end is None or self._name(machine, state, end, machine.buffer[machine.at + 1 : end - 1])
         found = _STRING.match(machine.buffer, machine.at, machine.at + MAX_NAME)
-        return self._name(machine, state, found.end()) if found else self._unfinished(machine, "the tool's name")
+        if not found:
+            return self._unfinished(machine, "the tool's name")
+        return self._name(machine, state, found.end(), _unquote(found.group()))
 
     def _id(self, machine: Machine, state: EnvelopeState) -> bool:
         quoted = machine.buffer.startswith(('"', "'"), machine.at)
@@ -362,6 +369,20 @@ def _defines(call: CallState) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(schema, dict) and schema.get("type") == "object" and isinstance(schema.get("properties"), dict)
+
+
+def _declared_end(machine: Machine) -> int | None:
+    """Return the end of a string with a declared name that no JSON string holds as it is: `"say "hi""`.
+
+    Returns `NOT_HERE` where there is none, and None where only more text can tell.
+    """
+    odd, at = odd_names(machine.request.tool_names), machine.at
+    if not odd or not machine.buffer.startswith('"', at):
+        return NOT_HERE
+    end = odd.end_at(machine.buffer, at + 1, _QUOTE, final=machine.final)
+    if end is None or end == NOT_HERE:
+        return end
+    return end + 1 if machine.buffer.startswith('"', end) else NOT_HERE
 
 
 def _unquote(text: str) -> str:
