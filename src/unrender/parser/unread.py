@@ -22,26 +22,33 @@ _NAME = r"(?m)^[\s\[{\"'`(]{0,8}(?:\w{1,32}[.:/])?(?P<name>[^\s\"'`(){}\[\]<>:,=
 class _Signs:
     """What shows a call in content."""
 
+    heads: frozenset[str]
+    """The first characters of all of it."""
     markers: tuple[str, ...]
     closers: tuple[str, ...]
-    lines: tuple[re.Pattern[str], ...]
-    """Lines that begin with a name, and what the format writes after it."""
+    lines: tuple[tuple[str, re.Pattern[str]], ...]
+    """What the format writes after a name, and lines that begin with a name and that."""
 
 
 def unread_call(content: str, format: Format, request: Request) -> tuple[int, str] | None:
     """Return where in `content` the name of a tool is that was meant as a call, and the name as it is there; None without."""
-    names = {tool.name.casefold(): tool.name for tool in request.tools or ()}
     signs = _signs(format)
-    if not names or not signs.lines:
+    if not request.tools:
         return None
-    for line in signs.lines:
+    # Prose holds none of it, and most of it not even the first characters. Only where something is there, names are looked for.
+    heads = {head for head in signs.heads if head in content}
+    lines = [line for text, line in signs.lines if text[0] in heads and text in content]
+    marked = any(closer[0] in heads and closer in content for closer in signs.closers)
+    marked = marked or sum(min(content.count(text), 2) for text in signs.markers if text[0] in heads) > 1
+    folded = content.casefold() if lines or marked else ""
+    names = {tool.name.casefold() for tool in request.tools if tool.name.casefold() in folded}
+    for line in lines if names else ():
         found = next((found for found in line.finditer(content) if found["name"].casefold() in names), None)
         if found:
             return found.start("name"), found["name"]
-    shown = sum(min(content.count(marker), 2) for marker in signs.markers)
-    if shown < 2 and not any(closer in content for closer in signs.closers):
+    if not marked:
         return None
-    folded = content.casefold() if len(content.casefold()) == len(content) else content
+    folded = folded if len(folded) == len(content) else content
     found = next(filter(None, (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) for name in names)), None)
     return (found.start(), content[found.start() : found.end()]) if found else None
 
@@ -50,7 +57,7 @@ def unread_call(content: str, format: Format, request: Request) -> tuple[int, st
 def _signs(format: Format) -> _Signs:
     markers: list[str] = []
     closers: list[str] = []
-    lines: list[re.Pattern[str]] = []
+    lines: list[tuple[str, re.Pattern[str]]] = []
     for syntax in (format.tools, *format.tolerated):
         if syntax.mode is ToolMode.NONE:
             continue
@@ -73,10 +80,10 @@ def _signs(format: Format) -> _Signs:
         pieces = split(next_part)
         if pieces:
             end = f"(?s:.{{0,4096}}?){re.escape(arguments.end.strip())}" if arguments.end.strip() else ""
-            lines.append(re.compile(_NAME + "".join(rf"\s{{0,8}}{re.escape(piece)}" for piece in pieces) + end))
-        else:
-            lines.append(re.compile(r"(?!)(?P<name>)"))
-    return _Signs(tuple(dict.fromkeys(markers)), tuple(dict.fromkeys(closers)), tuple(lines))
+            line = _NAME + "".join(rf"\s{{0,8}}{re.escape(piece)}" for piece in pieces) + end
+            lines.append((max(pieces, key=len), re.compile(line)))
+    heads = frozenset(text[0] for text in (*markers, *closers, *(text for text, _ in lines)))
+    return _Signs(heads, tuple(dict.fromkeys(markers)), tuple(dict.fromkeys(closers)), tuple(lines))
 
 
 def _is_sign(token: str) -> bool:
