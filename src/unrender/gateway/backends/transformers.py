@@ -68,7 +68,7 @@ def load(source: str, *, device: str = "", masks: str = "", threads: int = 0) ->
     if not getattr(tokenizer, "is_fast", False):
         raise invalid(f"path: {source}: expected a fast tokenizer, found {type(tokenizer).__name__}", param="path")
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if chosen == "cpu" and (threads := threads or free_cores()):
+    if chosen.partition(":")[0] == "cpu" and (threads := threads or free_cores()):
         torch.set_num_threads(threads)
     return Transformers(model.to(chosen).eval(), tokenizer, torch, masks=masks or preferred_library())
 

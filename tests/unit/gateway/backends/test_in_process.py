@@ -104,6 +104,17 @@ def test_transformers_computes_in_as_many_threads_as_are_set(model):
     assert model.backend.torch.get_num_threads() == 1
 
 
+@each_transformers
+@pytest.mark.parametrize("device", ["cpu", "cpu:0"])
+def test_threads_are_those_of_any_processor(model, folder, device):
+    """A processor may be named with its number."""
+    model.backend.torch.set_num_threads(2)
+
+    served(backend="transformers", path=str(folder), device=device, threads=1)
+
+    assert model.backend.torch.get_num_threads() == 1
+
+
 def asked(model, *questions):
     """Return the whole completions, as the client has validated them, or what streams of them."""
     from serving import openai_client  # noqa: PLC0415
