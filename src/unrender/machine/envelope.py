@@ -90,6 +90,8 @@ class ReadEnvelope:
     strict: bool
     ends: Finder
     """What closes the call: where it comes, the object has ended, brace or not."""
+    shown: bool = False
+    """A marker is before the object that is no fence: it is no answer in JSON."""
     known: frozenset[str] = frozenset()
     """Other fields that the format itself writes."""
     left_out: bool = False
@@ -192,7 +194,7 @@ class ReadEnvelope:
 
     def _name(self, machine: Machine, state: EnvelopeState, end: int, name: str) -> bool:
         # Until the name is that of a tool, nothing has happened: the object may still be content.
-        if not machine.named(name) and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=not self.bare):
+        if not machine.named(name) and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=self.shown):
             return self._fail(machine, ONE_OF_THE_TOOLS)
         machine.take(Role.MARKER, machine.at + 1)
         machine.take(Role.NAME, end - 1)

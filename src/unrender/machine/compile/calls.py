@@ -214,6 +214,7 @@ class CallCode:
             waits=order == [Slot.NAME, Slot.ID],
             strict=syntax.whole,
             ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),
+            shown=any("`" not in token for token in marked),
             known=known_fields(syntax, envelope),
             left_out=syntax.arguments.when_empty == "",
         )
