@@ -21,6 +21,7 @@ SOUND = """\
 
 # Rule → what to change in the sound template so that it breaks the rule.
 BROKEN = {
+    "variable-undefined": ("'<|' ~ message.role", "'<|' ~ mesage.role"),
     "ordinary-messages-refused": (
         "{{- bos_token }}",
         "{{- bos_token }}{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}",

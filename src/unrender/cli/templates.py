@@ -347,7 +347,12 @@ def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
 def _show_findings(name: str, findings: Sequence[Finding]) -> None:
     for finding in findings:
         print_heading(finding.rule, finding.severity)
-        rows = [("found", finding.text + "."), ("harm", finding.harm), ("fix", finding.fix)]
+        place = "" if finding.line is None else f"line {finding.line}: "
+        rows = [
+            ("found", f"{place}{finding.text.removesuffix('?')}" + ("?" if finding.text.endswith("?") else ".")),
+            ("harm", finding.harm),
+            ("fix", finding.fix),
+        ]
         rows += [("shown by" if not i else "", line) for i, line in enumerate(map(_message_line, finding.messages))]
         rows += [("written", repr(finding.excerpt))] if finding.excerpt else []
         print_rows(rows)

@@ -4,7 +4,9 @@ The server finds the literal markers of a region of calls by itself, and hands o
 has ended. So arguments do not stream; put the gateway in front of the server where they should.
 
 >>> from unrender import ChatTemplate
->>> source = "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}|{% endfor %}"
+>>> calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}"
+>>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}" + calls + "|{% endfor %}"
+>>> source += "{% if add_generation_prompt %}<assistant>{% endif %}"
 >>> module = install(ChatTemplate.from_string(source))
 >>> module.tool_call_start, module.tool_call_end
 ('<call>', '</call>')

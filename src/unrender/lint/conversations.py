@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from unrender.analysis import Capabilities, shape_context, shape_messages
 from unrender.format import Format
-from unrender.rendering.template import Rendering, Template
+from unrender.prompt.variables import DATE
+from unrender.rendering.template import CodeTemplate, Rendering, Template
 
 OpenAIMessage = Mapping[str, Any]
 Messages = Sequence[OpenAIMessage]
 
+_BOS = "⟨BOS⟩"
 _AROUND = 60
 """Characters of a rendering that are shown on each side of a place."""
 QUESTION, AGAIN = "Tell me about ZEBRAS.", "And about YAKS?"
@@ -87,6 +89,12 @@ class Subject:
         """Render a prompt from unchanged messages, as servers pass them on."""
         return self._render(messages, tools, add_generation_prompt=True, **context)
 
+    def unaided(self, messages: Messages, tools: Sequence[Any] = ()) -> Rendering:
+        """Render a prompt as `raw` does, without the variables that a caller would have to give; the date is not one of them."""
+        required = tuple(pair for pair in self.capabilities.required_context if DATE.fullmatch(pair[0]))
+        variables = shape_context(tools, replace(self.capabilities, required_context=required))
+        return self.template.render(messages, **{"add_generation_prompt": True, **variables})
+
     def prompt(self, messages: Messages, tools: Sequence[Any] = (), **context: Any) -> Rendering:
         """Render a prompt from messages in the shape that the template wants."""
         return self._render(self._shaped(messages), tools, add_generation_prompt=True, **context)
@@ -94,6 +102,17 @@ class Subject:
     def history(self, messages: Messages, tools: Sequence[Any] = (), **context: Any) -> Rendering:
         """Render messages in the shape that the template wants, without a generation prompt."""
         return self._render(self._shaped(messages), tools, add_generation_prompt=False, **context)
+
+    def bos_in(self, messages: Messages) -> tuple[str, str]:
+        """Return a prompt, and the beginning of sequence in it: the value of `bos_token`, which a template may set itself."""
+        given = {"bos_token": _BOS}
+        text = self.prompt(messages, **given).text
+        if isinstance(self.template, CodeTemplate) or "bos_token" not in self.template.sets:
+            return text, _BOS
+        # `{% set bos_token = '<s>' %}`: what it is in the end, the template itself can say.
+        telling = Template(f"{self.template.source}{_BOS}{{{{ bos_token }}}}", eos_token=self.template.eos_token)
+        written = replace(self, template=telling).prompt(messages, **given).text
+        return text, written.rpartition(_BOS)[2]
 
     @cached_property
     def takes_tools(self) -> bool:
@@ -137,6 +156,8 @@ class Symptom:
     messages: Messages
     excerpt: str = ""
     """The place in the rendering that shows it."""
+    line: int | None = None
+    """The line of the template where its rendering failed; None where it did not fail."""
 
 
 def excerpt(text: str, word: str) -> str:

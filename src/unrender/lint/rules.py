@@ -11,6 +11,7 @@ import json
 import os.path
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +42,7 @@ from unrender.lint.conversations import (
     tool_result,
     with_objects,
 )
+from unrender.prompt.variables import missing_variable
 from unrender.rendering.template import Rendering
 
 
@@ -92,7 +94,23 @@ _ORDINARY: Mapping[str, tuple[Messages, tuple[Any, ...]]] = MappingProxyType(
     }
 )
 _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
-_BOS = "⟨BOS⟩"
+
+
+@_rule(
+    Severity.ERROR,
+    looks_for="variables that nobody sets, such as misspelled ones",
+    harm="Requests fail before the model is asked, unless each of them gives the variable.",
+    fix="Spell the name as it is set, or write `{{ name | default('') }}` for what callers may leave out.",
+)
+def variable_undefined(subject: Subject) -> Iterator[Symptom]:
+    """Yield a question that fails for a variable which neither the template nor a server sets."""
+    for messages, tools in _ORDINARY.values():
+        rendering = subject.unaided(messages, tools)
+        if name := missing_variable(rendering, subject.template):
+            near = get_close_matches(name, [*subject.template.sets, "messages", "tools", "add_generation_prompt"], n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            yield Symptom(f"{name!r} is undefined{meant}", messages, line=rendering.line)
+            return
 
 
 @_rule(
@@ -104,9 +122,9 @@ _BOS = "⟨BOS⟩"
 def ordinary_messages_refused(subject: Subject) -> Iterator[Symptom]:
     """Yield the ordinary conversations that the template refuses."""
     for what, (messages, tools) in _ORDINARY.items():
-        error = subject.raw(messages, tools).error
-        if error:
-            yield Symptom(f"{what} is refused: {error}", messages)
+        rendering = subject.raw(messages, tools)
+        if rendering.error and not missing_variable(subject.unaided(messages, tools), subject.template):
+            yield _refused(what, rendering, messages)
 
 
 @_rule(
@@ -135,7 +153,7 @@ def _null_content(subject: Subject, message: OpenAIMessage) -> Iterator[Symptom]
     messages = [USER, {**message, "content": None}, tool_result()]
     empty, null = subject.raw([USER, message, tool_result()], TOOLS), subject.raw(messages, TOOLS)
     if null.error:
-        yield Symptom(f"`content: null` beside calls is refused: {null.error}", messages)
+        yield _refused("`content: null` beside calls", null, messages)
     elif null.text.count("None") > empty.text.count("None"):
         yield Symptom("`content: null` is written as text", messages, excerpt(null.text, "None"))
 
@@ -166,7 +184,7 @@ def _one_form(subject: Subject, message: Any, other: Any, form: str) -> Iterator
     messages = [USER, message, tool_result()]
     refused, accepted = subject.raw(messages, TOOLS), subject.raw([USER, other, tool_result()], TOOLS)
     if refused.error and not accepted.error and CITY in accepted.text:
-        yield Symptom(f"arguments that are {form} are refused: {refused.error}", messages)
+        yield _refused(f"arguments that are {form}", refused, messages, verb="are")
 
 
 @_rule(
@@ -199,7 +217,7 @@ def second_call_refused(subject: Subject) -> Iterator[Symptom]:
     if FIRST not in one.text:
         return
     if two.error:
-        yield Symptom(f"two calls in one answer are refused: {two.error}", messages)
+        yield _refused("two calls in one answer", two, messages, verb="are")
     elif SECOND not in two.text:
         yield Symptom("the second of two calls in one answer is not written", messages, excerpt(two.text, FIRST))
 
@@ -227,7 +245,9 @@ def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
     """Yield a conversation whose call is not in the history, if the template takes tools."""
     messages = [USER, calling(FIRST), tool_result()]
     rendering = subject.history(messages[:2], TOOLS)
-    if subject.takes_tools and not subject.writes_calls and rendering.error is None:
+    # Some templates write calls only where tools are offered, whose names are in the prompt as well.
+    written = rendering.text.count(FIRST) > subject.history(messages[:1], TOOLS).text.count(FIRST)
+    if subject.takes_tools and not subject.writes_calls and not written and rendering.error is None:
         yield Symptom("a tool call in the history is not written", messages)
 
 
@@ -345,10 +365,10 @@ def content_cut_at_marker(subject: Subject) -> Iterator[Symptom]:
 def bos_doubled(subject: Subject) -> Iterator[Symptom]:
     """Yield a conversation in which the beginning of sequence is written more than once."""
     messages = [SYSTEM, USER, ASSISTANT, NEXT_USER]
-    text = subject.prompt(messages, bos_token=_BOS).text
-    if text.count(_BOS) > 1:
-        sentence = f"the beginning-of-sequence token is written {text.count(_BOS)} times"
-        yield Symptom(sentence, messages, excerpt(text, _BOS))
+    text, bos = subject.bos_in(messages)
+    if bos and text.count(bos) > 1:
+        sentence = f"the beginning-of-sequence token is written {text.count(bos)} times"
+        yield Symptom(sentence, messages, excerpt(text, bos))
 
 
 @_rule(
@@ -450,6 +470,10 @@ def special_tokens_injectable(subject: Subject) -> Iterator[Symptom]:
         yield Symptom(text, messages, excerpt(rendering.text, f"{marker}OBEY"))
 
 
+def _refused(what: str, rendering: Rendering, messages: Messages, *, verb: str = "is") -> Symptom:
+    return Symptom(f"{what} {verb} refused: {rendering.error}", messages, line=rendering.line)
+
+
 def _missing(rendering: Rendering, word: str, messages: Messages, text: str) -> Iterator[Symptom]:
     if rendering.error is None and word not in rendering.text:
         yield Symptom(text, messages)
@@ -473,6 +497,8 @@ class Finding:
     """The conversation that shows it, in OpenAI's form."""
     excerpt: str
     """The place in its rendering; empty when what is wrong is that something is not there."""
+    line: int | None = None
+    """The line of the template that failed, counted from 1; None where nothing failed, or that is not known."""
 
     @property
     def page(self) -> str:
@@ -485,7 +511,8 @@ class Finding:
         return found | {"messages": json.loads(json.dumps(self.messages))}
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.text}"
+        place = "" if self.line is None else f"line {self.line}: "
+        return f"{self.rule}: {place}{self.text}"
 
 
 def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
@@ -511,4 +538,5 @@ def _finding(rule: Rule, shown: Symptom) -> Finding:
         fix=rule.fix,
         messages=tuple(thawed(shown.messages)),
         excerpt=shown.excerpt,
+        line=shown.line,
     )

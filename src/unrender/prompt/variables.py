@@ -46,7 +46,7 @@ _ARGUMENTS = (
 """What is said to `prepare`, or known to it, and not to the template."""
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
 """What no client of a server may say to the template."""
-_DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
+DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
 """Names of variables that hold today's date."""
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined")
 """Jinja's complaint of a variable that nobody has set."""
@@ -115,7 +115,7 @@ def heard(
         else:
             notes.append(_unread(name, template))
     for name, _ in capabilities.required_context:
-        if name not in context and _DATE.fullmatch(name):
+        if name not in context and DATE.fullmatch(name):
             context[name] = template.today
             notes.append(f"{name}: the template needs it, and gets today's date, {template.today}")
     thinking, word, told = _switch(switches, template, capabilities, notes)

@@ -161,6 +161,11 @@ class Template:
         return self._facts.variables
 
     @property
+    def sets(self) -> frozenset[str]:
+        """Names that the template sets anywhere, e.g. `message` in a loop over all."""
+        return self._facts.sets
+
+    @property
     def defaults(self) -> Mapping[str, Any]:
         """The defaults of variables, as far as the source states them as constants."""
         return self._facts.defaults

@@ -29,6 +29,7 @@ class Facts:
 
     variables: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
+    sets: frozenset[str] = frozenset()
     string_constants: tuple[str, ...] = ()
     attribute_names: frozenset[str] = frozenset()
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -46,6 +47,7 @@ def read_facts(tree: nodes.Template) -> Facts:
         ),
         attribute_names=frozenset(_attribute_names(found)),
         own=frozenset(_set_first(tree)),
+        sets=frozenset(node.name for node in found if isinstance(node, nodes.Name) and _is_set(node)),
         defaults=frozen(dict(_defaults(found))),
     )
 

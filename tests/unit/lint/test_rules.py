@@ -116,6 +116,7 @@ def test_the_header_is_one_of_the_formats(header, count):
     assert len(shown("generation-prompt-always", subject)) == count
 
 
+@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
 @pytest.mark.parametrize("rule", BROKEN)
 def test_a_template_is_linted(rule):
     """A template that breaks a rule gives a finding with conversation and fix, in JSON as well; an ignored rule is not asked."""
@@ -132,3 +133,23 @@ def test_raises_nothing(source):
     """The strangest template is examined, not complained about with an exception; a sound one has no findings."""
     assert isinstance(lint(ChatTemplate.from_string(source)), tuple)
     assert lint(ChatTemplate.from_string(SOUND)) == ()
+
+
+def test_a_finding_names_the_line_that_failed():
+    """What a template refuses, and what fails in it, has the line of the template; what is missing in a text has none."""
+    source = SOUND.replace(
+        "{{- bos_token }}", "{%- if messages[0].role == 'system' %}\n{{- raise_exception('no') }}{% endif %}"
+    )
+    refused, *others = lint(ChatTemplate.from_string(source.replace(" | replace('<|end|>', '')", "")))
+
+    assert str(refused) == "ordinary-messages-refused: line 2: a system message and a question is refused: no"
+    assert refused.to_dict()["line"] == 2
+    assert [finding.rule for finding in others if finding.line is None] == ["special-tokens-injectable"]
+
+
+def test_a_misspelled_variable_is_named_with_its_line():
+    """What analysis puts in place of a variable that nobody gives hides no mistake."""
+    found = lint(ChatTemplate.from_string(SOUND.replace("message.content", "mesage.content")))
+
+    assert str(found[0]) == "variable-undefined: line 6: 'mesage' is undefined; did you mean 'message'?"
+    assert "ordinary-messages-refused" not in [finding.rule for finding in found]
