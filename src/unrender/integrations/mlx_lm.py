@@ -5,7 +5,7 @@ has ended. So arguments do not stream; put the gateway in front of the server wh
 
 >>> from unrender import ChatTemplate
 >>> calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}"
->>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}" + calls + "|{% endfor %}"
+>>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}" + calls + "<end>{% endfor %}"
 >>> source += "{% if add_generation_prompt %}<assistant>{% endif %}"
 >>> module = install(ChatTemplate.from_string(source))
 >>> module.tool_call_start, module.tool_call_end
