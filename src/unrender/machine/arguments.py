@@ -396,6 +396,47 @@ class CloseArguments:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseTag:
+    """A call without arguments, in a tag that closes itself: `<invoke name="now"/>`. Without one, what is next is read."""
+
+    quote: str
+    """Between the name and the end of the tag."""
+    tail: int
+    """Where to go on after the call."""
+    closers: int
+    """How many markers that close a call this one is in place of."""
+    is_last: bool
+    """No other marker closes a call."""
+    arguments: Finder
+    """What arguments begin with: none may follow the tag."""
+
+    def step(self, machine: Machine) -> bool:
+        buffer, call = machine.buffer, machine.current
+        rest = buffer[machine.at : machine.at + len(self.quote)]
+        end = end_of(SPACE, buffer, machine.at + len(rest), machine.at + MAX_NAME)
+        found = rest == self.quote and buffer.startswith("/>", end)
+        if not found:
+            begun = len(rest) < len(self.quote) or buffer[end : end + 2] in ("", "/")
+            return (not machine.final and begun and self.quote.startswith(rest)) or machine.go_on()
+        after = end_of(SPACE, buffer, end + 2, end + MAX_NAME)
+        if not machine.final and (after == len(buffer) or self.arguments.may_grow(buffer, after)):
+            return True
+        call.recover = self.tail
+        machine.commit()
+        machine.start_call()
+        if self.arguments.at(buffer, after) or not call.types.fit("{}"):
+            return machine.fail("the end of the tag that begins a call")
+        machine.malformed(buffer[machine.at : end + 2], "arguments, and what closes the call")
+        machine.take(Role.MALFORMED, end + 2)
+        machine.arguments("{}")
+        call.closed, machine.closed = True, self.closers
+        if self.is_last:
+            machine.complete_call()
+            machine.seal()
+        return machine.go_to(self.tail)
+
+
+@dataclass(frozen=True, slots=True)
 class DropEmpty:
     """Drops a call, or a section, that is empty: it has no meaning."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.format import Arguments, CallSyntax, Containers, Envelope, Part, Slot
 from unrender.freezing import FrozenDict
@@ -17,6 +17,7 @@ from unrender.grammar.assemble import PROSE_WORD, is_distinctive, shows_call, sp
 from unrender.machine.arguments import (
     BeginCall,
     CloseArguments,
+    CloseTag,
     CloseValue,
     Commit,
     DropEmpty,
@@ -71,6 +72,8 @@ from unrender.values.unmarked_ends import Follow
 
 _BRACKETS = re.compile(r"[\[({]+")
 _WORD_PREFIX = re.compile(r"\w+[.:/]")
+_TAG_HEAD = re.compile(r"[^\s<>/][^<>]*$")
+_TAG_ENDS = (">", '">', "'>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +236,7 @@ class CallCode:
                 self.code.emit(EndId())
 
     def _part(self, parts: tuple[Part, ...], i: int, part: Part) -> None:
-        stops = Finder(self._following(parts, i))
+        stops = Finder([*self._following(parts, i), *(["/>"] if _is_tag_end(parts, i + 1) else [])])
         if part is Slot.NAME:
             again = Slot.NAME in parts[:i]
             if i == 0 or text_of(parts[i - 1])[-1:].isspace():
@@ -250,10 +253,20 @@ class CallCode:
         elif self._may_be_missing(parts, i, part):
             self.code.emit(Space(), Maybe(part.strip()))
         else:
-            read = literal_code(self.syntax, part)
+            read = [*self._closed_tag(parts, i), *literal_code(self.syntax, part)]
             # "```get_weather": the word on this fence is the tool's name.
             named = read[-1:] == [MaybeFence()] and part[-1:] == "`" and parts[i + 1 : i + 2] == (Slot.NAME,)
             self.code.emit(*(read[:-1] if named else read), *([MaybeFence(worded=False)] if named else []))
+
+    def _closed_tag(self, parts: tuple[Part, ...], i: int) -> list[Instruction]:
+        """Return the code that reads a call without arguments in a tag that closes itself: `<invoke name="now"/>`."""
+        if not _is_tag_end(parts, i):
+            return []
+        closers = call_closers(self.syntax, self.split)
+        # What closes the function is in the skeleton, what closes the call is around it.
+        inside = len(call_closers(replace(self.syntax, call_end=""), self.split))
+        arguments = Finder(filter(None, ("{", self.syntax.arguments.start.strip(), *self._following(parts, i)[:1])))
+        return [CloseTag(text_of(parts[i]).strip()[:-1], self.tail, inside, inside >= len(closers), arguments)]
 
     def _may_be_missing(self, parts: tuple[Part, ...], i: int, literal: str) -> bool:
         """Return whether a word before the name, as in `functions.`, may be left out: another marker shows the call."""
@@ -336,6 +349,14 @@ class CallCode:
         openers = (self.split(text)[:1] for text in (self.syntax.section_start, self.syntax.call_start, self.head))
         opening = [text for found in openers for text in found if is_distinctive(text)]
         return Finder((*closing, *opening, *self.over, *(self.trail + text for text in self.over)) if closing else ())
+
+
+def _is_tag_end(parts: tuple[Part, ...], i: int) -> bool:
+    """Return whether the literal at `i` ends a tag that holds the name and stands before the arguments."""
+    if i < 2 or (parts[i - 1 : i], parts[i + 1 : i + 2]) != ((Slot.NAME,), (Slot.ARGUMENTS,)):
+        return False
+    opened = text_of(parts[i - 2]).rpartition("<")[2]
+    return _TAG_HEAD.match(opened) is not None and text_of(parts[i]).strip() in _TAG_ENDS
 
 
 # The arguments of a call.
