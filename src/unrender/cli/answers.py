@@ -6,7 +6,7 @@ import codecs
 import json
 import sys
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedIOBase
@@ -253,22 +253,28 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate) -> None:
             print_block(answer, indent=INDENT)
 
 
+_TIMES = {1: "once", 2: "twice"}
+
+
 def _summary(explanation: Explanation) -> str:
     calls = Counter(call.status for call in explanation.calls)
     parts = [f"{count} {status} call{'s' * (count > 1)}" for status, count in calls.items()] or ["no call"]
-    return f"{', '.join(parts)} read; " + ("nothing is wrong" if explanation.clean else "something is wrong")
+    stops = len(explanation.stops)
+    wrong = f"reading stopped {_TIMES.get(stops, f'{stops} times')}" if stops else "something looks wrong"
+    return f"{', '.join(parts)} read; {'nothing is wrong' if explanation.clean else wrong}"
 
 
 def _stretches(explanation: Explanation) -> Iterator[Row]:
     """Yield role and text of each stretch, and between them where reading stopped."""
-    stops = {stop.position: stop for stop in explanation.stops}
+    stops = defaultdict[int, list[str]](list)
+    for stop in explanation.stops:
+        stops[stop.position].append(f"expected {stop.expected}")
     # Neighbours with one label and no stop between them are one stretch: `<call name="` and `f` differ, two markers do not.
     for (_, label), run in groupby(_pieces(explanation.spans, sorted(stops)), key=lambda piece: piece[:2]):
         pieces = list(run)
         start, end = pieces[0][2], pieces[-1][3]
         yield label, explanation.output[start:end]
-        if end in stops:
-            yield _STOPPED, f"expected {stops[end].expected}"
+        yield from ((_STOPPED, expected) for expected in stops.get(end, ()))
 
 
 def _pieces(spans: Sequence[Span], stops: Sequence[int]) -> Iterator[tuple[int, str, int, int]]:
