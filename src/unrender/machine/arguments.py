@@ -506,6 +506,8 @@ class Entries:
     """Says whether the output is cut off in another, where no marker ends the arguments."""
     repeated: frozenset[str] = frozenset()
     """Markers that end a value, which may be doubled."""
+    after_key: str = ""
+    """What follows an argument's name."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -529,11 +531,28 @@ class Entries:
             machine.malformed(mark, self.opener and repr(self.opener))
             machine.take(Role.MARKER, at + len(mark))
             return False
-        if mark == self.opener and at < len(buffer):
+        named = mark == self.opener or self._named_like(machine, at, mark)
+        if named is None:
+            return True
+        if named and at < len(buffer):
             return machine.go_to(self.entry)
         if mark or not self.closed:
             return self._end(machine, mark)
         return machine.fail(f"{self.opener!r} or the end of the arguments")
+
+    def _named_like(self, machine: Machine, at: int, mark: str) -> bool | None:
+        """Return whether an argument is here whose name a marker begins with; None while only more text can tell.
+
+        Where calls begin with `<call to="`, `<call>` begins the argument `call`.
+        """
+        if not self.opener or not self.after_key or not mark.startswith(self.opener):
+            return False
+        call = machine.current
+        heads = [self.opener + key + self.after_key for key in call.types.declared if key not in call.keys]
+        if any(machine.buffer.startswith(head, at) and head.startswith(mark) for head in heads):
+            return True
+        rest = machine.buffer[at : at + MAX_NAME]
+        return None if not machine.final and any(head.startswith(rest) for head in heads) else False
 
     def _after_white_space(self, machine: Machine, further: Follow, *, first: bool) -> bool:
         odd = machine.current.types.odd, odd_names(machine.request.tool_names)

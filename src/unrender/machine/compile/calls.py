@@ -412,8 +412,9 @@ class ArgumentCode:
         separator, repeated = arguments.separator.strip(), self.marked.closers if self.marked else ()
         marks = Finder([opener, *self._after_entries(), *repeated])
         open_ended = None if follow.closed else follow
+        after_key = "".join(tokens(text_of(arguments.entry[arguments.entry.index(Slot.KEY) + 1]))[:1])
         found = (entry, done, opener, separator, marks, follow.closed, further, open_ended, frozenset(repeated))
-        self.code.put(between, Entries(*found))
+        self.code.put(between, Entries(*found, after_key))
 
     def _opener(self) -> str:
         return (tokens(text_of(self.arguments.entry[0])) or [""])[0]
