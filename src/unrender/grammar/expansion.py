@@ -22,7 +22,7 @@ from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Rules
 from unrender.schema import shapes
 from unrender.schema.reader import Reading, Unsupported, read_schema
 from unrender.schema.weights import STANDARD, Budget, Weight, within
-from unrender.schema.writer import Unwritable, write_schema
+from unrender.schema.writer import Unwritable, is_writable, write_schema
 from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON
 
 
@@ -106,7 +106,11 @@ class _Expander:
     def read(self, schema: JsonSchema) -> Reading:
         reading = read_schema(schema, longest=MAX_REPEATS)
         # What loses nothing like that means the same however values are handed over, and is read once for both.
-        return reading if self.values is Values.SPELLED or not reading.unsupported else read_schema(schema)
+        if self.values is Values.SPELLED or not reading.unsupported:
+            return reading
+        # What cannot be handed over is spelled as well, and loses as much: the reading that says so is taken.
+        native = read_schema(schema)
+        return native if is_writable(native) else reading
 
     def response(self, schema: JsonSchema) -> Reading:
         """Return the reading of a response's schema; there is nothing wider that would still be one."""

@@ -35,6 +35,15 @@ def write_schema(reading: Reading) -> dict[str, Any]:
     return {**schema, "$defs": definitions} if definitions else schema
 
 
+def is_writable(reading: Reading) -> bool:
+    """Return whether `write_schema` can write a reading."""
+    try:
+        write_schema(reading)
+    except Unwritable:
+        return False
+    return True
+
+
 def shape_schema(shape: Shape) -> dict[str, Any]:
     """Return the JSON Schema of one shape; a `Reference` refers to `$defs`."""
     match shape:
