@@ -61,7 +61,7 @@ def judge(turn: Turn, text: str, seed: int) -> Outcome:
     marked(turn.format, outcome, text)
     argued(turn.format, outcome, text)
     named(outcome, text)
-    quoted = any(event.expected == QUOTED for event in outcome.events if isinstance(event, Malformed))
+    quoted = any(QUOTED in event.expected for event in outcome.events if isinstance(event, Malformed))
     for name, way in WAYS.items():
         if quoted and name == "token ids":
             continue

@@ -448,7 +448,7 @@ class DropEmpty:
         if machine.quotation and not machine.quotation.spans_lines:
             machine.unquote()
         elif machine.quotation:  # "`<call></call>`": an example, and not one that was forgotten.
-            return machine.fail("a call")
+            return machine.fail("a call that is not quoted")
         machine.malformed("", "a call")
         machine.closed = self.closers
         return machine.go_on()

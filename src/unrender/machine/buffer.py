@@ -344,10 +344,12 @@ class Buffer(Resumable):
     def carry(self, end: int) -> None:
         """Consume white space between calls. It is layout, unless there is content on both sides of the calls."""
         # `A<call>\n<call>B`: the line break is content, which only the B shows.
-        if end == self.at or not self.answered or (self.frames and not self.frames[-1].quotation):
+        # What the prompt wrote is no content.
+        begin = max(self.at, -self.base) if self.given else self.at
+        if end <= begin or not self.answered or (self.frames and not self.frames[-1].quotation):
             self.take(Role.LAYOUT, end)
             return
-        self.carried.append(self.buffer[self.at : end])
+        self.carried.append(self.buffer[begin:end])
         last = len(self.span_roles) - 1
         if self.carried_spans and self.carried_spans[-1] == last:
             self.span_ends[last] = self.base + end

@@ -58,12 +58,12 @@ def end_failed(
         machine.answered = True
     if text:
         machine.events += [ContentText(text)] if outcome == "content" else []
-        # Ways back that are open count spans: the call's text has become one span, where it was several.
+        # Ways back from after it count spans: the call's text has become one span, where it was several.
         role = Role.CONTENT if outcome == "content" else Role.MALFORMED
         end = machine.base + machine.at if end is None else end
         more = relabel(machine.span_roles, machine.span_ends, call.start, end, role)
         for frame in machine.frames:
-            frame.spans += more
+            frame.spans += more if frame.at > call.start else 0
 
 
 def _text_of(machine: Machine, call: CallState, end: int | None) -> str:

@@ -240,6 +240,7 @@ class Machine(Buffer):
         # Prose does not write `<tool_call>`, nor `<function=now`: where no call follows it, somebody should know.
         if frame.reported and frame.alone:
             self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
+            self.wanted = ""
         return False
 
     def failed_here(self, wanted: str) -> None:

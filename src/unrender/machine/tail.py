@@ -172,6 +172,7 @@ class Tail:
             machine.closed = ABANDONED
         elif call:
             machine.complete_call()
+        if call:
             machine.seal()
 
     def _repair(self, machine: Machine, missing: str) -> None:
@@ -339,7 +340,9 @@ class TextRun:
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
             return True
         if machine.final and not machine.answered and end == len(machine.buffer) and self._is_opener(machine):
-            machine.take(Role.MALFORMED, end)  # It was reported when it led to no call.
+            if machine.wanted:  # It led to no call, and that was not reported.
+                machine.malformed(machine.buffer[machine.at : end], machine.wanted)
+            machine.take(Role.MALFORMED, end)
             return machine.go_to(self.hub)
         if self.role is Role.CONTENT:
             machine.answered = True
