@@ -93,3 +93,28 @@ def test_what_is_read_and_never_allowed_fails_without_an_engine(broken, no_engin
 def test_white_space_is_not_excused_by_a_template_that_trims(check, change):
     """A template writes ` a` as it writes `a`; a format that reads ` a` where `a` is written fails all the same."""
     assert failed(ChatTemplate.from_string(TRIMS), change, only=[check]) == [check]
+
+
+def arguments(**parts) -> Break:
+    return lambda format: tools(arguments=replace(format.tools.arguments, **parts))(format)
+
+
+def double_quotes(format: Format) -> Format:
+    codec = replace(format.tools.arguments.codec, string_open='"', string_close='"')
+    return arguments(codec=codec)(format)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "change", "check", "capability"),
+    [
+        ("attributes", arguments(start="("), "tools without parameters", "tools without parameters"),
+        ("json-tags", turn(ends=('{"text"',)), "stop texts", "stop texts"),
+        ("headed-parts", tools(call_start="##"), "unusual names of tools", "unusual names of tools"),
+        ("python-quoted", double_quotes, "text in strings", "quotes in strings"),
+        ("tagged-raw", arguments(closers=("here",)), "text in strings", "markers in strings"),
+    ],
+)
+def test_what_is_easily_misread_fails_its_check(name, change, check, capability):
+    """A format that misreads what its template writes is found by the check that is about this."""
+    assert capability in failed(template_named(name), change, only=[check])
