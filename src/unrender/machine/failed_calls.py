@@ -1,4 +1,4 @@
-"""Decides what becomes of a call that cannot be completed, and whether text that was cut off is one."""
+"""Decides where the text of a failed call goes, and whether text that was cut off is a call."""
 
 from __future__ import annotations
 
