@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_BLANK, MAX_BROKEN
 from unrender.machine.events import BrokenText
@@ -208,7 +208,9 @@ class Tail:
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
         # "`<f/>`" in `<output>`: what begins like a call may close a quotation. In a comment there may be several calls.
         if mark and machine.quotation and not machine.quotation.any_text:
-            quoted = machine.quotation.closed(machine.buffer, machine.at, self.ends, final=machine.final)
+            # Another call is neither text on the line nor what a sentence goes on with.
+            quotation = replace(machine.quotation, line=False, sentence=False)
+            quoted = quotation.closed(machine.buffer, machine.at, self.ends, final=machine.final)
             if quoted is not False:
                 return True if quoted is None else machine.quote()
         if machine.closed < len(self.closers):

@@ -264,8 +264,9 @@ def test_a_token_that_the_template_writes_ends_its_turns():
 
     assert template.prepare([USER]).prompt == "<user>Hello<sep>"
     assert template.format.turn.end == "<sep>"
-    with pytest.warns(FormatWarning, match="holds a piece of the probe"):
+    with pytest.warns(FormatWarning) as warned:
         assert ChatTemplate.from_string(SEPARATED).format.turn.end == ""
+    assert any("holds a piece of the probe" in str(warning.message) for warning in warned)
 
 
 STUBBORN = (
