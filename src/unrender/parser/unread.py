@@ -44,13 +44,19 @@ def unread_call(content: str, format: Format, request: Request) -> tuple[int, st
     names = {tool.name.casefold() for tool in request.tools if tool.name.casefold() in folded}
     for line in lines if names else ():
         found = next((found for found in line.finditer(content) if found["name"].casefold() in names), None)
-        if found:
+        if found and not _is_mention(content, found):
             return found.start("name"), found["name"]
     if not marked:
         return None
     folded = folded if len(folded) == len(content) else content
     found = next(filter(None, (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) for name in names)), None)
     return (found.start(), content[found.start() : found.end()]) if found else None
+
+
+def _is_mention(content: str, found: re.Match[str]) -> bool:
+    """Return whether a mark is before the name, and again behind what follows it: "`now(` begins a call"."""
+    mark = content[found.start("name") - 1 : found.start("name")]
+    return mark != "" and mark in "`'\"" and content.startswith(mark, found.end())
 
 
 @kept(10_000)
