@@ -281,6 +281,8 @@ FREE_GIVEN_BACK = 10_000  # characters
 """Characters that a grammar made by hand may give back whatever the text's length."""
 FREE_REREADS = 8_192  # characters
 """Characters that may be read again for nothing, beside as many as the output has; then what breaks off is text as it is."""
+LONGEST_REMAINS = 64  # characters
+"""Characters of the markers around a value that are looked for at its ends."""
 LONGEST_HEAD = 12  # characters
 """Characters of a literal that are looked at: what agrees in so many is left to the instructions."""
 

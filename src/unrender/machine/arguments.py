@@ -18,10 +18,12 @@ from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE, take_literal, undecided
 from unrender.machine.interpreter import OR, Machine
 from unrender.machine.names import NAME_END
+from unrender.machine.quotation import going_on
 from unrender.nodes import Role
 from unrender.values.atoms import escape, may_be_in_word
-from unrender.values.coercion import ANY, STRING, Kinds
+from unrender.values.coercion import STRING, agreed
 from unrender.values.declared import NOT_HERE, odd_names
+from unrender.values.doubts import CDATA_END, CDATA_START, Doubts, leaves_open
 from unrender.values.finder import Finder, end_of
 from unrender.values.marked_ends import MarkedEnds, ValueMarks
 from unrender.values.notations import notation_of
@@ -30,7 +32,6 @@ from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 from unrender.values.scanner import WORD, LiteralScanner, LiteralStyle, QuotedScanner
 from unrender.values.unmarked_ends import Follow
 
-CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _CDATA = Finder((CDATA_END,))
 _GOES_ON = re.compile(r"[^\W_]|[\"':]")
 """Text right after a value that nothing ends: the value was not all of it."""
@@ -214,6 +215,8 @@ class Value:
     """What else ends a raw value than its own marker."""
     between: int = 0
     """Where to go on after a value without its end marker."""
+    doubts: Doubts | None = None
+    """What no value holds; None where values show their ends by themselves."""
 
     def step(self, machine: Machine) -> bool:
         call = machine.current
@@ -224,12 +227,36 @@ class Value:
         status = run_scanner(machine)
         if status is not DONE:
             return status is MORE
-        if isinstance(scanner, RawScanner) and scanner.torn is not None:
-            return self._leave(machine, call, scanner.torn)
+        torn = scanner.torn if isinstance(scanner, RawScanner) else None
+        if self.doubts is not None:
+            text, call.value = machine.since(call.value or 0), None
+            if self._crosses(machine, text):
+                return machine.quote()
+            if self._is_doubtful(machine, self.doubts, text, closed=torn is None):
+                return machine.fail("the end of the value")
+        if torn is not None:
+            return self._leave(machine, call, torn)
         if call.kind == CDATA_START:
             machine.take(Role.MARKER, machine.at + len(CDATA_END))
         call.kind = ""
         return machine.go_on()
+
+    def _crosses(self, machine: Machine, text: str) -> bool:
+        """Return whether a value that no marker ends has swallowed the end of the quotation around its call."""
+        ended = not isinstance(self.suffix, Follow) or self.suffix.closed
+        return not ended and machine.quotation is not None and machine.quotation.closed_in(text)
+
+    def _is_doubtful(self, machine: Machine, doubts: Doubts, text: str, *, closed: bool) -> bool:
+        """Return whether a marker around a value was damaged, so that its text is more than the value."""
+        buffer, at = machine.buffer, machine.at
+        missing = machine.current.missing if doubts.between else ()
+        if doubts.raised(text, closed=closed, missing=missing, tools=machine.request.tool_names):
+            return True
+        if not isinstance(self.suffix, Follow):
+            return False
+        # `f(a=b(c)` at the end of the output: the bracket closes one that is in the value.
+        cut = machine.final and self.suffix.ends_in_part(buffer, at) and leaves_open(text)
+        return cut or doubts.leads_on(text, buffer[at : at + MAX_NAME], missing)
 
     def _leave(self, machine: Machine, call: CallState, torn: int) -> bool:
         """Go on after a value whose end marker is missing, or is in the next `torn` characters."""
@@ -256,6 +283,8 @@ class Value:
         call.keys.add(call.key)
         machine.arguments(key_text(call))
         call.count += 1
+        if self.doubts is not None:
+            call.value = machine.position
         quoted = machine.buffer.startswith(_QUOTES, machine.at)
         machine.scanner = self.scanner(call, machine.request.tool_names, quoted=quoted, patient=machine.rereads)
         return True
@@ -312,22 +341,9 @@ class Value:
                 return call.types.types(call.key)
             case Typing.ATTRIBUTE:
                 named = frozenset(kind for kind, word in self.codec.types if word == call.kind)
-                return _agreed(named, call.types.types(call.key))
+                return agreed(named, call.types.types(call.key))
             case _:
                 assert_never(self.codec.typed_by)
-
-
-def _agreed(named: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Return the types that a value may have that is `named` one of some types, where the schema has `allowed` others.
-
-    Models name types wrongly. What is named a string is one only if nothing else fits a schema without strings, and where
-    the schema wants a string, the text is one, whatever it is named. Without a schema the name decides.
-    """
-    known = isinstance(allowed, Kinds) and bool(allowed)
-    # `type="string"` on `3` where the schema wants a number: the schema is right. On `3` where it wants a string: both are.
-    if "string" in named:
-        return STRING | allowed if known and "string" not in allowed else STRING
-    return STRING if known and allowed == STRING else named or ANY
 
 
 def key_text(call: CallState) -> str:
@@ -442,13 +458,17 @@ class DropEmpty:
 
     closers: int
     """How many markers close a call and a run of calls."""
+    ends: Finder
+    """What ends a turn."""
 
     def step(self, machine: Machine) -> bool:
         machine.commit()
-        if machine.quotation and not machine.quotation.spans_lines:
+        if machine.quotation:  # "`<call></call>`": an example, and not one that was forgotten.
+            around = going_on(machine.quotation)
+            quoted = around and around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
+            if around and quoted is not False:
+                return True if quoted is None else machine.quote()
             machine.unquote()
-        elif machine.quotation:  # "`<call></call>`": an example, and not one that was forgotten.
-            return machine.fail("a call that is not quoted")
         machine.malformed("", "a call")
         machine.closed = self.closers
         return machine.go_on()
@@ -563,12 +583,12 @@ class Entries:
 
     def _end(self, machine: Machine, mark: str = "") -> bool:
         """End the arguments, unless the output is cut off in another."""
-        missing = machine.current.missing
         # `a="x"y"`: unless a quotation ends here, the value has gone on.
         goes_on = not mark and machine.span_roles[-1] is Role.ARGUMENT and _GOES_ON.match(machine.buffer, machine.at)
         if self.follow and goes_on and not machine.quotation:
             return machine.fail("the end of the arguments")
-        if machine.final and self.follow and self.follow.cut_after(machine.buffer, machine.at, missing):
+        missing = machine.current.missing if machine.final and self.follow else ()
+        if self.follow and missing and self.follow.cut_after(machine.buffer, machine.at, missing):
             machine.failed_at = len(machine.buffer)
             return machine.fail(OR.join(map(repr, missing)))
         return machine.go_to(self.done)

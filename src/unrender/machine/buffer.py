@@ -215,15 +215,17 @@ class Buffer(Resumable):
         begin = max(begin, self.barrier or begin)
         if self.given:  # What a generation prompt wrote is no text of the answer.
             begin = max(begin, 0)
-        if first == spans or begin >= position:
-            return ""
+        return "" if first == spans or begin >= position else self.recent(begin, position)
+
+    def recent(self, begin: int, end: int) -> str:
+        """Return the text between two positions, as far as it is still there."""
         start, pieces = self.base, [self.buffer]
         for text in (*reversed(self.past), *reversed(self.gone)):
             if start <= begin:
                 break
             pieces.append(text)
             start -= len(text)
-        return "".join(reversed(pieces))[max(begin - start, 0) : position - start]
+        return "".join(reversed(pieces))[max(begin - start, 0) : max(end - start, 0)]
 
     def recall(self, position: int) -> None:
         """Put text back before the buffer, so that it begins no later than `position`."""
@@ -238,6 +240,8 @@ class Buffer(Resumable):
 
     def since(self, position: int) -> str:
         """Return the text read from `position` on; it must still be needed. The buffer stays: places in it hold their meaning."""
+        if position >= self.base:
+            return self.buffer[position - self.base : self.at]
         start, pieces = self.base, [self.buffer[: self.at]]
         for text in reversed(self.past):
             if start <= position:

@@ -105,6 +105,8 @@ class CallState(Resumable):
     """The arguments that have a value."""
     kind: str = ""
     """What the TYPE slot said of the current value."""
+    value: int | None = None
+    """Where the current value begins, if its text is looked at when it has ended."""
     mark: int = 0
     """Where the text of the id begins, in characters from the output's beginning."""
     start: int = 0

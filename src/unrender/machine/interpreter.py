@@ -42,7 +42,7 @@ from unrender.machine.policy import (
     instead_of_silence,
     refuse,
 )
-from unrender.machine.quotation import Quotation, opened
+from unrender.machine.quotation import Quotation, going_on, opened
 from unrender.messages.wire import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
@@ -153,7 +153,11 @@ class Machine(Buffer):
         Ways back need it, and so do a value whose end is in doubt, and a call that may die, whose text may become content.
         """
         first = super(Machine, self).needed_from()
-        return min(first, self.call.start) if self.call and self._may_become_content(self.call) else first
+        if self.call is None:
+            return first
+        if self.call.value is not None:
+            first = min(first, self.call.value)
+        return min(first, self.call.start) if self._may_become_content(self.call) else first
 
     def _may_become_content(self, call: CallState) -> bool:
         """Return whether the text of a call is content if the call fails.
@@ -213,6 +217,8 @@ class Machine(Buffer):
             return False
         frame = self.frames[-1]
         if frame.quotation and not frame.whole and self.call and self.call.recover:
+            if self.calls - self.call.begun > frame.calls:  # Nobody knows whether the calls before this one are quoted.
+                return self.quote()
             # The call may be quoted, and breaks: it fails like any other.
             self.frames.pop()
             self.break_off(wanted)
@@ -294,32 +300,31 @@ class Machine(Buffer):
         """Return whether a quotation is open where the way back was opened; then it holds what follows."""
         if frame.hub < 0 or frame.quotation:
             return frame.quotation is not None
-        before, call = self._text_before(frame), self.since(frame.at)
-        cut = len(before) == MAX_CONTEXT
+        (before, thought), call = self._text_before(frame), self.since(frame.at)
+        cut = len(before) >= MAX_CONTEXT
         before += call[: len(call) - len(call.lstrip())]
-        frame.quotation = opened(before, cut=cut, anchored=frame.anchored)
+        found = opened(before, cut=cut, anchored=frame.anchored and not thought)
+        frame.quotation = going_on(found) if thought and found else found
         if frame.quotation is None:
             frame.hub = -1
             return False
         frame.holds = True
         return True
 
-    def _text_before(self, frame: Frame) -> str:
-        """Return the free text before a way back."""
-        position, spans = frame.at, frame.spans
+    def _text_before(self, frame: Frame) -> tuple[str, bool]:
+        """Return the free text before a way back, and whether it is a thought that has ended."""
+        position, spans, line = frame.at, frame.spans, ""
         while spans:
             role = self.span_roles[spans - 1]
-            if (
-                role not in _BETWEEN and role is not frame.role
-            ):  # `I'm thinking</think><call>`: a thought opens no quotation after it.
-                return ""
             before = "" if role in _BETWEEN else self.context(position, spans, MAX_CONTEXT)
             if before.strip() or (role not in _BETWEEN and not before):
-                return before
+                return before + line, role is not frame.role
             # Of "`<|im_start|>assistant <call>`" the header is dropped: it hides no quotation.
             spans -= 1
-            position = self.span_ends[spans - 1] if spans else 0
-        return ""
+            begin = self.span_ends[spans - 1] if spans else 0
+            line = "\n" if "\n" in self.recent(max(begin, position - MAX_CONTEXT), position) else line
+            position = begin
+        return "", False
 
     @property
     def quotation(self) -> Quotation | None:

@@ -105,6 +105,8 @@ class SkipWords:
     """Words without meaning, up to one of `stops`, on one line."""
 
     stops: Finder
+    barred: Finder
+    """Markers that none of them holds: what is behind one belongs to another call."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start = machine.buffer, machine.at
@@ -115,7 +117,8 @@ class SkipWords:
         # What may be the beginning of a stop is not one of the words yet.
         # `assistant to=f`: of a stop ` to=`, the text may hold ` to` so far.
         words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
-        if len(words) > MAX_WORDS or "\n" in words or (not literal and machine.final):
+        barred = self.barred.find(words, 0)[1]
+        if len(words) > MAX_WORDS or "\n" in words or barred or (not literal and machine.final):
             return machine.fail(OR.join(map(repr, self.stops.literals)))
         if not literal:
             return True

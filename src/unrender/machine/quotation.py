@@ -9,7 +9,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_BLANK, MOST_OPEN_TAGS
 from unrender.values.finder import Finder, end_of
@@ -33,8 +33,13 @@ _PAIRS = {
 """Quotation marks, and what closes each."""
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
 """What may be between a call and the mark that closes its quotation: a backslash inside a string, or a stop."""
+_IN_STRING = ("\\n", "\\r", "\\t")
+"""What is written in a string for white space: behind a call that a mark precedes, it shows the string."""
+_MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
+_BACKQUOTES = re.compile(r"`*")
+_LEAST_FENCE = "```"
+_RUN = re.compile(r"`+")
 _SPACE = re.compile(r"\s*")
-_BACKQUOTES = re.compile(r"`+$")
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)(.*)$", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^ {0,3}(?:[-*+] +)?>[ \t]")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
@@ -54,6 +59,8 @@ class Quotation:
 
     closers: tuple[str, ...] = ()
     """Texts of which one closes the quotation, with any white space before it."""
+    apart: tuple[str, ...] = ()
+    """The same for what opens further up, which counts right behind the call alone."""
     fence: str = ""
     """The fence on the line before the call; a line with the same closes it."""
     alone: bool = False
@@ -70,7 +77,7 @@ class Quotation:
     @property
     def spans_lines(self) -> bool:
         """Whether what shows the quotation may be on a later line."""
-        return bool(self.closers or self.fence or self.any_text)
+        return bool(self.closers or self.apart or self.fence or self.any_text)
 
     def closed(self, text: str, at: int, ends: Finder, *, final: bool) -> bool | None:
         """Return whether the text from `at` on, after the call, shows a quotation; None while more text has to tell.
@@ -88,7 +95,7 @@ class Quotation:
         if self.any_text:
             return True
         fenced = self._fenced(text, after, ends, final) if self.fence else False
-        marked = False if fenced else _marked(self.closers, text, after, final)
+        marked = False if fenced else _marked((*self.closers, *self.apart), text, after, final)
         if fenced or marked:
             return True
         if fenced is None or marked is None:
@@ -97,6 +104,14 @@ class Quotation:
             return not broken and self.line
         # "|" may be a cell of a table, and "|>" closes a marker.
         return None if not final and text[after:] == "|" else _goes_on(text, after)
+
+    def closed_in(self, value: str) -> bool:
+        """Return whether a value that no marker ends holds what closes the quotation, and so has swallowed its end."""
+        return (
+            any(closer in value for closer in self.closers)
+            or (bool(self.fence) and any(run.group(1).startswith(self.fence) for run in _FENCE.finditer(value)))
+            or (self.any_text and ("-->" in value or _FENCE.search(value) is not None))
+        )
 
     def _fenced(self, text: str, at: int, ends: Finder, final: bool) -> bool | None:
         """Return whether the fence closes at `at`."""
@@ -125,6 +140,14 @@ def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
 
 def _marked(closers: tuple[str, ...], text: str, at: int, final: bool) -> bool | None:
     """Return whether one of `closers` is at `at`; None while more text has to tell."""
+    run = end_of(_BACKQUOTES, text, at)
+    if run > at:  # Of two backquotes, one closes nothing that one has opened.
+        closes = text[at:run] in closers
+        return (
+            None
+            if run == len(text) and not final and any(closer.startswith(text[at:run]) for closer in closers)
+            else closes
+        )
     if text.startswith(closers, at):
         return True
     rest = text[at:]
@@ -159,15 +182,24 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     if anchored and _in_brackets(before):
         return Quotation(certain=True)
     fence, alone, inside = _fence_before(before, cut)
-    closers = (*(() if fence else _marks(shown)), *_tags(before))
+    marks = () if fence else _marks(shown)
+    closers = (*marks, *_tags(before))
+    apart = () if fence or marks or cut else _marks_above(shown)
     any_text = inside or before.rfind("<!--") > before.rfind("-->")
     in_line = bool(line.strip())
     sentence = in_line and not _BULLET.fullmatch(line) and not _ends_sentence(line)
     # `I look.{"name": …}`: a bracket right after a sentence is where a format may write it.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
-    if not (fence or closers or any_text or sentence or bare):
+    if not (fence or closers or apart or any_text or sentence or bare):
         return None
-    return Quotation(closers=closers, fence=fence, alone=alone, sentence=sentence, line=bare, any_text=any_text)
+    return Quotation(
+        closers=closers, apart=apart, fence=fence, alone=alone, sentence=sentence, line=bare, any_text=any_text
+    )
+
+
+def going_on(found: Quotation) -> Quotation | None:
+    """Return what of a quotation in a thought goes on in the answer, behind the call: a sentence ends with the thought."""
+    return replace(found, sentence=False, line=False) if found.spans_lines else None
 
 
 def _in_brackets(before: str) -> bool:
@@ -184,9 +216,24 @@ def _ends_sentence(line: str) -> bool:
 
 def _marks(shown: str) -> tuple[str, ...]:
     """Return what closes the backquotes or the quotation mark at the end of a text."""
-    if quotes := _BACKQUOTES.search(shown):
-        return (quotes.group(),)
-    return tuple(mark + closer for closer in _PAIRS.get(shown[-1], "") for mark in _BEFORE_MARK)
+    runs = _RUN.findall(shown)
+    if runs and shown.endswith(runs[-1]):
+        return (runs[-1],)
+    if shown.endswith(_IN_STRING):
+        return (*_IN_STRING, "'", '"')
+    closers = tuple(mark + closer for closer in _PAIRS.get(shown[-1], "") for mark in _BEFORE_MARK)
+    return (*closers, *(_IN_STRING if shown[-1] in "'\"" else ()))
+
+
+def _marks_above(shown: str) -> tuple[str, ...]:
+    """Return what closes the marks that are open in a text: "`## Use", and then a call on a line of its own."""
+    runs, marks = _RUN.findall(shown), _MARK.findall(shown)
+    quoted = tuple(mark for mark in ("'", '"') if marks.count(mark) % 2)
+    found = [run for run in dict.fromkeys(runs) if len(run) < len(_LEAST_FENCE) and runs.count(run) % 2]
+    for mark, closers in _PAIRS.items():
+        if mark not in closers and shown.count(mark) > sum(map(shown.count, closers)):
+            found += closers
+    return (*found, *quoted, *(_IN_STRING if quoted else ()))
 
 
 def _tags(before: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_BROKEN
 from unrender.machine.events import BrokenText
@@ -17,6 +17,7 @@ from unrender.machine.failed_calls import cut_short
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import BACKQUOTES, SPACE, shared_length, tool_at, undecided
 from unrender.machine.interpreter import ABANDONED, Machine
+from unrender.machine.quotation import going_on
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
@@ -207,10 +208,9 @@ class Tail:
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
         # "`<f/>`" in `<output>`: what begins like a call may close a quotation. In a comment there may be several calls.
-        if mark and machine.quotation and not machine.quotation.any_text:
-            # Another call is neither text on the line nor what a sentence goes on with.
-            quotation = replace(machine.quotation, line=False, sentence=False)
-            quoted = quotation.closed(machine.buffer, machine.at, self.ends, final=machine.final)
+        around = going_on(machine.quotation) if mark and machine.quotation else None
+        if around and not around.any_text:
+            quoted = around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
             if quoted is not False:
                 return True if quoted is None else machine.quote()
         if machine.closed < len(self.closers):

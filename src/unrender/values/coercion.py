@@ -153,6 +153,19 @@ class ArgumentTypes:
         return Reading(shape=named, definitions=part.definitions, unsupported=())
 
 
+def agreed(named: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
+    """Return the types that a value may have that is `named` one of some types, where the schema has `allowed` others.
+
+    Models name types wrongly. What is named a string is one only if nothing else fits a schema without strings, and where
+    the schema wants a string, the text is one, whatever it is named. Without a schema the name decides.
+    """
+    known = isinstance(allowed, Kinds) and bool(allowed)
+    # `type="string"` on `3` where the schema wants a number: the schema is right. On `3` where it wants a string: both are.
+    if "string" in named:
+        return STRING | allowed if known and "string" not in allowed else STRING
+    return STRING if known and allowed == STRING else named or ANY
+
+
 def _types(value: Any) -> tuple[str, ...]:
     kind = kind_of(value)
     return (kind, "number") if kind == "integer" else (kind,)

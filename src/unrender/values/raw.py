@@ -435,8 +435,11 @@ class XmlScanner(RawScanner):
         return not self.is_string and self.doubt is not None and self.doubt.depth > 0
 
     def _is_damaged(self) -> bool:
-        # Where lists and objects are tags, brackets are text.
-        return not self.style.item and super()._is_damaged()
+        # Where lists and objects are tags, brackets are text, and tags are not.
+        if not self.style.item:
+            return super()._is_damaged()
+        text = "".join(self.held)
+        return self._wants_container and (self.style.open in text or self.style.close in text)
 
     def take(self, piece: str) -> str:
         if self.is_string:

@@ -19,7 +19,7 @@ from itertools import dropwhile, takewhile
 from typing import Any
 
 from unrender.format import CallSyntax, Part, Slot
-from unrender.limits import MOST_FOLLOWING_NAMES
+from unrender.limits import MAX_BLANK, MAX_NAME, MOST_FOLLOWING_NAMES
 from unrender.values.declared import NO_NAMES, OddNames
 from unrender.values.finder import Finder
 
@@ -124,9 +124,18 @@ class Follow:
 
     def cut_after(self, text: str, at: int, keys: Iterable[str]) -> bool:
         """Return whether all that is left of the output at `at` is a part of the opener of an argument of `keys`."""
-        entry, rest = self.syntax.arguments.entry, text[at:].lstrip()
+        entry, rest = self.syntax.arguments.entry, text[at : at + MAX_NAME + 1].lstrip()
+        if self.closed or not rest or len(rest) > MAX_NAME:
+            return False
         lead, after = _leading_text(entry).lstrip(), _leading_text(entry[entry.index(Slot.KEY) + 1 :])
-        return not self.closed and bool(rest) and any((lead + key + after).startswith(rest) for key in keys)
+        return any((lead + key + after).startswith(rest) for key in keys)
+
+    def ends_in_part(self, text: str, at: int) -> bool:
+        """Return whether the output ends, at `at`, in only the first part of what closes the arguments and the call."""
+        whole = "".join(part for part in (*self.closing, self.syntax.section_end) if not isinstance(part, Slot)).strip()
+        rest = text[at : at + len(whole) + MAX_BLANK]
+        closed = rest.strip()
+        return at + len(rest) == len(text) and closed not in ("", whole) and whole.startswith(closed)
 
     def opens_value(self, text: str) -> bool:
         """Return whether a value may begin after `text`, as after `f(a=`."""

@@ -33,13 +33,16 @@ from unrender.machine.arguments import (
 )
 from unrender.machine.compile import Code
 from unrender.machine.compile.literals import (
+    around_calls,
     before_object,
     call_closers,
     closing_tokens,
+    doubts_of,
     ends_apart,
     last_slot,
     literal_code,
     markers,
+    pieces_of,
     unsplit,
     what_follows_arguments,
     with_commas,
@@ -63,6 +66,7 @@ from unrender.machine.interpreter import Instruction
 from unrender.machine.names import ReadName, ReadWord, RepeatName, SkipWords
 from unrender.machine.tail import Tail
 from unrender.nodes import Calls
+from unrender.values.doubts import Doubts
 from unrender.values.finder import Finder
 from unrender.values.marked_ends import MarkedEnds, Markers, torn_head
 from unrender.values.notations import notation_of
@@ -92,7 +96,7 @@ class CallEntry:
 
 
 def empty_entries(
-    code: Code, syntax: CallSyntax, target: int, closers: int = 0, leads: tuple[str, ...] = ("",)
+    code: Code, syntax: CallSyntax, target: int, ends: Finder, closers: int = 0, leads: tuple[str, ...] = ("",)
 ) -> Iterator[CallEntry]:
     """Emit the code of empty calls and empty sections, which say nothing, and yield its entries.
 
@@ -106,7 +110,7 @@ def empty_entries(
         if is_distinctive(shown) and not PROSE_WORD.fullmatch(shown):
             opener = split(texts[0])[0]
             read = [instruction for text in texts for instruction in literal_code(syntax, text)]
-            at = code.emit(*read, DropEmpty(closers), Jump(target))
+            at = code.emit(*read, DropEmpty(closers, ends), Jump(target))
             yield from (CallEntry(opener, lead + _lead_of(texts[0]), at, strong=False) for lead in leads)
 
 
@@ -167,7 +171,7 @@ class CallCode:
         # In another syntax an empty block is what prose mentions.
         kept = self.calls.own or self.calls.cleans
         closers = len(closing_tokens(syntax))
-        empty = list(empty_entries(self.code, syntax, self.tail, closers, self.leads)) if kept else []
+        empty = list(empty_entries(self.code, syntax, self.tail, self.turn_ends, closers, self.leads)) if kept else []
         # Without any marker, a call begins with its name: at the start of an answer, or of a line.
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
@@ -247,7 +251,10 @@ class CallCode:
             self.code.emit(*self._before_arguments(), *self._assure_arguments(), Commit(self.tail, waits))
             ArgumentCode(self.code, self.syntax, self.ends, self.trail).compile()
         elif part is Slot.ANY:
-            self.code.emit(*self._space_around(parts, i), SkipWords(stops))
+            self.code.emit(
+                *self._space_around(parts, i),
+                SkipWords(stops, Finder(filter(is_distinctive, around_calls(self.syntax)))),
+            )
         elif isinstance(part, Slot):
             self.code.emit(Space(), ReadWord(part, stops))
         elif self._may_be_missing(parts, i, part):
@@ -410,10 +417,12 @@ class ArgumentCode:
         opener, follow = self._opener(), self.follow
         further = None if follow.closed or opener else follow
         separator, repeated = arguments.separator.strip(), self.marked.closers if self.marked else ()
+        # Where an opener is also the closer, it is not doubled.
+        doubled = frozenset(repeated) - {opener}
         marks = Finder([opener, *self._after_entries(), *repeated])
         open_ended = None if follow.closed else follow
         after_key = "".join(tokens(text_of(arguments.entry[arguments.entry.index(Slot.KEY) + 1]))[:1])
-        found = (entry, done, opener, separator, marks, follow.closed, further, open_ended, frozenset(repeated))
+        found = (entry, done, opener, separator, marks, follow.closed, further, open_ended, doubled)
         self.code.put(between, Entries(*found, after_key))
 
     def _opener(self) -> str:
@@ -436,7 +445,7 @@ class ArgumentCode:
         tags, core = _tags(arguments, i), suffix.strip()
         last = text_of(entry[-1]) if tags else suffix
         separated = bool(arguments.separator.strip())
-        opener = _pieces(entry[:i])
+        opener = pieces_of(entry[:i])
         head = text_of(entry[0])
         between = "" if separated else arguments.separator + head[: len(head) - len(head.lstrip())]
         function = self.syntax.function
@@ -451,11 +460,11 @@ class ArgumentCode:
                 opener=opener,
                 separator=arguments.separator if separated else "",
                 followers=tuple(dict.fromkeys(filter(None, (*following, *self._after_entries())))),
-                call_end=_pieces(
+                call_end=pieces_of(
                     (arguments.end, *function[function.index(Slot.ARGUMENTS) + 1 :], self.syntax.call_end)
                 ),
                 section_end=tuple(tokens(self.syntax.section_end)),
-                call_start=tuple(str(part) for part in _pieces((self.syntax.call_start, *before_name))),
+                call_start=tuple(str(part) for part in pieces_of((self.syntax.call_start, *before_name))),
                 turn_ends=tuple(sorted(self.ends)),
                 escapes=tuple(form for _, form in arguments.codec.escapes),
                 open_ended=not self.follow.closed or not any(following),
@@ -490,7 +499,7 @@ class ArgumentCode:
     def _read_key(self, i: int) -> ReadKey:
         syntax, entry = self.syntax, self.arguments.entry
         call = (syntax.section_start, syntax.call_start, *syntax.function, syntax.call_end, syntax.section_end)
-        pieces = _pieces((*call, self.arguments.start, *entry, self.arguments.end))
+        pieces = pieces_of((*call, self.arguments.start, *entry, self.arguments.end))
         markers = [piece for piece in pieces if not isinstance(piece, Slot) and is_distinctive(piece)]
         heads = tuple(dict.fromkeys(torn_head(marker) or marker for marker in markers))
         opener = "".join(tokens(text_of(entry[i - 1]))[-1:]) if i else ""
@@ -520,8 +529,9 @@ class ArgumentCode:
 
     def _value(self, i: int, between: int) -> Value:
         arguments, entry = self.arguments, self.arguments.entry
+        doubts = doubts_of(self.syntax, i, _tags(arguments, i))
         if Follow.needed(self.syntax):
-            return _read_value(arguments, self.follow)
+            return _read_value(arguments, self.follow, doubts=doubts)
         suffix = text_of(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)]
@@ -530,7 +540,7 @@ class ArgumentCode:
         # `\n</v>`, `</v>`: the line break before the closer is not part of the value, where it is there.
         variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
         variants += [form for _, form in arguments.codec.escapes]
-        return _read_value(arguments, Finder(variants), _tags(arguments, i), self.marked, between)
+        return _read_value(arguments, Finder(variants), _tags(arguments, i), self.marked, between, doubts)
 
     def _ends_of_value(self, layout: str) -> list[str]:
         """What follows a value that has only `layout` of its own after it: its white space is not a part of the value."""
@@ -552,24 +562,17 @@ def _stops(entry: tuple[Part, ...], i: int) -> Finder:
     return Finder(tokens(following)[:1] or (" ", "\n"))
 
 
-def _pieces(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return literals as their markers, and slots as they are; words that say nothing may be left out."""
-    found: list[Part] = []
-    for part in parts:
-        found += [part] if isinstance(part, Slot) else tokens(part)
-    return tuple(found)
-
-
 def _read_value(
     arguments: Arguments,
     suffix: Finder | Follow,
     tags: TagStyle | None = None,
     ends: MarkedEnds | None = None,
     between: int = 0,
+    doubts: Doubts | None = None,
 ) -> Value:
     codec = arguments.codec
     style = literal_style(codec, suffix, in_code=arguments.in_code and arguments.end.strip() == ")")
-    return Value(codec, suffix, style, tags, ends, between)
+    return Value(codec, suffix, style, tags, ends, between, doubts)
 
 
 def _tags(arguments: Arguments, i: int) -> TagStyle | None:

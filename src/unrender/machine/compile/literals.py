@@ -9,10 +9,13 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from unrender.format import CallSyntax, Part, Slot
-from unrender.grammar.assemble import splitter, text_of
+from unrender.format import CallSyntax, Containers, Part, Slot
+from unrender.grammar.assemble import is_distinctive, splitter, text_of, tokens
 from unrender.machine.instructions import Lit, Maybe, MaybeFence, Space
 from unrender.machine.interpreter import Instruction
+from unrender.values.doubts import Doubts
+from unrender.values.notations import notation_of
+from unrender.values.raw import TagStyle
 
 _FENCED = re.compile(r"```\w*")
 
@@ -32,6 +35,20 @@ def markers(pieces: list[str]) -> list[str]:
     return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
 
 
+def pieces_of(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Return literals as their markers, and slots as they are; words that say nothing may be left out."""
+    found: list[Part] = []
+    for part in parts:
+        found += [part] if isinstance(part, Slot) else tokens(part)
+    return tuple(found)
+
+
+def around_calls(syntax: CallSyntax) -> list[str]:
+    """Return the markers around a call, and around a run of calls."""
+    texts = (syntax.section_start, syntax.call_start, syntax.call_end, syntax.section_end)
+    return [piece for text in texts for piece in splitter(syntax)(text)]
+
+
 def closing_tokens(syntax: CallSyntax) -> list[str]:
     """Return the markers that close a call and a run of calls, in order."""
     return [*call_closers(syntax, splitter(syntax)), *markers(splitter(syntax)(syntax.section_end))]
@@ -48,7 +65,11 @@ def what_follows_arguments(syntax: CallSyntax) -> list[str]:
     """Return what may follow a call's last argument: the end of the call or of all calls, or the next call."""
     split = splitter(syntax)
     begins = split(syntax.call_start) or split(text_of(syntax.function[0]))[:1]
-    return [*closing_tokens(syntax), *markers(begins)]
+    # Of `<|end|>calls<|sep|>`, the `<|sep|>` alone closes nothing where it ends the markers of arguments as well.
+    parts = (*syntax.arguments.entry, *syntax.function[: last_slot(syntax.function)])
+    inside = [text_of(part).strip() for part in parts]
+    closers = [it for it in closing_tokens(syntax) if len(it) < 2 or not any(it in text != it for text in inside)]
+    return [*closers, *markers(begins)]
 
 
 def ends_apart(syntax: CallSyntax, ends: frozenset[str]) -> CallSyntax:
@@ -104,3 +125,25 @@ def _token_code(syntax: CallSyntax, text: str) -> Instruction:
 def before_object() -> list[Instruction]:
     """Return the code that reads white space and a Markdown fence before a JSON object."""
     return [Space(), MaybeFence(), Space()]
+
+
+def doubts_of(syntax: CallSyntax, i: int, tags: TagStyle | None) -> Doubts | None:
+    """Return what the values at the slot `i` of an argument do not hold; None where they show their ends by themselves."""
+    arguments, codec, entry = syntax.arguments, syntax.arguments.codec, syntax.arguments.entry
+    notation = notation_of(codec)
+    if not notation.unquoted and not notation.verbatim and codec.containers is not Containers.XML:
+        return None
+    after = tags.close if tags else text_of(entry[i + 1]) if i + 1 < len(entry) else ""
+    before = text_of(entry[i - 1]) if i else ""
+    call = "".join(tokens(syntax.call_start)[:1] or tokens(text_of(syntax.function[0]))[:1])
+    in_code = arguments.in_code and bool(arguments.separator.strip())
+    return Doubts.of(
+        text_of(entry[0]),
+        before,
+        after,
+        call if is_distinctive(call) else "",
+        cdata=codec.cdata,
+        nested=tags is not None and bool(tags.item),
+        between=arguments.separator if in_code else "",
+        equals=before + codec.string_open,
+    )

@@ -283,7 +283,9 @@ class _Compiler:
             case JsonAnswer():
                 self._fenced_json(hub)
             case NoCalls(syntax):
-                self._enter(hub, empty_entries(self.code, syntax, hub.at))  # What is not empty is text.
+                self._enter(
+                    hub, empty_entries(self.code, syntax, hub.at, Finder(self.ends))
+                )  # What is not empty is text.
             case Calls():
                 pass  # Compiled before: their entries are what the free texts lead to.
             case _:

@@ -1,0 +1,120 @@
+"""Decides from a value's text, once its end was found, whether a marker around it was damaged.
+
+Such a value holds what is written beside it: the last part of its opener at its beginning, the first part of its closer at its
+end, or the beginning of another argument or call. A value that looks so by chance is refused as well.
+
+Rules: only markers count that prose does not write; a value that is written in quotes is looked at with its quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from unrender.limits import LONGEST_REMAINS, MAX_BLANK
+
+CDATA_START, CDATA_END = "<![CDATA[", "]]>"
+_MARKER = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
+_FIRST_WORD = re.compile(r"\W*\w+\W*")
+_LEAST = 3
+"""Characters of a marker that prose does not write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What values of one call syntax do not hold."""
+
+    heads: tuple[str, ...]
+    """The endings of what is written before a value."""
+    tails: tuple[str, ...]
+    """The beginnings of what is written after it."""
+    call: str
+    """What begins a call: a value that ends without its closer does not hold it."""
+    again: re.Pattern[str] | None
+    """A closer, and behind it the first word of an opener that does not go on as openers do."""
+    between: str
+    """In code: what is written between two arguments; else empty."""
+    equals: str
+    """In code: what is written between a name and the text of a value."""
+
+    @classmethod
+    def of(
+        cls,
+        opener: str,
+        before: str,
+        after: str,
+        call: str,
+        *,
+        cdata: bool = False,
+        nested: bool = False,
+        between: str = "",
+        equals: str = "",
+    ) -> Doubts:
+        """Return the doubts about values with the text `before` before them and `after` after them, in an argument with `opener`.
+
+        `nested` means that lists and objects are tags of the same kind.
+        """
+        before, after = before.strip()[-LONGEST_REMAINS:], after.strip()[:LONGEST_REMAINS]
+        heads = (before[at:] for at in range(len(before)) if not before[at].isalnum())
+        tails = (after[:size] for size in range(1, len(after)) if not after[size - 1].isalnum())
+        block = (CDATA_START, CDATA_END) if cdata else ("", "")
+        found = _telling((*tails, block[1]))
+        again = _twice(found, after) if nested else _again(opener.strip(), after)
+        return cls(_telling((*heads, block[0])), found, call, again, between, equals)
+
+    def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
+        """Return whether the text of a value is more than that.
+
+        `closed` means that its own closer ends it, `missing` are the arguments that may still come, and `tools` the names of tools.
+        """
+        text = text.strip("\n")
+        if text.startswith(self.heads) or text.endswith(self.tails):
+            return True
+        if (not closed and self.call and self.call in text) or (self.again and self.again.search(text)):
+            return True
+        return bool(self.between) and (self._holds_argument(text, missing) or self._holds_call(text, tools))
+
+    def leads_on(self, text: str, after: str, missing: Iterable[str]) -> bool:
+        """Return whether a call in code has ended in a value, and what is `after` it is the next one without its bracket."""
+        closed = text.endswith(")") and text.count(")") > text.count("(")
+        known = (self.between + name for name in missing)
+        return bool(self.between) and closed and after.startswith(self.between) and not after.startswith(tuple(known))
+
+    def _holds_argument(self, text: str, names: Iterable[str]) -> bool:
+        # `'Paris, note='Zed'`: a quotation mark is missing, and the next one closes nothing.
+        return self.equals in text and any(self.between + name + self.equals in text for name in names)
+
+    def _holds_call(self, text: str, tools: Iterable[str]) -> bool:
+        # `x, f(a=1`: what closes the call of this value is missing.
+        begun = (text.find(f"{self.between}{tool}(") for tool in tools)
+        return any(at >= 0 and leaves_open(text[at:]) for at in begun)
+
+
+def _again(opener: str, closer: str) -> re.Pattern[str] | None:
+    """Return what finds a closer with a damaged opener behind it: `<|close|>a<|sep|> <|open|> a`."""
+    head = _FIRST_WORD.match(opener)
+    if head is None or head.group() == opener or not _telling((head.group(),)) or not _telling((closer,)):
+        return None
+    rest = re.escape(opener[head.end() :])
+    return re.compile(rf"{re.escape(closer)}\s{{0,{MAX_BLANK}}}{re.escape(head.group())}(?!\w|{rest})")
+
+
+def _twice(tails: tuple[str, ...], closer: str) -> re.Pattern[str] | None:
+    """Return what finds a closer whose first part comes twice."""
+    return (
+        re.compile(rf"(?:{'|'.join(map(re.escape, tails))})\s{{0,{MAX_BLANK}}}{re.escape(closer)}") if tails else None
+    )
+
+
+def _telling(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(text for text in texts if len(text) >= _LEAST and (_MARKER.search(text) or text == CDATA_END))
+
+
+def leaves_open(text: str) -> bool:
+    """Return whether a text has more opening brackets than closing ones.
+
+    >>> leaves_open("if (a")
+    True
+    """
+    return text.count("(") > text.count(")")
