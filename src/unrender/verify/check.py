@@ -44,7 +44,7 @@ def verify(
     at all is not checked, as `Report.refusal` says. Raises `GrammarError` when a prompt begins an answer that a grammar made by
     hand does not allow.
     """
-    run = _Run.of(Candidate.of(template), samples, seed)
+    run = _Run.of(template, samples, seed)
     if refusal := run.candidate.refusal:
         return Report(findings=(), refusal=refusal)
     findings = []
@@ -69,6 +69,7 @@ def verify_format(format: Format, *, seed: int = 0) -> Report:
 class _Run:
     """What the checks of one run share."""
 
+    template: ChatTemplate
     candidate: Candidate
     samples: int
     seed: int
@@ -77,10 +78,11 @@ class _Run:
     """An answer of each axis that the format claims to read."""
 
     @classmethod
-    def of(cls, candidate: Candidate, samples: int, seed: int) -> Self:
+    def of(cls, template: ChatTemplate, samples: int, seed: int) -> Self:
+        candidate = Candidate.of(template)
         random = Random(seed)  # noqa: S311 - reproducible, not secret
         answers = [answer for axis in AXES.values() if judge.claims(candidate, answer := axis(random))]
-        return cls(candidate, samples, seed, random, answers)
+        return cls(template, candidate, samples, seed, random, answers)
 
 
 def _axis(capability: str, run: _Run) -> Iterator[CapabilityFinding]:
@@ -119,6 +121,7 @@ _CHECKS: Mapping[str, Callable[[_Run], Iterable[CapabilityFinding]]] = {
     "stop texts": lambda run: [hostile.stops(run.candidate)],
     "stray closers": lambda run: [hostile.stray_closers(run.candidate)],
     "empty results": lambda run: [hostile.empty_results(run.candidate, run.random)],
+    "structured results": lambda run: [hostile.structured_results(run.template)],
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
 """The checks, in the order in which they are made; a check may have several findings."""

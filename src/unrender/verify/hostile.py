@@ -9,6 +9,7 @@ another call. All else has to come back as it was meant.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,11 +17,13 @@ from itertools import chain
 from random import Random
 from typing import Any
 
+from unrender.chat_template import ChatTemplate
+from unrender.errors import MessageError, TemplateError
 from unrender.format import Format
 from unrender.format.checks import texts_in
 from unrender.parser.prompt_tail import prefill
 from unrender.turn import Turn
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer, proof_id
 from unrender.verify.judge import (
     Judge,
     ReadAnswer,
@@ -54,6 +57,10 @@ _QUOTES = (
 """Texts with what strings are put into, at every place, and what that is escaped with."""
 _NAMES = ("weather.get", "get-weather", "2fa", "get", "get_weather_now", "functions")
 """Names of tools that APIs allow; one begins another, and one is a word that formats write before names."""
+_RESULT = "Kezmar"
+_RESULTS: tuple[Any, ...] = ({"city": _RESULT, "dry": True, "wind": None}, [_RESULT, {"dry": False}])
+"""What tools return that is no text."""
+_ASKED = {"role": "user", "content": "Are they striped?"}
 _KEYS = (
     *("$filter", "filter[name]", "page[size]", "a b", "@type", "a/b", "2fa", "x-y.z", "class", "name", "arguments"),
 )
@@ -217,13 +224,28 @@ def empty_results(candidate: Candidate, random: Random) -> CapabilityFinding:
     call = ProofAnswer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
     if not show(candidate, call):
         return finding("empty results", [], reason="the template does not render calls")
-    asked = {"role": "user", "content": "Are they striped?"}
-    later = replace(candidate, before=(asked, call.to_openai()))
+    later = replace(candidate, before=(_ASKED, call.to_openai()))
     empty = replace(later, question="").prompt
     answers = [ProofAnswer(content="Some are."), replace(call, reasoning="Once more."), call]
     shown = [found for answer in answers if claims(later, answer) and (found := show_after_prompt(later, answer))]
     tried = [refute(later, replace(found, prompt=empty), random) for found in shown] if empty is not None else []
     return finding("empty results", tried, reason="the template refuses them")
+
+
+def structured_results(template: ChatTemplate) -> CapabilityFinding:
+    """Prepare prompts with tool results that are objects and lists: they hold the values as JSON, and not as Python prints them."""
+    call = ProofAnswer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
+    tried = []
+    for result in _RESULTS:
+        told = {"role": "tool", "tool_call_id": proof_id(0), "name": TOOL_NAMES[0], "content": result}
+        try:
+            prompt = template.prepare([_ASKED, call.to_openai(), told], tools=PROOF_TOOLS).prompt
+        except (MessageError, TemplateError):
+            continue
+        told_in_python = repr(result) in prompt
+        wrong = Counterexample(answer=prompt, expected=json.dumps(result), found=repr(result) if told_in_python else "")
+        tried.append(wrong if told_in_python or _RESULT not in prompt else None)
+    return finding("structured results", tried, reason="the template refuses them")
 
 
 def _tool(name: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 from unit.verify.conftest import SOURCE, sound
 
 from unrender import ChatTemplate
+from unrender.errors import TemplateError
 from unrender.format import CallSyntax
 from unrender.verify import check
 from unrender.verify.axes import AXES
 from unrender.verify.check import verify, verify_format
+from unrender.verify.hostile import structured_results
 from unrender.verify.verdicts import Verdict
 
 IDS = ('<call name="', '<call id="\' ~ call.id ~ \'" name="')
@@ -35,6 +39,7 @@ AFTER_AXES = [
     "stop texts",
     "stray closers",
     "empty results",
+    "structured results",
     "generated answers",
     "written answers",
     "grammar in Lark",
@@ -120,3 +125,26 @@ def test_a_format_for_itself():
     assert [finding.capability for finding in report.findings] == AFTER_AXES[-5:]
     assert report.history == ()
     assert found(report, "generated answers").verdict is Verdict.PASSED
+
+
+def refusing(result: object) -> str:
+    raise TemplateError(f"no {result}")
+
+
+@pytest.mark.parametrize(
+    ("write", "verdict"),
+    [
+        (json.dumps, Verdict.PASSED),
+        (str, Verdict.FAILED),
+        (lambda _: "", Verdict.FAILED),
+        (refusing, Verdict.SKIPPED),
+    ],
+)
+def test_results_that_are_no_text_are_in_the_prompt(write, verdict) -> None:
+    """They fail as Python prints them, and where they are missing; a refusal is not checked."""
+
+    class Written:
+        def prepare(self, messages, *, tools):
+            return SimpleNamespace(prompt=write(messages[-1]["content"]))
+
+    assert structured_results(Written()).verdict is verdict
