@@ -120,6 +120,8 @@ class Tail:
         if self.refused.literals:
             search = self.refused.find if machine.final else self.refused.decided
             at, mark = search(buffer, machine.at)
+            while mark == BACKQUOTES and not machine.fenced:  # No fence is open that these would close.
+                at, mark = search(buffer, at + len(mark))
             end = at if mark or not machine.final else len(buffer)
             closed = machine.call_failed() and (mark in self.closers or mark in self.section)
             machine.text(Role.CONTENT, end + len(mark) if closed else end)

@@ -88,13 +88,18 @@ def _markers(turn: Turn, text: str) -> tuple[Message, list[str]]:
             continue
         last = span.role
     keys = {key for call in parser.message.tool_calls for key in json.loads(call.arguments)}
-    return parser.message, [_plain(turn.format, piece, keys) for run in runs for piece in tokens(run)]
+    return parser.message, [_nameless(piece, keys) for run in runs for piece in tokens(_spelled(turn.format, run))]
 
 
-def _plain(format: Format, piece: str, keys: set[str]) -> str:
-    """Return a piece of a marker in the format's own spelling, without names of arguments: `</a>` closes `<a>` whatever `a` is."""
+def _spelled(format: Format, run: str) -> str:
+    """Return markers in the format's own spelling."""
     for closer in format.tools.arguments.closers:
-        piece = piece.replace(closer.strip(), format.tools.value_suffix.strip())
+        run = run.replace(closer.strip(), format.tools.value_suffix.strip())
+    return run
+
+
+def _nameless(piece: str, keys: set[str]) -> str:
+    """Return a piece of a marker without names of arguments: `</a>` closes `<a>` whatever `a` is."""
     for key in sorted(keys, key=len, reverse=True):
         piece = piece.replace(key, "")
     return piece

@@ -355,7 +355,9 @@ class CallCode:
         closing = self._closing()
         openers = (self.split(text)[:1] for text in (self.syntax.section_start, self.syntax.call_start, self.head))
         opening = [text for found in openers for text in found if is_distinctive(text)]
-        return Finder((*closing, *opening, *self.over, *(self.trail + text for text in self.over)) if closing else ())
+        return Finder(
+            (*closing, *opening, BACKQUOTES, *self.over, *(self.trail + text for text in self.over)) if closing else ()
+        )
 
 
 def _is_tag_end(parts: tuple[Part, ...], i: int) -> bool:
