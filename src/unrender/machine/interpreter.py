@@ -150,7 +150,7 @@ class Machine(Buffer):
     def needed_from(self) -> int:
         """Return the position from which text is still needed.
 
-        Ways back need it, and so do a value whose end is in doubt, and a call that may die, whose text may become content.
+        Ways back need it, and so do a value whose end is in doubt, and a call that may fail, whose text may become content.
         """
         first = super(Machine, self).needed_from()
         if self.call is None:
@@ -595,6 +595,6 @@ class Machine(Buffer):
 
     @property
     def final_end(self) -> int:
-        """The end of the last final span. A call that may die is not final: it may become content."""
+        """The end of the last final span. A call that may fail is not final: it may become content."""
         end = super(Machine, self).final_end
         return min(end, self.call.start) if self.call and self._may_become_content(self.call) else end

@@ -308,7 +308,7 @@ class Tail:
 
 
 def _take(machine: Machine, end: int) -> None:
-    """Take a closing marker; after a call that has died it is content like the call."""
+    """Take a closing marker; after a call that has failed it is content like the call."""
     if machine.call_failed():
         machine.text(Role.CONTENT, end)
     else:
