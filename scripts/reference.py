@@ -56,7 +56,7 @@ PUBLIC = (
     "unrender.lint",
     "unrender.examples",
     "unrender.explain",
-    "unrender.injection",
+    "unrender.conversation.offer",
     "unrender.analysis",
     "unrender.testing",
     "unrender.batch",

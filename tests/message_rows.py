@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from unrender.conversation.blocks import in_openai_form
+from unrender.conversation.inputs import values_of
 from unrender.errors import MessageError
-from unrender.messages.blocks import in_openai_form
-from unrender.messages.inputs import values_of
 from unrender.messages.wire import (
     read_allowed_tools,
     read_messages,

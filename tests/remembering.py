@@ -61,7 +61,7 @@ BROKEN = (
 """Answers that mean something in some format, and are wrong in most."""
 LONGEST = 600
 """Seconds for the steps of a child."""
-LOADED = ("prompt.preparation", "analysis.derivation", "dialects.remainder", "verify", "lint", "explain", "masks")
+LOADED = ("conversation.preparation", "analysis.derivation", "dialects.remainder", "verify", "lint", "explain", "masks")
 """Modules that load all others."""
 
 Operation = Callable[[Any, "Held"], Any]

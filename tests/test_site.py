@@ -16,10 +16,10 @@ from drawings import Drawing, roles
 from environment import ROOT
 
 import unrender
+from unrender.conversation.shape import Capabilities
 from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
 from unrender.formats import declared_formats
-from unrender.rendering.shape import Capabilities
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)

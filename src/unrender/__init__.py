@@ -17,6 +17,8 @@ from unrender.version import __version__ as __version__
 if TYPE_CHECKING:
     from unrender.bounds import Bounds
     from unrender.chat_template import ChatTemplate
+    from unrender.conversation.offer import Injection
+    from unrender.conversation.shape import Media
     from unrender.dialects.triggers import Trigger, TriggerKind
     from unrender.errors import (
         ExportError,
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from unrender.export import Exported, Target, read_response_template
     from unrender.format import Format
     from unrender.formats import declared_format
-    from unrender.injection import Injection
     from unrender.machine.events import (
         ArgumentsText,
         ContentText,
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
     from unrender.parser.prompt_tail import prefill
     from unrender.parser.streaming import Parser, Span
     from unrender.rendering.loading import LoadedTemplates
-    from unrender.rendering.shape import Media
     from unrender.turn import Turn
 
 __all__ = [
@@ -147,7 +147,7 @@ _HOMES = {
     "unrender.export": "Exported Target read_response_template",
     "unrender.format": "Format",
     "unrender.formats": "declared_format",
-    "unrender.injection": "Injection",
+    "unrender.conversation.offer": "Injection",
     "unrender.machine.events": (
         "ArgumentsText ContentText Event Malformed MessageFinished ReasoningText ToolCallFinished ToolCallStarted"
     ),
@@ -159,7 +159,7 @@ _HOMES = {
     "unrender.parser.prompt_tail": "prefill",
     "unrender.parser.streaming": "Parser Span",
     "unrender.rendering.loading": "LoadedTemplates",
-    "unrender.rendering.shape": "Media",
+    "unrender.conversation.shape": "Media",
     "unrender.turn": "Turn",
 }
 """The modules that define the public names, each with its names."""

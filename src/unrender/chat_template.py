@@ -20,18 +20,18 @@ from unrender.rendering.template import Template
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.bounds import Bounds
+    from unrender.conversation.inputs import Offer
+    from unrender.conversation.preparation import Continued, Planned
+    from unrender.conversation.shape import Capabilities
+    from unrender.conversation.transcript import Writer
+    from unrender.conversation.variables import Variable
     from unrender.export import Exported, Target
     from unrender.format import Format
     from unrender.grammar import Grammar
     from unrender.machine.ids import IdMaker
     from unrender.machine.policy import Policy
-    from unrender.messages.inputs import Offer
     from unrender.messages.wire import Request
     from unrender.parser.streaming import Parser
-    from unrender.prompt.preparation import Continued, Planned
-    from unrender.prompt.transcript import Writer
-    from unrender.prompt.variables import Variable
-    from unrender.rendering.shape import Capabilities
     from unrender.rendering.template import Renderer
     from unrender.turn import Turn
 
@@ -216,9 +216,13 @@ class ChatTemplate:
     @property
     def analysis(self) -> Analysis:
         """What was learnt about the template that is used when tools are given."""
-        from unrender.prompt.preparation import analysis_of  # noqa: PLC0415 -- loaded when it is used
+        return self._analysis_of(self._with_tools)
 
-        return analysis_of(self._with_tools, self._bounds, cache=self._cache)
+    def _analysis_of(self, template: Template) -> Analysis:
+        from unrender.analysis.stored import analysis_of  # noqa: PLC0415 -- loaded when it is used
+
+        allowance = self._bounds.analysis if self._bounds and not self._bounds.analyses_as_usual else None
+        return analysis_of(template, allowance, cache=self._cache)
 
     @property
     def format(self) -> Format:
@@ -246,7 +250,7 @@ class ChatTemplate:
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
-        from unrender.prompt.variables import own_variables  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.variables import own_variables  # noqa: PLC0415 -- loaded when it is used
 
         return own_variables(self._with_tools, self.capabilities)
 
@@ -293,7 +297,7 @@ class ChatTemplate:
         With a grammar made by hand no tools are described, and only content can be continued, since the grammar alone
         says how an answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
         """
-        from unrender.prompt.preparation import prepared, read_request  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.preparation import prepared, read_request  # noqa: PLC0415 -- loaded when it is used
 
         offer, request = read_request(
             tools,
@@ -317,26 +321,25 @@ class ChatTemplate:
         return turn
 
     def _writing(
-        self, offer: Offer, request: Request, variables: Mapping[str, Any], **settings: Any
+        self,
+        offer: Offer,
+        request: Request,
+        variables: Mapping[str, Any],
+        *,
+        documents: Sequence[Any] | None = None,
+        tool_format: str | None = "auto",
     ) -> tuple[Planned, Writer]:
         """Return what is known of the template that is used for these tools, and what writes conversations with it."""
-        from unrender.prompt.preparation import writing  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.preparation import planned, read_tool_format, writing  # noqa: PLC0415
 
         template, beside = self._with_tools, self._default
         if not offer.tools:
             template, beside = beside, template
-        return writing(
-            template,
-            self._given_format,
-            offer,
-            request,
-            variables=variables,
-            cache=self._cache,
-            bounds=self._bounds,
-            grammar=self._grammar,
-            beside=beside,
-            **settings,
-        )
+        tool_format = read_tool_format(tool_format, request, self._grammar)
+        found = self._analysis_of(template)
+        format = self._given_format or found.format
+        known = planned(template, format, found.capabilities, tool_format, offered=bool(offer.tools))
+        return known, writing(known, template, offer, request, documents=documents, variables=variables, beside=beside)
 
     def parser(
         self,
@@ -396,9 +399,9 @@ class ChatTemplate:
         >>> ChatTemplate.from_string(source).turn("<user>Hello</><assistant>").parse("Hi!</>").content
         'Hi!'
         """
+        from unrender.conversation.preparation import ended, read_request, with_tokens_of  # noqa: PLC0415
         from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used
         from unrender.parser.prompt_tail import after_header, prefill  # noqa: PLC0415
-        from unrender.prompt.preparation import ended, read_request, with_tokens_of  # noqa: PLC0415
         from unrender.turn import Turn  # noqa: PLC0415
 
         _, request = read_request(

@@ -19,15 +19,15 @@ from typing import Any
 
 from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.preparation import read_request
+from unrender.conversation.shape import name_results, shown_media
+from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError, TemplateWarning
 from unrender.format import Format
 from unrender.messages.wire import REASONING_FIELDS, Request
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import after_header, prefill
 from unrender.parser.streaming import Parser
-from unrender.prompt.preparation import read_request
-from unrender.prompt.transcript import Writer
-from unrender.rendering.shape import name_results, shown_media
 
 _NEEDLE = "qzneedlezq"
 """Planted in a message to be found in its rendering."""

@@ -19,9 +19,9 @@ from unrender.nodes import Grammar
 from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
+    from unrender.conversation.offer import Injection
+    from unrender.conversation.shape import Media
     from unrender.dialects.triggers import Trigger
-    from unrender.injection import Injection
-    from unrender.rendering.shape import Media
     from unrender.schema.weights import Budget
 
 

@@ -17,8 +17,8 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from unrender.conversation.shape import Capabilities, ReasoningPlace, shape_context, shape_messages
 from unrender.format import Format
-from unrender.rendering.shape import Capabilities, ReasoningPlace, shape_context, shape_messages
 
 if TYPE_CHECKING:
     from unrender.analysis.derivation import analyze

@@ -16,11 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from unrender.analysis.ask.probes import NAMES, Prober, user
-from unrender.analysis.find.split import closers_of, is_tag, lexemes
+from unrender.analysis.find.split import closers_of, is_tag
 from unrender.errors import FormatError
-from unrender.format import CallSyntax, ContentMode, Envelope, Format, ReasoningMode, Slot, ToolMode
+from unrender.format import CallSyntax, Envelope, Format, Slot, ToolMode
 from unrender.format.data import decode, plain_data
-from unrender.formats import Declared, declared_formats
+from unrender.format.tokens import lexemes
+from unrender.formats import declared_formats, with_declared
 
 
 def complete(format: Format, words: str) -> Format:
@@ -39,32 +40,6 @@ def complete(format: Format, words: str) -> Format:
 
 _MISTYPED = re.compile(r"<(\||\\uff5c)([^<>|\s\"]{1,64}?)(?:>\1|\1\1)>")
 """`<|call>|>` or `<|call||>` in JSON: the model was taught `<|call|>`, which is one token."""
-
-
-def with_declared(format: Format, declared: Declared) -> Format:
-    """Return `format` with what one declared format adds to it. Raises `FormatError` when the two do not go together."""
-    added = declared.format
-    merged = replace(
-        format,
-        reasoning=added.reasoning if format.reasoning.mode is ReasoningMode.NONE else format.reasoning,
-        content=added.content if format.content.mode is ContentMode.PLAIN else format.content,
-        tools=added.tools if format.tools.mode is ToolMode.NONE else format.tools,
-        spellings=tuple(dict.fromkeys((*format.spellings, *added.spellings))),
-        ignored=tuple(dict.fromkeys((*format.ignored, *added.ignored))),
-    )
-    others = [tools for tools in (*format.tolerated, *added.tolerated) if not _same_syntax(tools, merged.tools)]
-    merged = replace(merged, tolerated=tuple(dict.fromkeys(others)))
-    if merged == format:
-        return format
-    return replace(merged, declared=(*format.declared, declared.name))
-
-
-def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
-    """True when both read the same calls: they differ at most in white space around their markers."""
-    shapes = [
-        (tools.section_start, tools.call_start, *tools.function, *tools.arguments.entry) for tools in (one, other)
-    ]
-    return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1
 
 
 _PLACEHOLDER = r"(?:\"[^\"{}\[\]]{1,80}\"|<[^<>{}\"]{1,80}>|[\w$][^\"{}\[\],:]{0,80})"

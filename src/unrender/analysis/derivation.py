@@ -8,8 +8,7 @@ read, and what the format claims in vain gives way to less.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from unrender.analysis.ask.probes import Allowance, Prober, carries_needle
 from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_modes, find_tools
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord, find_openings, find_reasoning
-from unrender.analysis.find.split import is_tag, lexemes, split_last_tag
+from unrender.analysis.find.split import is_tag, split_last_tag
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame, next_openers, openings_after_tool, unlike_history
 from unrender.analysis.prove import claims
 from unrender.analysis.prove.claims import Doubt, Proof
@@ -29,13 +28,12 @@ from unrender.analysis.prove.evidence import collect_evidence, tell
 from unrender.analysis.prove.readback import MIXED, SAID, TOLD, Misread
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
 from unrender.format.checks import texts_in
+from unrender.format.tokens import lexemes, literal_texts, preserved_tokens
 from unrender.formats import declared_formats
 from unrender.rendering.template import Template
 
 UNEXPECTED = "analysis met what it does not understand"
 """With these words begins the diagnostic of a defect of analysis itself."""
-_SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
-"""A marker that may be one token of its own."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,24 +123,6 @@ def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]
     if example is None or (shown := claims.possible_format(fmt, tools=example.tools)[0]).tools.mode is ToolMode.NONE:
         return fmt, ()
     return shown, (f"calls: no answer shows them; they are as in the prompt's own example: {example.text!r:.200}",)
-
-
-def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
-    r"""Return all markers of the format that look like tokens of their own, in order of appearance.
-
-    Markers of tolerated syntaxes are included only if they occur in the template's `source`.
-
-    >>> from unrender.format import Reasoning, ReasoningMode
-    >>> reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
-    >>> preserved_tokens(Format(reasoning=reasoning))
-    ('<think>', '</think>')
-    """
-    # A header is before every answer, so a tokenizer that drops `<bot>` loses nothing of the answer.
-    answer = replace(fmt.turn, headers=(), unasked="")
-    parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
-    texts = (text for part in parts for text in _texts(part))
-    tolerated = (tag for tag in special_tokens(_texts(fmt.tolerated)) if tag in source)
-    return tuple(dict.fromkeys((*special_tokens(texts), *tolerated)))
 
 
 def _part_opener(found: _Findings) -> str:
@@ -278,7 +258,7 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
             *more,
         ]
     for part in ("turn", "reasoning", "content", "tools"):
-        if any(carries_needle(text) for text in _texts(getattr(fmt, part))):
+        if any(carries_needle(text) for text in literal_texts(getattr(fmt, part))):
             fmt, more = claims.possible_format(fmt, **{part: _without_needles(getattr(fmt, part))})
             given_up += [f"{part}: a marker holds a piece of the probe, and was given up", *more]
     return fmt, tuple(given_up)
@@ -288,7 +268,9 @@ def _without_needles(part: Any) -> Any:
     """Return the default of a part whose markers carry needles; of a turn, only the fields that do give way to theirs."""
     # `Hi<eos><bot><call>f</call>`: the joint holds EOS, and the header is one all the same.
     named = {item.name: getattr(part, item.name) for item in fields(part)} if isinstance(part, TurnTexts) else {}
-    return type(part)(**{name: value for name, value in named.items() if not any(map(carries_needle, _texts(value)))})
+    return type(part)(
+        **{name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
+    )
 
 
 def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
@@ -312,13 +294,3 @@ def _misread(misread: Sequence[Misread]) -> Iterator[str]:
     answers = {found.said.name: found.cut_out.answer for found in reversed(misread)}
     for name, answer in answers.items():
         yield f"{name}: what the template writes is not read back as what it was made of: {answer!r:.200}"
-
-
-def special_tokens(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the parts of `texts` that look like single tokens, e.g. `<think>`."""
-    return (part for text in texts for part in lexemes(text) if _SPECIAL.fullmatch(part))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Return all literals in a part of a format, in order."""
-    return (text for _, text in texts_in(value, "") if isinstance(text, str))

@@ -23,12 +23,14 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 import markupsafe
 
+from unrender import analysis
 from unrender.analysis import Analysis
+from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.files import named_path, read_regular, user_folder
 from unrender.format import Format
@@ -38,6 +40,9 @@ from unrender.limits import LARGEST_JSON_FILE, MOST_FOLDER_ENTRIES, MOST_STORED_
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template
 from unrender.version import __version__
+
+if TYPE_CHECKING:
+    from unrender.analysis.ask.probes import Allowance
 
 CACHE_VARIABLE = "UNRENDER_CACHE"
 """A folder to keep analyses in, or `off`."""
@@ -62,6 +67,20 @@ def cache_folder() -> Path | None:
         return named_path(named)
     folder = user_folder("XDG_CACHE_HOME", ".cache")
     return folder and folder / "unrender"
+
+
+@kept(50_000)
+def analysis_of(template: Template, allowance: Allowance | None = None, *, cache: bool = True) -> Analysis:
+    """Return the analysis of a template; equal templates share it. An `allowance` is one other than the usual.
+
+    With `cache`, other processes share it too, unless it has an allowance of its own.
+    """
+    found = load(template) if cache and allowance is None else None
+    if found is None:
+        found = analysis.analyze(template, allowance) if allowance else analysis.analyze(template)
+        if cache and allowance is None:
+            store(template, found)
+    return found
 
 
 def load(template: Template) -> Analysis | None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from unrender.analysis import Capabilities, Evidence
 from unrender.cli.terminal import NO_STYLE, ROLES, Row, Styled
+from unrender.conversation.offer import Plan, call_form
 from unrender.explain import PicturePiece, call_picture, pictures
 from unrender.format import CallSyntax, Format, Part, Slot
-from unrender.injection import Plan, call_form
 
 Section = tuple[str, str, list[Row]]
 """A heading, the word that sums it up, and its rows."""

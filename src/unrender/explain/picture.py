@@ -13,10 +13,10 @@ from itertools import islice
 from typing import Any
 
 from unrender.analysis import Evidence
+from unrender.conversation.shape import Capabilities
 from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode, TurnTexts
 from unrender.limits import MOST_SHOWN_LITERALS
 from unrender.parser.streaming import Parser
-from unrender.rendering.shape import Capabilities
 from unrender.values.finder import Finder, Flow
 from unrender.values.unmarked_ends import Follow
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.files import named_path, read_regular, user_folder
-from unrender.format import Format, Reasoning, ReasoningMode
+from unrender.format import CallSyntax, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.limits import LARGEST_JSON_FILE
 
 if TYPE_CHECKING:
@@ -229,9 +229,35 @@ def _all(texts: tuple[tuple[Path, str], ...]) -> tuple[Declared, ...]:
     return tuple(known.values())
 
 
+def with_declared(format: Format, declared: Declared) -> Format:
+    """Return `format` with what one declared format adds to it. Raises `FormatError` when the two do not go together."""
+    added = declared.format
+    merged = replace(
+        format,
+        reasoning=added.reasoning if format.reasoning.mode is ReasoningMode.NONE else format.reasoning,
+        content=added.content if format.content.mode is ContentMode.PLAIN else format.content,
+        tools=added.tools if format.tools.mode is ToolMode.NONE else format.tools,
+        spellings=tuple(dict.fromkeys((*format.spellings, *added.spellings))),
+        ignored=tuple(dict.fromkeys((*format.ignored, *added.ignored))),
+    )
+    others = [tools for tools in (*format.tolerated, *added.tolerated) if not _same_syntax(tools, merged.tools)]
+    merged = replace(merged, tolerated=tuple(dict.fromkeys(others)))
+    if merged == format:
+        return format
+    return replace(merged, declared=(*format.declared, declared.name))
+
+
 @cache
 def _own() -> tuple[Declared, ...]:
     found = sorted(resources.files(__name__).iterdir(), key=lambda file: file.name)
     return tuple(
         read_declared(file.read_text("utf-8"), where=file.name) for file in found if file.name.endswith(".json")
     )
+
+
+def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
+    """True when both read the same calls: they differ at most in white space around their markers."""
+    shapes = [
+        (tools.section_start, tools.call_start, *tools.function, *tools.arguments.entry) for tools in (one, other)
+    ]
+    return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1

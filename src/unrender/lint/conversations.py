@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from unrender.analysis import Capabilities, shape_context, shape_messages
+from unrender.conversation.variables import DATE
 from unrender.format import Format
-from unrender.prompt.variables import DATE
 from unrender.rendering.template import CodeTemplate, Rendering, Template
 
 OpenAIMessage = Mapping[str, Any]

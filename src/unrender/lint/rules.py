@@ -18,6 +18,7 @@ from typing import Any
 
 from unrender.analysis.find.split import common_prefix
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.variables import missing_variable
 from unrender.freezing import thawed
 from unrender.lint.conversations import (
     ANSWER,
@@ -42,7 +43,6 @@ from unrender.lint.conversations import (
     tool_result,
     with_objects,
 )
-from unrender.prompt.variables import missing_variable
 from unrender.rendering.template import Rendering
 
 

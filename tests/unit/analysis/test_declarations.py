@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.analysis.additions import complete, with_declared
+from unrender.analysis.additions import complete
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, Spelling, ToolMode
-from unrender.formats import Declared, declared_formats
+from unrender.formats import Declared, declared_formats, with_declared
 
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>")
 OTHER = replace(THINK, start="<t>", end="</t>")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unrender.analysis.derivation import preserved_tokens, special_tokens
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.format.tokens import preserved_tokens, special_tokens
 
 
 def test_tokens_between_and_around_the_parts_are_preserved() -> None:

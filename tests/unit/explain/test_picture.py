@@ -8,9 +8,9 @@ import pytest
 from vendor import vendor_templates
 
 from unrender import ChatTemplate
+from unrender.conversation.shape import Capabilities
 from unrender.explain import field_texts, pictures
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
-from unrender.rendering.shape import Capabilities
 
 PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
 

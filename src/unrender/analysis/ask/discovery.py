@@ -32,9 +32,10 @@ from unrender.analysis.ask.probes import (
     text_between,
     user,
 )
-from unrender.analysis.find.split import closers_of, common_prefix, is_tag, lexemes
+from unrender.analysis.find.split import closers_of, common_prefix, is_tag
+from unrender.conversation.shape import Context, ReasoningPlace
+from unrender.format.tokens import lexemes
 from unrender.limits import LONGEST_ID, MOST_LENGTHS_OF_IDS, MOST_REPAIRS, MOST_TRIED_NAMES
-from unrender.rendering.shape import Context, ReasoningPlace
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
 _TOOLS_WORD = re.compile(r"tools|functions|(?:tool|function)_(?:list|json|schema|spec|desc|def)", re.IGNORECASE)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.analysis.find.split import common_suffix
+from unrender.conversation.shape import Capabilities, shape_context, shape_messages, short_id
 from unrender.limits import (
     ANALYSIS_CHARACTERS,
     ANALYSIS_EXHAUSTED,
@@ -28,7 +29,6 @@ from unrender.limits import (
     PROBE_STEPS,
 )
 from unrender.rendering.cost import Limits, now
-from unrender.rendering.shape import Capabilities, shape_context, shape_messages, short_id
 from unrender.rendering.template import Rendering, Template
 
 BOS, EOS = "<zbosneedle>", "<zeosneedle>"

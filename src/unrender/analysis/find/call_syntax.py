@@ -18,9 +18,10 @@ from unrender.analysis.find import skeletons
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding
 from unrender.analysis.find.skeletons import COUNTER, Row
-from unrender.analysis.find.split import Solution, common_suffix, is_tag, lexemes, solve, split_last_tag, tags_of
+from unrender.analysis.find.split import Solution, common_suffix, is_tag, solve, split_last_tag, tags_of
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
 from unrender.format import CallSyntax, Content, Slot, ToolMode
+from unrender.format.tokens import lexemes
 from unrender.values.notations import encode_arguments
 
 NOT_RENDERED = "tool calls are not rendered"

@@ -18,8 +18,9 @@ from itertools import islice
 from typing import Any
 
 from unrender.analysis.ask.probes import NAMES, ProbeCall, Spent
-from unrender.analysis.find.split import is_tag, lexemes, shared_start
+from unrender.analysis.find.split import is_tag, shared_start
 from unrender.format import Arguments, CallSyntax, Envelope, Part, Skeleton, Slot, ToolMode
+from unrender.format.tokens import lexemes
 from unrender.limits import LONGEST_ATTRIBUTE_LINE, MOST_BRACKETS
 
 COUNTER = "\ue000"

@@ -13,12 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
-_BRACKETS = ("<>", "[]", "«»", "‹›", "⟦⟧", "⟨⟩", "⟪⟫", "【】", "〖〗", "〔〕", "〈〉", "《》", "「」", "『』", "◁▷")
-_BRACKETED = "|".join(rf"\{pair[0]}[^\{pair[0]}\{pair[1]}\s]*\{pair[1]}" for pair in _BRACKETS)
-# `<|call>|>`, with a typing error, is one marker.
-_LEXEME = re.compile(
-    rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
-)
+from unrender.format.tokens import BRACKETS, lexemes
+
 _WORDS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
 _PAIRS = (*_WORDS, *((left.upper(), right.upper()) for left, right in _WORDS))
 """Words by which an opener and its closer differ."""
@@ -32,15 +28,6 @@ class Split:
     left: str
     right: str
     suffix: str
-
-
-def lexemes(text: str) -> list[str]:
-    r"""Cut `text` into lexemes; joined they give `text` again.
-
-    >>> lexemes("<think>\nso far")
-    ['<think>', '\n', 'so', ' ', 'far']
-    """
-    return _LEXEME.findall(text)
 
 
 def common_prefix(texts: Iterable[str]) -> str:
@@ -84,7 +71,7 @@ def is_word(lexeme: str) -> bool:
 
 def is_tag(lexeme: str) -> bool:
     """Return whether a lexeme is a complete bracketed marker such as `<think>` or `[INST]`."""
-    return len(lexeme) > 2 and lexeme[0] + lexeme[-1] in _BRACKETS
+    return len(lexeme) > 2 and lexeme[0] + lexeme[-1] in BRACKETS
 
 
 def tags_of(text: str) -> list[str]:
@@ -139,7 +126,7 @@ def openers_of(closer: str) -> tuple[str, ...]:
 
 # `/k][k]` begins inside of a tag; `]<~[<` does not: other signs are between its brackets.
 _OPEN_TAG = re.compile(
-    "[^<>]*>|" + "|".join(rf"[^\{pair[0]}\{pair[1]}]*\{pair[1]}\s*\{pair[0]}" for pair in _BRACKETS[1:])
+    "[^<>]*>|" + "|".join(rf"[^\{pair[0]}\{pair[1]}]*\{pair[1]}\s*\{pair[0]}" for pair in BRACKETS[1:])
 )
 
 

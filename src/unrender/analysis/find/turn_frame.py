@@ -20,10 +20,10 @@ from unrender.analysis.find.split import (
     common_suffix,
     is_tag,
     is_word,
-    lexemes,
     split_last_tag,
     tags_of,
 )
+from unrender.format.tokens import lexemes
 from unrender.limits import LONGEST_HEADER, MOST_BEGINNINGS
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")

@@ -29,8 +29,8 @@ from unrender.analysis.ask.probes import (
     text_between,
     user,
 )
+from unrender.conversation.shape import ReasoningPlace
 from unrender.rendering import cost as budget
-from unrender.rendering.shape import ReasoningPlace
 from unrender.rendering.template import Template
 
 SOURCE = (

@@ -15,10 +15,10 @@ from unrender.analysis.find.split import (
     common_suffix,
     is_tag,
     is_word,
-    lexemes,
     openers_of,
     solve,
 )
+from unrender.format.tokens import lexemes
 
 TEXTS = st.text(alphabet="ab <>[]/|\n_1", max_size=30)
 

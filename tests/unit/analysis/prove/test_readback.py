@@ -21,9 +21,9 @@ from unrender.analysis.ask.probes import (
     user,
 )
 from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, Said, cut_outs, misread, refused
+from unrender.conversation.shape import ReasoningPlace
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages.wire import CallStatus, Message, ToolCall
-from unrender.rendering.shape import ReasoningPlace
 from unrender.rendering.template import Template
 
 SOURCE = """\

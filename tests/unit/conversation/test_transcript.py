@@ -11,7 +11,7 @@ import pytest
 
 from unrender import ChatTemplate, TemplateError, TemplateWarning, UnrenderError, assistant_mask
 from unrender.bounds import Bounds, Limits
-from unrender.prompt.transcript import SharedTime
+from unrender.conversation.transcript import SharedTime
 from unrender.rendering.template import Rendering, Template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"

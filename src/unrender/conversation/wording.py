@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unrender.conversation.history import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Arguments, CallSyntax, Slot, Typing
-from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
 from unrender.messages.wire import ToolChoice
 from unrender.values.notations import encode_calls, notation_of
 

@@ -23,9 +23,9 @@ from itertools import count
 from typing import Any
 
 from unrender.cache import kept
+from unrender.conversation.blocks import MEDIA_FORMS, MEDIA_TYPES
+from unrender.conversation.inputs import arguments_text, function_of, message_calls, object_of
 from unrender.errors import MessageError
-from unrender.messages.blocks import MEDIA_FORMS, MEDIA_TYPES
-from unrender.messages.inputs import arguments_text, function_of, message_calls, object_of
 from unrender.messages.wire import REASONING_FIELDS
 from unrender.rendering.template import Template
 

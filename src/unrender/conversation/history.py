@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unrender.conversation.inputs import function_of, message_calls, values_of
+from unrender.conversation.shape import said_by_user
 from unrender.format import Format, ToolMode
 from unrender.formats import declared_formats
-from unrender.messages.inputs import function_of, message_calls, values_of
 from unrender.messages.wire import REASONING_FIELDS
-from unrender.rendering.shape import said_by_user
 from unrender.values.notations import encode_calls
 
 DEFAULT_FORMAT = "tool-call-json"

@@ -8,8 +8,8 @@ from copy import deepcopy
 
 import pytest
 
+from unrender.conversation.inputs import read_offer
 from unrender.errors import MessageError
-from unrender.messages.inputs import read_offer
 
 TOOL = {
     "type": "function",

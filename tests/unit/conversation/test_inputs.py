@@ -10,9 +10,9 @@ from openai import pydantic_function_tool
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, Field
 
+from unrender.conversation.inputs import plain_messages, plain_response_format, plain_tool, plain_tools
 from unrender.errors import MessageError
 from unrender.limits import MAX_TOOLS
-from unrender.messages.inputs import plain_messages, plain_response_format, plain_tool, plain_tools
 from unrender.messages.wire import Message
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}

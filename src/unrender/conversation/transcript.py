@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from unrender.conversation.blocks import in_openai_form
+from unrender.conversation.history import CONCESSIONS, MOVES, Concession, with_last_words
+from unrender.conversation.inputs import function_of, message_calls, plain_messages, readable_calls
+from unrender.conversation.offer import Injection, Plan
+from unrender.conversation.shape import Capabilities, shape_messages
+from unrender.conversation.variables import Heard, missing_variable
 from unrender.errors import TemplateWarning
-from unrender.injection import Injection, Plan
-from unrender.injection.history import CONCESSIONS, MOVES, Concession, with_last_words
 from unrender.limits import MOST_LOST, SLOWEST_RENDERINGS
-from unrender.messages.blocks import in_openai_form
-from unrender.messages.inputs import function_of, message_calls, plain_messages, readable_calls
 from unrender.messages.wire import json_type, read_messages
-from unrender.prompt.variables import Heard, missing_variable
 from unrender.rendering.cost import now
-from unrender.rendering.shape import Capabilities, shape_messages
 from unrender.rendering.template import Rendering, Template
 
 _DEVELOPER = "developer"

@@ -6,9 +6,9 @@ import copy
 
 import pytest
 
+from unrender.conversation.history import write_calls, write_results
 from unrender.format import Format
 from unrender.formats import declared_format
-from unrender.injection.history import write_calls, write_results
 
 FORMAT = declared_format("tool-call-json")
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

@@ -17,13 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unrender.conversation.history import DEFAULT_FORMAT, write_calls, write_results
+from unrender.conversation.shape import Capabilities
+from unrender.conversation.wording import Instructions, call_form
 from unrender.errors import MessageError
 from unrender.format import CallSyntax, Format, ToolMode
-from unrender.formats import Declared, declared_formats
-from unrender.injection.history import DEFAULT_FORMAT, write_calls, write_results
-from unrender.injection.wording import Instructions, call_form
+from unrender.format.tokens import preserved_tokens
+from unrender.formats import Declared, declared_formats, with_declared
 from unrender.messages.wire import Request
-from unrender.rendering.shape import Capabilities
 
 __all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "call_form", "plan_tools"]
 
@@ -115,8 +116,6 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
     known = {item.name: item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE}
     if name not in known:
         raise MessageError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
-    from unrender.analysis.derivation import preserved_tokens  # noqa: PLC0415 -- loaded when it is used
-
     spoken = _speaking(format, known[name])
     spoken = replace(spoken, preserved_tokens=preserved_tokens(spoken, source))
     return Plan(format=spoken, format_name=name, offers=True, writes_calls=True, writes_results=True)
@@ -124,8 +123,6 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
 
 def _speaking(format: Format, declared: Declared) -> Format:
     """Return the template's format with the declared call syntax; the template's own is still read."""
-    from unrender.analysis.additions import with_declared  # noqa: PLC0415 -- loaded when it is used
-
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
     # The template's own calls make way, but a model may still write them: they stay tolerated.

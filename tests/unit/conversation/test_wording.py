@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from unrender.conversation.wording import Instructions
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Slot, Strings, ToolMode, Typing, Words
 from unrender.formats import declared_format, declared_formats
-from unrender.injection.wording import Instructions
 from unrender.messages.wire import Request, ToolChoice, read_tools
 from unrender.parser.streaming import Parser
 

@@ -10,26 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from unrender import analysis
-from unrender.analysis import Analysis
-from unrender.analysis.stored import load, store
 from unrender.cache import SHARED, bytes_of, kept
+from unrender.conversation.inputs import Offer, plain_response_format, read_offer
+from unrender.conversation.offer import AUTO, NONE, Injection, Plan, plan_tools
+from unrender.conversation.shape import Capabilities, call_ids, shown_media
+from unrender.conversation.transcript import Writer
+from unrender.conversation.variables import heard
 from unrender.errors import MessageError
 from unrender.format import ContentMode, Format, ReasoningMode
+from unrender.format.tokens import special_tokens
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
-from unrender.injection import AUTO, NONE, Injection, Plan, plan_tools
-from unrender.messages.inputs import Offer, plain_response_format, read_offer
 from unrender.messages.wire import REASONING_FIELDS, Request, read_allowed_tools, read_response_schema, read_tool_choice
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by
-from unrender.prompt.transcript import Writer
-from unrender.prompt.variables import heard
-from unrender.rendering.shape import Capabilities, call_ids, shown_media
 from unrender.rendering.template import Template
 from unrender.turn import Turn
 
 if TYPE_CHECKING:
-    from unrender.bounds import Bounds
     from unrender.schema.weights import Budget
 
 
@@ -106,24 +103,10 @@ def prepared(
     )
 
 
-def writing(
-    template: Template,
-    given: Format | None,
-    offer: Offer,
-    request: Request,
-    *,
-    documents: Sequence[Any] | None = None,
-    tool_format: str | None = AUTO,
-    variables: Mapping[str, Any],
-    cache: bool,
-    bounds: Bounds | None,
-    grammar: Grammar | None = None,
-    beside: Template | None = None,
-) -> tuple[Planned, Writer]:
-    """Return what is known of the template, and what writes conversations with it.
+def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None) -> str:
+    """Return how a description of tools asks for calls; a `grammar` made by hand says so itself.
 
-    `given` is used instead of the format that analysis derives. `cache` says whether analyses are kept on disk. `beside`
-    is the template for the other kind of request, with or without tools.
+    Raises `MessageError` for what is no name, and whatever `check_request` raises.
     """
     tool_format = AUTO if tool_format is None else tool_format
     if grammar is not None:
@@ -132,34 +115,35 @@ def writing(
             raise MessageError(
                 f"tool_format: the grammar made by hand says how calls are written, found {tool_format!r}"
             )
-        tool_format = NONE
+        return NONE
     if not isinstance(tool_format, str):
         raise MessageError(f"tool_format: expected the name of a format, found {tool_format!r:.60}")
-    planned = _planned(template, given, tool_format, bounds, offered=bool(offer.tools), cache=cache)
+    return tool_format
+
+
+def writing(
+    planned: Planned,
+    template: Template,
+    offer: Offer,
+    request: Request,
+    *,
+    documents: Sequence[Any] | None = None,
+    variables: Mapping[str, Any],
+    beside: Template | None = None,
+) -> Writer:
+    """Return what writes conversations with a template.
+
+    `beside` is the template for the other kind of request, with or without tools.
+    """
     capabilities, plan = planned.capabilities, planned.plan
     offered = () if plan.withholds else offer.plain
-    return planned, Writer(
+    return Writer(
         template=template,
         capabilities=capabilities,
         plan=plan,
         injection=_injection(plan, offer, request),
         heard=heard(variables, template, capabilities, tools=offered, documents=documents, beside=beside),
     )
-
-
-@kept(50_000)
-def analysis_of(template: Template, bounds: Bounds | None = None, *, cache: bool = True) -> Analysis:
-    """Return the analysis of a template within the bounds; equal templates share it.
-
-    With `cache`, other processes share it too, unless the analysis has bounds of its own.
-    """
-    cache = cache and (bounds is None or bounds.analyses_as_usual)
-    found = load(template) if cache else None
-    if found is None:
-        found = analysis.analyze(template, bounds.analysis) if bounds else analysis.analyze(template)
-        if cache:
-            store(template, found)
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +158,13 @@ class Planned:
 
 
 @kept(5_000)
-def _planned(
-    template: Template, given: Format | None, tool_format: str, bounds: Bounds | None, *, offered: bool, cache: bool
+def planned(
+    template: Template, format: Format, capabilities: Capabilities, tool_format: str, *, offered: bool
 ) -> Planned:
-    found = analysis_of(template, bounds, cache=cache)
-    format = given or found.format
-    plan = plan_tools(format, found.capabilities, tool_format, template.source)
+    """Return what is known of a template whose answers are written so, `offered` tools or none."""
+    plan = plan_tools(format, capabilities, tool_format, template.source)
     format = plan.format if offered else format
-    return Planned(format=format, ended=ended(format, template.eos_token), capabilities=found.capabilities, plan=plan)
+    return Planned(format=format, ended=ended(format, template.eos_token), capabilities=capabilities, plan=plan)
 
 
 def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
@@ -204,8 +187,6 @@ def ended(format: Format, eos_token: str) -> Format:
 @kept(2_000)
 def with_tokens_of(format: Format, made: Identity) -> Format:
     """Return the format with the special tokens of a grammar made by hand, and those in its own ends of a turn."""
-    from unrender.analysis.derivation import special_tokens  # noqa: PLC0415 -- loaded when it is used
-
     texts = (*literals_of(made.grammar), *ends_of(format.turn))
     return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))
 

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from unrender import ChatTemplate, FormatWarning, MessageError, TemplateError, TemplateWarning
-from unrender.prompt.variables import Variable
+from unrender.conversation.variables import Variable
 
 USER = {"role": "user", "content": "Hello"}
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"

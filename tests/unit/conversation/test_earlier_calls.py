@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
+from unrender.conversation.inputs import arguments_text, object_of, readable_calls, values_of
 from unrender.errors import TemplateWarning
-from unrender.messages.inputs import arguments_text, object_of, readable_calls, values_of
 
 
 def conversation(arguments):

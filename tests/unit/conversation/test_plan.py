@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from unrender import Format, MessageError
+from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
+from unrender.conversation.shape import Capabilities
 from unrender.format import CallSyntax, Slot, ToolMode, TurnTexts
 from unrender.formats import declared_format
-from unrender.injection import DEFAULT_FORMAT, plan_tools
 from unrender.messages.wire import Request, ToolChoice, read_tools
-from unrender.rendering.shape import Capabilities
 
 OWN = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
 SPEAKING = Format(tools=OWN, turn=TurnTexts(tools_first=True, content_to_tools="[then]"))

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.cache import kept
+from unrender.conversation.shape import Capabilities, shape_context, shape_messages
 from unrender.errors import MessageError
 from unrender.freezing import frozen
 from unrender.limits import MOST_TRIED_NAMES
-from unrender.rendering.shape import Capabilities, shape_context, shape_messages
 from unrender.rendering.template import Rendering, Template, copied
 
 THINKING = "enable_thinking"

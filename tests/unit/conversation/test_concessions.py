@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from unrender import ChatTemplate, TemplateWarning
+from unrender.conversation.history import CONCESSIONS, MOVES
 from unrender.format import Format
-from unrender.injection.history import CONCESSIONS, MOVES
 
 IDS, _, THOUGHTS, SILENCE, WORDS = (concession.rewrite for concession in CONCESSIONS)
 TEXT, JOINED, DEVELOPER, LATER, ASKED, ORPHANS, SYSTEM = (concession.rewrite for concession in MOVES)

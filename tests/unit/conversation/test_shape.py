@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unrender.rendering.shape import Capabilities, call_ids, shape_context, shape_messages
+from unrender.conversation.shape import Capabilities, call_ids, shape_context, shape_messages
 
 CALL = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
 SHAPED = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}

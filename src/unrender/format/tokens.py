@@ -1,0 +1,60 @@
+"""Cuts texts into lexemes, and finds those of a format that look like tokens of their own.
+
+A lexeme is a `<tag>`, a `[MARKER]`, a word, one white-space character or one other character: no marker is ever cut in two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from unrender.format import Format
+from unrender.format.checks import texts_in
+
+BRACKETS = ("<>", "[]", "«»", "‹›", "⟦⟧", "⟨⟩", "⟪⟫", "【】", "〖〗", "〔〕", "〈〉", "《》", "「」", "『』", "◁▷")
+_BRACKETED = "|".join(rf"\{pair[0]}[^\{pair[0]}\{pair[1]}\s]*\{pair[1]}" for pair in BRACKETS)
+# `<|call>|>`, with a typing error, is one marker.
+_LEXEME = re.compile(
+    rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
+)
+_SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
+"""A marker that may be one token of its own."""
+
+
+def lexemes(text: str) -> list[str]:
+    r"""Cut `text` into lexemes; joined they give `text` again.
+
+    >>> lexemes("<think>\nso far")
+    ['<think>', '\n', 'so', ' ', 'far']
+    """
+    return _LEXEME.findall(text)
+
+
+def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
+    r"""Return all markers of the format that look like tokens of their own, in order of appearance.
+
+    Markers of tolerated syntaxes are included only if they occur in the template's `source`.
+
+    >>> from unrender.format import Format, Reasoning, ReasoningMode
+    >>> reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
+    >>> preserved_tokens(Format(reasoning=reasoning))
+    ('<think>', '</think>')
+    """
+    # A header is before every answer, so a tokenizer that drops `<bot>` loses nothing of the answer.
+    answer = replace(fmt.turn, headers=(), unasked="")
+    parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
+    texts = (text for part in parts for text in literal_texts(part))
+    tolerated = (tag for tag in special_tokens(literal_texts(fmt.tolerated)) if tag in source)
+    return tuple(dict.fromkeys((*special_tokens(texts), *tolerated)))
+
+
+def special_tokens(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the parts of `texts` that look like single tokens, e.g. `<think>`."""
+    return (part for text in texts for part in lexemes(text) if _SPECIAL.fullmatch(part))
+
+
+def literal_texts(value: Any) -> Iterator[str]:
+    """Return all literals in a part of a format, in order."""
+    return (text for _, text in texts_in(value, "") if isinstance(text, str))
