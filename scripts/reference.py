@@ -52,6 +52,7 @@ PUBLIC = (
     "unrender.bounds",
     "unrender.matchers",
     "unrender.printable",
+    "unrender.token_ids",
     "unrender.verify",
     "unrender.lint",
     "unrender.examples",
@@ -64,7 +65,6 @@ PUBLIC = (
     "unrender.gateway",
     "unrender.integrations.llama_cpp",
     "unrender.integrations.mlx_lm",
-    "unrender.integrations.tokens",
     "unrender.integrations.transformers",
     "unrender.integrations.trl",
 )

@@ -32,8 +32,8 @@ from unrender.gateway.backends.transformers import Transformers
 from unrender.gateway.config import read
 from unrender.gateway.example import example_model
 from unrender.gateway.serve import listeners, server
-from unrender.integrations.tokens import special_ids_of
 from unrender.integrations.transformers import chat_template, logits_processor, stopping_criteria
+from unrender.token_ids import special_ids_of
 
 KEPT = ROOT / ".cache" / "example-model"
 """Tests are without the cache of analyses, which would have the model otherwise."""

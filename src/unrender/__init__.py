@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StateError,
         TemplateError,
         TemplateWarning,
+        TokenizerError,
         UnrenderError,
     )
     from unrender.export import Exported, Target, read_response_template
@@ -115,6 +116,7 @@ __all__ = [
     "Target",
     "TemplateError",
     "TemplateWarning",
+    "TokenizerError",
     "Tool",
     "ToolBody",
     "ToolCall",
@@ -142,7 +144,7 @@ _HOMES = {
     "unrender.dialects.triggers": "Trigger TriggerKind",
     "unrender.errors": (
         "ExportError FormatError FormatVersionError FormatWarning GrammarError MalformedOutput MessageError "
-        "SchemaWarning StateError TemplateError TemplateWarning UnrenderError"
+        "SchemaWarning StateError TemplateError TemplateWarning TokenizerError UnrenderError"
     ),
     "unrender.export": "Exported Target read_response_template",
     "unrender.format": "Format",

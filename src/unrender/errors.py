@@ -45,6 +45,10 @@ class ExportError(UnrenderError):
     """A `Format` cannot be written as another system's description of formats, or such a description is malformed."""
 
 
+class TokenizerError(UnrenderError):
+    """A tokenizer cannot encode a prompt as it must be: it does not tell its special tokens, or cannot spell one in ordinary tokens."""
+
+
 class FormatWarning(UserWarning):
     """A finding about a template does not hold for its own answers.
 

@@ -14,10 +14,10 @@ from random import Random
 from judge.outcome import Outcome
 
 from unrender import Turn
-from unrender.integrations.tokens import TokenParser
 from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText
 from unrender.machine.ids import numbered_id
 from unrender.parser.streaming import Parser
+from unrender.token_ids import TokenParser
 
 
 def _parser(turn: Turn) -> Parser:

@@ -26,7 +26,7 @@ from real_requests import (
     sent,
 )
 
-from unrender.integrations.tokens import TokenParser
+from unrender.token_ids import TokenParser
 
 pytestmark = pytest.mark.timeout(3600)
 

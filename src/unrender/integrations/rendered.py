@@ -32,9 +32,9 @@ from unrender import (
 from unrender.cache import kept
 from unrender.format import Reasoning
 from unrender.grammar import Role
-from unrender.integrations.tokens import Decoder, TokenParser, special_ids_of
 from unrender.integrations.transformers import chat_template
 from unrender.limits import TAIL_TOKENS
+from unrender.token_ids import Decoder, TokenParser, special_ids_of
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """The environment variable that names a template's file, for engines that were given one, or models that have none."""

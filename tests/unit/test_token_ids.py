@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+from tokenizers.decoders import Metaspace as MetaspaceDecoder
 from tokenizers.models import BPE
-from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.pre_tokenizers import ByteLevel, Metaspace
 
-from unrender import ChatTemplate, ContentText, ToolCallStarted
-from unrender.integrations.tokens import TokenParser, special_ids_of
+from unrender import ChatTemplate, ContentText, TokenizerError, ToolCallStarted
 from unrender.limits import MAX_HELD
+from unrender.token_ids import PromptEncoder, TokenParser, special_ids_of
 
 SOURCE = """{%- for m in messages -%}<|{{ m.role }}|>{{ m.content }}
 {%- for call in m.tool_calls or [] -%}
@@ -22,15 +23,19 @@ TOOLS = [{"name": "now", "parameters": {"type": "object", "properties": {}}}]
 ANSWER = 'Grüße, 東京 😀! <call>{"name": "now", "arguments": {}}</call>'
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
+def byte_level(special=("<call>", "</call>", "<|end|>"), *, vocabulary=None, merges=()) -> Tokenizer:
     """A tokenizer of single bytes: every character but ASCII's takes several ids."""
     alphabet = {letter: index for index, letter in enumerate(sorted(ByteLevel.alphabet()))}
-    made = Tokenizer(BPE(vocab=alphabet, merges=[]))
+    made = Tokenizer(BPE(vocab=vocabulary or alphabet, merges=list(merges)))
     made.pre_tokenizer = ByteLevel(add_prefix_space=False)
     made.decoder = ByteLevelDecoder()
-    made.add_special_tokens([AddedToken(text, special=True) for text in ("<call>", "</call>", "<|end|>")])
+    made.add_special_tokens([AddedToken(text, special=True) for text in special])
     return made
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return byte_level()
 
 
 def parser(tokenizer: Tokenizer) -> TokenParser:
@@ -126,3 +131,79 @@ def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
 
     assert reader.message.content.strip() == "<|end|>Grüße, 東京 😀!"
     assert [call.name for call in reader.message.tool_calls] == ["now"]
+
+
+# Pieces of prompts.
+
+
+def words(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
+    return [tokenizer.decode([id], skip_special_tokens=False) for id in ids]
+
+
+def test_a_body_spells_special_tokens_and_scaffold_has_them(tokenizer):
+    """The same text is one id where the template writes it, and letters where a message does."""
+    encoder = PromptEncoder(tokenizer)
+
+    encoded = encoder.prompt([("<call>", False), ("<call> <<|end|> <|end", True), ("|>", False), ("<|end|>", False)])
+
+    assert "".join(words(tokenizer, encoded.ids)) == "<call><call> <<|end|> <|end|><|end|>"
+    special = [piece for id, piece in zip(encoded.ids, encoded.pieces, strict=True) if id in encoder.special_ids]
+    assert special == [0, 3]
+
+
+def test_each_id_belongs_to_the_piece_that_it_begins_in(tokenizer):
+    """Ids of characters with several bytes are counted with their piece, and empty pieces have none."""
+    encoded = PromptEncoder(tokenizer).prompt([("a", False), ("", True), ("東", True), ("<|end|>", False)])
+
+    assert encoded.pieces == [0, 2, 2, 2, 3]
+
+
+def test_merges_are_those_of_the_whole_text():
+    """Where no special token is spelled, pieces are encoded as the rendered prompt is."""
+    made = byte_level(vocabulary={"Ġ": 0, "a": 1, "Ġa": 2, "x": 3, "Ċ": 4}, merges=[("Ġ", "a")])
+
+    encoded = PromptEncoder(made).prompt([(" ", False), ("a", True)])
+
+    assert encoded == ([2], [0])
+
+
+def test_what_follows_gets_no_space():
+    """A tokenizer that puts a space before each text puts none before what is appended."""
+    made = byte_level(vocabulary={"▁": 0, "a": 1, "x": 2, "\n": 3})
+    made.pre_tokenizer, made.decoder = Metaspace(prepend_scheme="first"), MetaspaceDecoder(prepend_scheme="first")
+    encoder = PromptEncoder(made)
+
+    assert words(made, encoder.continuation([("a", True)]).ids) == ["a"]
+    assert len(encoder.prompt([("a", True)]).ids) == 2
+
+
+def test_a_tokenizer_must_tell_its_special_tokens():
+    """Without them a message could spell one unseen."""
+    with pytest.raises(TokenizerError, match="expected a tokenizer that says which special tokens it has"):
+        PromptEncoder(byte_level(special=()))
+
+
+def test_a_special_token_of_one_letter_cannot_be_spelled():
+    """Then a message that holds it is an error, which names token and message."""
+    encoder = PromptEncoder(byte_level(special=("§",)))
+
+    assert encoder.prompt([("§", False)]).ids == [encoder.special_tokens["§"]]
+    with pytest.raises(TokenizerError, match="cannot encode '§' as ordinary text, which a message holds: 'a § b'"):
+        encoder.prompt([("a § b", True)])
+
+
+def test_a_tokenizer_without_offsets(tokenizer):
+    """Where a tokenizer keeps no offsets, decoding says to which piece an id belongs."""
+
+    class Slow:
+        added_tokens_decoder = tokenizer.get_added_tokens_decoder()
+
+        def encode(self, text, *, add_special_tokens):
+            return tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+
+        def decode(self, ids, *, skip_special_tokens):
+            return tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
+
+    pieces = [("a<call>", False), ("東 <call>", True), ("!", False)]
+
+    assert PromptEncoder(Slow()).prompt(pieces) == PromptEncoder(tokenizer).prompt(pieces)

@@ -1,0 +1,298 @@
+"""Reads answers from token ids, and encodes pieces of a prompt as token ids.
+
+Strategy: ids are decoded a few at a time; a character that is not all there yet is held until it is (incremental
+detokenisation). The ids of special tokens are told apart from text that only spells them, so a quoted `<|im_end|>` ends
+nothing.
+
+Pieces of a prompt are encoded in one go, as if they were one text, so merges are those of the rendered prompt. Only where a body spells
+a special token is the text cut inside that spelling. So no tokenizer's own switch is needed.
+
+>>> from unrender import ChatTemplate
+>>> class Letters:  # any tokenizer of tokenizers or transformers will do
+...     def decode(self, ids, **options):
+...         return "".join(map(chr, ids))
+>>> parser = ChatTemplate.from_string("{{ messages[-1].content }}").parser()
+>>> TokenParser(parser, Letters(), special_ids=()).feed([72, 105])
+[ContentText(text='Hi')]
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol
+
+from unrender import Event, Message, Parser, TokenizerError
+from unrender.limits import MAX_HELD
+
+_HALF = "\ufffd"
+"""What decoders write for half a character."""
+_PROBES = ("x", " x", "\nx")
+"""Texts that show whether an anchor keeps a tokenizer from adding a space to what follows."""
+_ANCHORS = 8
+"""Special tokens that are tried as an anchor."""
+
+
+class Decoder(Protocol):
+    """The part of a tokenizer that is used here."""
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = ...) -> str:
+        """Return the text of `ids`."""
+
+
+class Detokenizer:
+    """Decodes ids as they come; text comes out once no later id can change it."""
+
+    __slots__ = ("_given", "_held", "_tokenizer")
+
+    def __init__(self, tokenizer: Decoder) -> None:
+        self._tokenizer = tokenizer
+        self._held: list[int] = []
+        """The latest ids: those whose text is out, which spacing may depend on, and those that wait."""
+        self._given = 0
+        """How many of them are out."""
+
+    def feed(self, token: int) -> str:
+        """Take an id; return the text that is certain now."""
+        # `東` may be three tokens: the first two decode to U+FFFD, so they wait. A token's text may depend on the one before it
+        # (`▁` at the start of a word), so those whose text is out are decoded once more, and their text is taken off.
+        self._held.append(token)
+        before, now = self.text(self._held[: self._given]), self.text(self._held)
+        waiting = len(self._held) - self._given
+        # Bytes that never become a character must not wait for ever.
+        if (now.endswith(_HALF) or len(now) <= len(before)) and waiting <= MAX_HELD:
+            return ""
+        self._held, self._given = self._held[self._given :], waiting
+        return now[len(before) :]
+
+    def flush(self) -> str:
+        """Return the text of what waits, be it half a character."""
+        before, now = self.text(self._held[: self._given]), self.text(self._held)
+        self._held, self._given = [], 0
+        return now[len(before) :]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the text of ids alone, special tokens included."""
+        return self._tokenizer.decode(ids, skip_special_tokens=False) if ids else ""
+
+
+class TokenParser:
+    """Feeds a parser with token ids.
+
+    `special_ids` are the ids of special tokens; by default those that the tokenizer knows. A marker that is none of these
+    tokens, `<call>` in a vocabulary without it, is read in ordinary text: the model can write it in no other way. No id makes it raise, unless
+    the tokenizer itself refuses an id that it does not know.
+    """
+
+    __slots__ = ("_decoded", "_special", "parser")
+
+    def __init__(self, parser: Parser, tokenizer: Decoder, *, special_ids: Collection[int] | None = None) -> None:
+        self.parser: Parser = parser
+        """The parser, for its `message` and `spans`."""
+        self._decoded = Detokenizer(tokenizer)
+        self._special = frozenset(special_ids_of(tokenizer) if special_ids is None else special_ids)
+        if isinstance(parser, Parser):  # Engines' own parsers quote nothing.
+            parser._quote_only(self._decoded.text(sorted(self._special)))
+
+    @property
+    def message(self) -> Message:
+        """The message so far."""
+        return self.parser.message
+
+    def feed(self, ids: int | Iterable[int]) -> list[Event]:
+        """Take more ids; return the events that are final now."""
+        events: list[Event] = []
+        ordinary: list[str] = []
+        for token in [ids] if isinstance(ids, int) else ids:
+            if token not in self._special:
+                ordinary.append(self._decoded.feed(int(token)))
+                continue
+            events += self._feed("".join(ordinary) + self._decoded.flush())
+            # Alone, so that the parser can tell `<call>` the token from `<call>` spelled in letters.
+            events += self.parser.feed(self._decoded.text([int(token)]), special=True)
+            ordinary.clear()
+        return [*events, *self._feed("".join(ordinary))]
+
+    def finish(self, reason: str | None = None) -> list[Event]:
+        """End the output; `reason` is the engine's finish reason, as `Parser.finish` takes it."""
+        return [*self._feed(self._decoded.flush()), *self.parser.finish(reason)]
+
+    def _feed(self, text: str) -> list[Event]:
+        return self.parser.feed(text, special=False) if text else []
+
+
+def special_ids_of(tokenizer: Any) -> frozenset[int]:
+    """Return the ids of all tokens that were added to `tokenizer` (of transformers or tokenizers), special or not.
+
+    Many tokenizers do not mark their tokens for calls and reasoning as special. Those are still tokens, not text.
+    """
+    return frozenset({*map(int, _added(tokenizer)), *getattr(tokenizer, "all_special_ids", ())})
+
+
+def _added(tokenizer: Any) -> Mapping[int, Any]:
+    added = getattr(tokenizer, "added_tokens_decoder", None)
+    if added is None and hasattr(tokenizer, "get_added_tokens_decoder"):
+        added = tokenizer.get_added_tokens_decoder()
+    return added or {}
+
+
+class Encoded(NamedTuple):
+    """Token ids of pieces of a prompt."""
+
+    ids: list[int]
+    pieces: list[int]
+    """For each id the index of the piece that holds its first character."""
+
+
+class PromptEncoder:
+    """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
+
+    A piece is a text, and whether it is a body: words of a message. In bodies the texts of special tokens are ordinary text; the
+    tokenizer finds special tokens only in the other pieces, the template's scaffold. All tokens that were added to a vocabulary count
+    as special, but those that are white space alone. Nothing is added: no BOS, no EOS.
+
+    Raises `TokenizerError` when the tokenizer does not say which tokens were added.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer: Any = tokenizer
+        """The tokenizer."""
+        self.special_ids: frozenset[int] = special_ids_of(tokenizer)
+        """The ids of special tokens."""
+        self.special_tokens: Mapping[str, int]
+        """The texts of special tokens that are more than white space, and their ids."""
+        self._decoded = Detokenizer(tokenizer)
+        if not self.special_ids:
+            raise TokenizerError(
+                f"{type(tokenizer).__name__}: expected a tokenizer that says which special tokens it has (added_tokens_decoder), "
+                "found none; without them a message could spell one"
+            )
+        added = _added(tokenizer)
+        texts = {id: getattr(added.get(id), "content", None) or self._decoded.text([id]) for id in self.special_ids}
+        self.special_tokens = {text: id for id, text in sorted(texts.items()) if text.strip()}
+        self._refused = {id: text for text, id in self.special_tokens.items()}
+        lengths: dict[str, set[int]] = {}
+        for text in self.special_tokens:
+            lengths.setdefault(text[0], set()).add(len(text))
+        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        """By first characters, the lengths of special texts, the longest first."""
+        self._first = re.compile(f"[{re.escape(''.join(lengths))}]") if lengths else re.compile(r"(?!)")
+        self._anchor, self._anchor_length = self._anchor_of(list(self.special_tokens))
+
+    def prompt(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
+        """Return the ids of a whole prompt. Raises `TokenizerError` when a body cannot be encoded as ordinary text."""
+        return self._encoded(list(pieces), whole=True)
+
+    def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
+        """Return the ids of text that follows ids which stay as they are; SentencePiece adds no space to it.
+
+        Raises `TokenizerError` as `prompt` does.
+        """
+        return self._encoded(list(pieces), whole=False)
+
+    def spelled(self, text: str) -> str | None:
+        """Return the first text of a special token that `text` spells; None where it spells none."""
+        found = self._next(text, 0)
+        return None if found is None else text[slice(*found)]
+
+    def _encoded(self, pieces: Sequence[tuple[str, bool]], *, whole: bool) -> Encoded:
+        text = "".join(part for part, _ in pieces)
+        starts = [0, *accumulate(len(part) for part, _ in pieces)]
+        bodies = [body for _, body in pieces]
+        encoded = Encoded([], [])
+        low = 0
+        for high in [*self._cuts(text, starts, bodies), len(text)]:
+            anchored = not whole or low > 0
+            for id, start in self._stretch(text[low:high], anchored=anchored):
+                piece = bisect_right(starts, low + start, hi=len(pieces)) - 1
+                if id in self._refused and bodies[piece]:
+                    raise TokenizerError(
+                        f"{type(self.tokenizer).__name__}: cannot encode {self._refused[id]!r} as ordinary text, "
+                        f"which a message holds: {pieces[piece][0]!r:.80}"
+                    )
+                encoded.ids.append(id)
+                encoded.pieces.append(piece)
+            low = high
+        return encoded
+
+    def _cuts(self, text: str, starts: Sequence[int], bodies: Sequence[bool]) -> Iterator[int]:
+        """Yield the places inside special texts that are not scaffold alone."""
+        at, cut = 0, 0
+        while any(bodies) and (found := self._next(text, at)) is not None:
+            start, end = found
+            touched = _body_in(starts, bodies, start, end)
+            # `<|im_` of the scaffold and `end|>` of a body: the border parts them. Inside a body, the rest may spell another.
+            at = end if touched is None else max(touched, start + 1)
+            if touched is not None and cut < at < end:
+                cut = at
+                yield cut
+
+    def _next(self, text: str, at: int) -> tuple[int, int] | None:
+        """Return where the next text of a special token is, the longest that begins there."""
+        while (hit := self._first.search(text, at)) is not None:
+            at = hit.start()
+            for length in self._lengths[text[at]]:
+                if text[at : at + length] in self.special_tokens:
+                    return at, at + length
+            at += 1
+        return None
+
+    def _stretch(self, text: str, *, anchored: bool) -> Iterator[tuple[int, int]]:
+        """Yield the ids of a text, with the place of each one's first character."""
+        if not text:
+            return
+        lead = self._anchor if anchored else ""
+        ids, starts = self._raw(lead + text)
+        skipped = self._anchor_length if lead else 0
+        for id, start in zip(ids[skipped:], starts[skipped:], strict=True):
+            yield id, max(start - len(lead), 0)
+
+    def _raw(self, text: str) -> tuple[list[int], list[int]]:
+        """Return ids, and the place of each one's first character."""
+        tokenizer = self.tokenizer
+        if hasattr(tokenizer, "get_added_tokens_decoder"):  # `tokenizers.Tokenizer`
+            encoding = tokenizer.encode(text, add_special_tokens=False)
+            return list(encoding.ids), _places(encoding.offsets)
+        if getattr(tokenizer, "is_fast", False):
+            encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+            return list(encoding["input_ids"]), _places(encoding["offset_mapping"])
+        ids = list(tokenizer.encode(text, add_special_tokens=False))
+        return ids, self._decoded_places(ids)
+
+    def _decoded_places(self, ids: Sequence[int]) -> list[int]:
+        """Return where the text of each id begins, by decoding: for tokenizers that keep no offsets."""
+        decoded, places, at = Detokenizer(self.tokenizer), [], 0
+        for id in ids:
+            places.append(at)
+            at += len(decoded.feed(id))
+        return places
+
+    def _anchor_of(self, special: Sequence[str]) -> tuple[str, int]:
+        """Return a text behind which others are encoded as they are, without a space; and how many ids it has."""
+        for anchor in (*special[:_ANCHORS], "\n"):
+            ids = self._raw(anchor)[0]
+            if all(self._fits(anchor, ids, probe) for probe in _PROBES):
+                return anchor, len(ids)
+        return "", 0
+
+    def _fits(self, anchor: str, ids: list[int], probe: str) -> bool:
+        together = self._raw(anchor + probe)[0]
+        return together[: len(ids)] == ids and self._decoded.text(together) == anchor + probe
+
+
+def _body_in(starts: Sequence[int], bodies: Sequence[bool], low: int, high: int) -> int | None:
+    """Return where the first body in a stretch of the text begins; None where it is scaffold alone."""
+    first = bisect_right(starts, low, hi=len(bodies)) - 1
+    last = bisect_right(starts, high - 1, hi=len(bodies)) - 1
+    return next((max(starts[i], low) for i in range(first, last + 1) if bodies[i]), None)
+
+
+def _places(offsets: Iterable[tuple[int, int]]) -> list[int]:
+    """Return where tokens begin: some tokenizers leave the space of ` word` out of its offsets, so it is where the last one ends."""
+    places, last = [], 0
+    for start, end in offsets:
+        places.append(min(start, last))
+        last = end
+    return places
