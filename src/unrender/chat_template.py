@@ -20,6 +20,7 @@ from unrender.rendering.template import Template
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.bounds import Bounds
+    from unrender.conversation.continuation import Continuation
     from unrender.conversation.inputs import Offer
     from unrender.conversation.preparation import Continued, Planned
     from unrender.conversation.shape import Capabilities
@@ -248,6 +249,13 @@ class ChatTemplate:
         return self.analysis.capabilities
 
     @property
+    def continuation(self) -> Continuation:
+        """What is written between an answer and the next one where tools are offered, and whether the template only appends."""
+        from unrender.conversation.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
+
+        return continuation_of(*probing(self.writing))
+
+    @property
     def variables(self) -> Mapping[str, Variable]:
         """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
         from unrender.conversation.variables import own_variables  # noqa: PLC0415 -- loaded when it is used
@@ -297,16 +305,18 @@ class ChatTemplate:
         With a grammar made by hand no tools are described, and only content can be continued, since the grammar alone
         says how an answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
         """
-        from unrender.conversation.preparation import prepared, read_request  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.next_turn import Extender  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.preparation import prepared, read_request  # noqa: PLC0415
 
-        offer, request = read_request(
-            tools,
-            tool_choice,
-            parallel_tool_calls=parallel_tool_calls,
-            response_format=response_format,
-            reasoning_format=reasoning_format,
-        )
-        planned, writer = self._writing(offer, request, template_kwargs, documents=documents, tool_format=tool_format)
+        asked = {
+            "tool_choice": tool_choice,
+            "parallel_tool_calls": parallel_tool_calls,
+            "response_format": response_format,
+            "reasoning_format": reasoning_format,
+        }
+        offer, request = read_request(tools, **asked)
+        settings: dict[str, Any] = {"documents": documents, "tool_format": tool_format}
+        planned, writer = self.writing(offer, request, template_kwargs, **settings)
         turn = prepared(
             planned,
             writer,
@@ -315,12 +325,18 @@ class ChatTemplate:
             continued=continue_final_message,
             grammar=self._grammar,
             budget=self._bounds.grammar if self._bounds else None,
+            source=Extender(
+                write=self.writing,
+                asked={"tools": offer.plain or None, **asked},
+                settings=settings,
+                variables=template_kwargs,
+            ),
         )
         for note in turn.notes:
             warnings.warn(note, TemplateWarning, stacklevel=2)
         return turn
 
-    def _writing(
+    def writing(
         self,
         offer: Offer,
         request: Request,
@@ -387,31 +403,35 @@ class ChatTemplate:
         reasoning_format: ReasoningFormat = "auto",
         continued: bool = False,
         known_ids: Sequence[str] = (),
+        documents: Sequence[Any] | None = None,
+        tool_format: str | None = "auto",
+        **template_kwargs: Any,
     ) -> Turn:
         """Return the turn that answers a prompt that was rendered elsewhere, e.g. inside an engine.
 
         `prompt` may be the prompt's tail: it shows whether reasoning is already open. With `continued`, everything after the
         last header is an answer that the model goes on with, and part of the message. As in `prepare`, nothing is a call
         without `tools`; here a tool may be listed twice. `known_ids` are the ids of the calls in the conversation, one for
-        each call. Raises `MessageError` as `prepare` does.
+        each call. What else the prompt was rendered with, as `prepare` takes it, is for `Turn.next` alone. Raises
+        `MessageError` as `prepare` does.
 
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
         >>> ChatTemplate.from_string(source).turn("<user>Hello</><assistant>").parse("Hi!</>").content
         'Hi!'
         """
+        from unrender.conversation.next_turn import Extender  # noqa: PLC0415
         from unrender.conversation.preparation import ended, read_request, with_tokens_of  # noqa: PLC0415
         from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used
         from unrender.parser.prompt_tail import after_header, prefill  # noqa: PLC0415
         from unrender.turn import Turn  # noqa: PLC0415
 
-        _, request = read_request(
-            tools,
-            tool_choice,
-            parallel_tool_calls=parallel_tool_calls,
-            response_format=response_format,
-            reasoning_format=reasoning_format,
-            repeats=True,
-        )
+        asked = {
+            "tool_choice": tool_choice,
+            "parallel_tool_calls": parallel_tool_calls,
+            "response_format": response_format,
+            "reasoning_format": reasoning_format,
+        }
+        offer, request = read_request(tools, **asked, repeats=True)
         if not all(isinstance(id, str) for id in known_ids):
             raise MessageError(f"known_ids: expected texts, found {known_ids!r:.60}")
         format = ended(self.format, self._loaded.eos_token)
@@ -427,6 +447,13 @@ class ChatTemplate:
             known_ids=tuple(known_ids),
             grammar=self._grammar,
             budget=self._bounds.grammar if self._bounds else None,
+            source=Extender(
+                write=self.writing,
+                asked={"tools": offer.plain or None, **asked},
+                settings={"documents": documents, "tool_format": tool_format},
+                variables=template_kwargs,
+                thought=format.reasoning.closed_in(prompt),
+            ),
         )
 
     def response_template(self, *, target: Target | str = "transformers") -> Exported:

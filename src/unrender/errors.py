@@ -49,6 +49,17 @@ class TokenizerError(UnrenderError):
     """A tokenizer cannot encode a prompt as it must be: it does not tell its special tokens, or cannot spell one in ordinary tokens."""
 
 
+class ExtendError(UnrenderError):
+    """A prompt cannot be extended by what comes after it; the message says why.
+
+    `reason` is a word: "answer", "call", "messages", "state", "thoughts", "tools" or "unproved".
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class FormatWarning(UserWarning):
     """A finding about a template does not hold for its own answers.
 

@@ -6,11 +6,13 @@ What constrains an answer depends on format, request and begun text alone, so tu
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from unrender.errors import ExtendError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
@@ -23,6 +25,49 @@ if TYPE_CHECKING:
     from unrender.conversation.shape import Media
     from unrender.dialects.triggers import Trigger
     from unrender.schema.weights import Budget
+
+
+Thoughts = Literal["all", "template", "tool_cycle"]
+"""What is done about thoughts in the prompt that the template would leave out, in the words of trainers."""
+Unfinished = Literal["error", "text"]
+"""What is done about a call in an answer that is not complete: it is an error, or it counts as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of what `Turn.next` appends to a prompt and its answer."""
+
+    text: str
+    message: int | None = None
+    """The new message that it belongs to, counted from 0; None for the answer's end and for what asks for the next answer."""
+    body: bool = False
+    """Whether these are the message's own words; otherwise the template writes them around it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extending:
+    """The settings of `Turn.next`."""
+
+    thoughts: Thoughts = "all"
+    unfinished: Unfinished = "error"
+    restate: bool = True
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """What is said anew of the request, by the names that `ChatTemplate.prepare` has for it."""
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Makes the turn after an answer; it knows the template, and what the template was told."""
+
+    @property
+    def appended(self) -> tuple[Piece, ...]:
+        """What the turn's prompt has behind the last prompt and the answer to it."""
+
+    def begun(self, messages: Sequence[Mapping[str, Any]]) -> Source:
+        """Return the same for a turn whose prompt shows these messages."""
+
+    def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
+        """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +98,8 @@ class Turn:
     """A grammar made by hand that says how the answer is written, instead of the format."""
     budget: Budget | None = None
     """What the grammar of the answer may cost; None for the usual bounds."""
+    source: Source | None = field(default=None, compare=False, repr=False)
+    """What the next turn is made with: the template, and what it was told. None for a turn that was made by hand."""
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -173,6 +220,66 @@ class Turn:
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
+
+    @property
+    def appended(self) -> tuple[Piece, ...]:
+        """What `next` has put behind the last prompt and the answer to it; empty for a first turn."""
+        return self.source.appended if self.source is not None else ()
+
+    def next(
+        self,
+        answer: str,
+        messages: Any,
+        *,
+        thoughts: Thoughts = "all",
+        unfinished: Unfinished = "error",
+        restate: bool = True,
+        tools: Any = None,
+        tool_choice: Any = None,
+        parallel_tool_calls: bool | None = None,
+        response_format: Any = None,
+        reasoning_format: Any = None,
+        **variables: Any,
+    ) -> Turn:
+        """Return the turn after an answer: its prompt is this prompt, the answer, and what the template writes behind it.
+
+        `answer` is the model's text as it was sampled, with or without the end of the turn. `messages` are what is said after
+        it: results, users, system messages, as for `prepare`. A result finds its call by id, then by name, then in order.
+        Nothing of the prompt or of the answer is changed, so `appended` is all that an engine has to read. Whatever else the
+        template would have changed of earlier turns is in `notes`, each a `TemplateWarning` too.
+
+        `thoughts` is what is done where the template would leave out thoughts that the prompt holds: they stay ("all"), or
+        that is an error ("template"), or an error where a user is among the messages ("tool_cycle"). `unfinished="text"`
+        lets a call that is not complete count as text. `restate=False` leaves out a system message and tools that the
+        template writes once more. What is not said of the request is as in this turn; `variables` may change what does not
+        change the prompt so far, e.g. `enable_thinking`.
+
+        Raises `ExtendError`, with a reason that is a word, where it is not certain what the template writes: render the
+        whole conversation with `prepare` then. Raises `MessageError` as `prepare` does.
+
+        >>> from unrender import ChatTemplate
+        >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+        >>> turn = ChatTemplate.from_string(source).prepare([{"role": "user", "content": "Hello"}])
+        >>> turn.next("Hi!", [{"role": "user", "content": "Bye"}]).prompt
+        '<user>Hello</><assistant>Hi!</><user>Bye</><assistant>'
+        """
+        if self.source is None:
+            raise ExtendError(
+                "the turn was made by hand: expected one of ChatTemplate.prepare or ChatTemplate.turn", "state"
+            )
+        asked = {
+            "tools": tools,
+            "tool_choice": tool_choice,
+            "parallel_tool_calls": parallel_tool_calls,
+            "response_format": response_format,
+            "reasoning_format": reasoning_format,
+        }
+        changes = {name: value for name, value in asked.items() if value is not None}
+        how = Extending(thoughts=thoughts, unfinished=unfinished, restate=restate, changes=changes, variables=variables)
+        turn = self.source.next(self, answer, messages, how)
+        for note in turn.notes:
+            warnings.warn(note, TemplateWarning, stacklevel=2)
+        return turn
 
     def problems(self, call: ToolCall) -> tuple[str, ...]:
         """Return in words where a call does not obey its tool's schema; nothing where it does.

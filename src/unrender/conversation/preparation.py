@@ -24,7 +24,7 @@ from unrender.messages.wire import REASONING_FIELDS, Request, read_allowed_tools
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by
 from unrender.rendering.template import Template
-from unrender.turn import Turn
+from unrender.turn import Source, Turn
 
 if TYPE_CHECKING:
     from unrender.schema.weights import Budget
@@ -69,6 +69,7 @@ def prepared(
     continued: Continued | Literal[False] | None,
     grammar: Grammar | None,
     budget: Budget | None,
+    source: Source,
 ) -> Turn:
     """Render a conversation and return the turn that answers it.
 
@@ -100,6 +101,7 @@ def prepared(
         notes=writer.notes,
         known_ids=call_ids(conversation),
         budget=budget,
+        source=source.begun(conversation),
     )
 
 

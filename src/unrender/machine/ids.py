@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import string
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
@@ -21,18 +22,37 @@ IdMaker = Callable[[int, str], str]
 """The position of a call in the conversation, counted from 0, and the tool's name → its id."""
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
+_TELLING = 6
+"""How long an id is at least that tells its position."""
 _LENGTH = 9
 """The commonest form that templates ask of an id: nine letters and digits."""
 
 
-def random_id(_position: int, _name: str, length: int = _LENGTH) -> str:
-    """Return a random id of so many letters and digits."""
+def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
+    """Return a random id of so many letters and digits; its last one tells the position, see `is_made_for`."""
     # Asking the system nine times would cost more than reading a short call.
     number, found = secrets.randbelow(len(_ALPHABET) ** length), ""
     while len(found) < length:
         number, at = divmod(number, len(_PAIRS))
         found += _PAIRS[at]
-    return found[:length]
+    # A short id has no letter to spare: it has to be another one each time.
+    return found[: length - 1] + _told(found[: length - 1], position) if length >= _TELLING else found[:length]
+
+
+def is_made_for(id: str, position: int) -> bool:
+    """Return whether `random_id` may have made an id for this position.
+
+    So a result finds its call in an answer that is read again, and gets other ids then. An id from elsewhere fits one
+    position of 62 by chance.
+
+    >>> is_made_for(random_id(3, "now"), 3), is_made_for(random_id(3, "now"), 4)
+    (True, False)
+    """
+    return len(id) >= _TELLING and id[-1] == _told(id[:-1], position)
+
+
+def _told(id: str, position: int) -> str:
+    return _ALPHABET[(zlib.crc32(id.encode(errors="surrogatepass")) + position) % len(_ALPHABET)]
 
 
 def numbered_id(position: int, _name: str) -> str:
@@ -96,4 +116,4 @@ class CallIds(Resumable):
         first = self.offset + index
         yield from (self.make(first + more, name) for more in range(MOST_REFUSED_IDS))
         # A caller's own maker may give one id again and again; random ones end that.
-        yield from (random_id(more, name) for more in count())
+        yield from (random_id(first, name) for _ in count())

@@ -34,14 +34,14 @@ Sight = tuple[int, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Continuation:
+class Lookahead:
     """The text of a continuation read since the free text ended, the lookaheads not yet decided, and the rest."""
 
     read: str
     sights: tuple[Sight, ...]
     rest: Rest
 
-    def settled(self) -> Continuation | None:
+    def settled(self) -> Lookahead | None:
         """Return the state without the lookaheads that can be decided; None when one of these fails."""
         if not self.sights:
             return self
@@ -49,7 +49,7 @@ class Continuation:
         open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
         decided = (sight for sight in self.sights if sight not in open_ones)
         met = all(self.read.startswith(text, at) == wanted for at, text, wanted in decided)
-        return Continuation(self.read, open_ones, self.rest) if met else None
+        return Lookahead(self.read, open_ones, self.rest) if met else None
 
     def after(self, stop: str) -> Rest:
         """Return what is left after `stop`, which must be the beginning of the text."""
@@ -57,7 +57,7 @@ class Continuation:
         return (Literal(text), *self.rest) if text else self.rest
 
 
-Key = tuple[Stops, Continuation]
+Key = tuple[Stops, Lookahead]
 """The stops that are looked for, and the state where; each place has its own key."""
 
 
@@ -88,7 +88,7 @@ class RulePlaces:
     def place(self, stops: Stops, rest: Rest) -> RulePlace:
         """Return the place after free text that ends at `stops`."""
         fresh: list[tuple[Key, RulePlace]] = []
-        place = self._place((stops, Continuation("", (), rest)), fresh)
+        place = self._place((stops, Lookahead("", (), rest)), fresh)
         for key, found in fresh:
             self._explore(key, found, fresh)
         _hand_up([found for _, found in fresh])
@@ -105,7 +105,7 @@ class RulePlaces:
     def _explore(self, key: Key, place: RulePlace, fresh: list[tuple[Key, RulePlace]]) -> None:
         """Fill `place`; places below it that are new are put into `fresh`."""
         stops, start = key
-        seen: set[Continuation] = set()
+        seen: set[Lookahead] = set()
         states = [self._entered(start)]
         while states:
             self.step()
@@ -125,18 +125,18 @@ class RulePlaces:
         # What places below know is handed up later, when all of them have been explored.
         place.found = dict.fromkeys(place.own)
 
-    def _entered(self, state: Continuation) -> Continuation:
+    def _entered(self, state: Lookahead) -> Lookahead:
         """Return the state; if a rule comes next in it, with the rule's own node in its place."""
         head = self._next_rule(state)
         return state if head is None else replace(state, rest=(self.rule(head.rule), *state.rest[1:]))
 
-    def _next_rule(self, state: Continuation) -> Ref | None:
+    def _next_rule(self, state: Lookahead) -> Ref | None:
         head = state.rest[0] if state.rest else None
         # A JSON value is never looked into: its rule stays a rule, which engines read by the schema.
         return head if isinstance(head, Ref) and not isinstance(self.rule(head.rule), JsonValue) else None
 
 
-def _met(state: Continuation, stops: Stops) -> str:
+def _met(state: Lookahead, stops: Stops) -> str:
     """Return the text up to the first stop that is complete; all of it when it is longer than any two stops."""
     # A literal so long that holds no stop serves as a stop itself.
     if state.sights or not state.read:
@@ -147,23 +147,23 @@ def _met(state: Continuation, stops: Stops) -> str:
     )
 
 
-def _following(state: Continuation) -> list[Continuation] | None:
+def _following(state: Lookahead) -> list[Lookahead] | None:
     """Return the states one step on; None where no literal text follows."""
     if not state.rest:
         return None
     head, tail = state.rest[0], state.rest[1:]
     match head:
         case Literal(more) | nodes.Layout(more) | nodes.Mark(more):
-            return [Continuation(state.read + more, state.sights, tail)]
+            return [Lookahead(state.read + more, state.sights, tail)]
         case nodes.Peek(Literal(text)):
-            return [Continuation(state.read, (*state.sights, (len(state.read), text, True)), tail)]
+            return [Lookahead(state.read, (*state.sights, (len(state.read), text, True)), tail)]
         case nodes.Negate(Literal(text)):
-            return [Continuation(state.read, (*state.sights, (len(state.read), text, False)), tail)]
+            return [Lookahead(state.read, (*state.sights, (len(state.read), text, False)), tail)]
     ways = unfoldings(head, tail)
-    return None if ways is None else [Continuation(state.read, state.sights, way) for way in ways]
+    return None if ways is None else [Lookahead(state.read, state.sights, way) for way in ways]
 
 
-def _end(state: Continuation, stops: Stops, place: RulePlace) -> None:
+def _end(state: Lookahead, stops: Stops, place: RulePlace) -> None:
     """Take what has been read for a stop of its own, where nothing more can be told."""
     if any(wanted for _, _, wanted in state.sights):
         return  # A lookahead wants text that does not come.

@@ -1,0 +1,327 @@
+"""Finds out what a template writes between an answer and the next one, and what that depends on.
+
+Strategy: answers of every kind, each followed by results, users and system messages, are written behind several histories. What is
+behind the answer's last word must not depend on the history. Where it does, the whole history is needed to say what comes next.
+
+A template only appends if each rendering of a longer conversation begins with that of the shorter one. Where it does not,
+the shortest such conversation is the witness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.cache import SHARED
+from unrender.conversation.answered import ends_of_turn
+from unrender.conversation.preparation import Planned, read_request
+from unrender.conversation.shape import shape_context
+from unrender.conversation.stubs import (
+    NEEDLE,
+    QUESTION,
+    THOUGHT,
+    AnswerKind,
+    Called,
+    Plain,
+    WrittenTail,
+    behind,
+    written,
+)
+from unrender.conversation.transcript import Writer
+from unrender.errors import MessageError, TemplateError
+from unrender.format import Format
+from unrender.freezing import content_key
+from unrender.limits import SLOWEST_RENDERINGS
+from unrender.machine.ids import id_maker, numbered_id
+from unrender.rendering.cost import now
+
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "probe_tool",
+        "description": "Wurzeltool",
+        "parameters": {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]},
+    },
+}
+_SYSTEM = {"role": "system", "content": "Systembrook"}
+_USER = {"role": "user", "content": "Nextquestion"}
+
+
+def _earlier(kind: AnswerKind, word: str, *after: Mapping[str, Any]) -> Plain:
+    return (QUESTION, kind.message(word), *after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """A conversation whose beginning a template writes otherwise once more is said."""
+
+    conversation: Plain
+    """The longer conversation."""
+    messages: int
+    """How many of its messages the shorter one has."""
+    what: str
+    """"thoughts", "system", "tools", "white space" or "text"."""
+    before: str
+    """The text at the first difference in the shorter conversation."""
+    after: str
+    """The text there in the longer one."""
+
+    def __str__(self) -> str:
+        said = " → ".join(_in_words(message) for message in self.conversation)
+        return f"{self.what}: after {said}, {self.before!r} becomes {self.after!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """What a template writes behind an answer, and whether it changes what it has written before."""
+
+    ends: Mapping[str, str]
+    """By kind of answer: what ends it where a message comes after it."""
+    last_ends: Mapping[str, str]
+    """The same where no message comes after it."""
+    needs_system: frozenset[str] = frozenset()
+    """Roles whose messages are written otherwise, or together with the system message, where the conversation has one."""
+    needs_history: tuple[str, ...] = ()
+    """Histories on which it depends, in words; empty where the last answer and what comes after it decide."""
+    restates_tools: bool = False
+    """The tools are written again for a new user's message."""
+    drops_thoughts: frozenset[str] = frozenset()
+    """Roles whose next message makes the template leave out thoughts that it has written: "user", "tool"."""
+    witness: Rewritten | None = None
+    """The shortest conversation whose beginning is rewritten."""
+
+    @property
+    def append_only(self) -> bool:
+        """Whether the template changes nothing of what it has written of a conversation, when more is said."""
+        return self.witness is None
+
+
+def continuation_of(writer: Writer, format: Format) -> Continuation:
+    """Return what a template writes behind answers, with these variables, and with tools if any are offered."""
+    heard = writer.heard
+    variable = writer.capabilities.tools_variable
+    offered = bool(heard.context.get(variable))
+    probed = shape_context([_TOOL], writer.capabilities) if offered else {}
+    context = {**heard.context, **({variable: probed[variable]} if offered else {})}
+    key = content_key(dict(context))
+    probe = replace(writer, heard=replace(heard, context=context, notes=()))
+    if not key:
+        return _Probing(probe, format).continuation()
+    place = ("continuation", writer.template, writer.capabilities, writer.plan, heard.word, key)
+    found: Continuation = SHARED.made(place, lambda: _Probing(probe, format).continuation(), lambda _: 20_000)
+    return found
+
+
+def probing(write: Callable[..., tuple[Planned, Writer]]) -> tuple[Writer, Format]:
+    """Return what writes conversations with a tool, and the format of their answers; `write` is `ChatTemplate.writing`."""
+    planned, writer = write(*read_request([_TOOL]), {})
+    return writer, planned.format
+
+
+class _Probing:
+    """Asks one template."""
+
+    def __init__(self, writer: Writer, format: Format) -> None:
+        self._writer, self._format = writer, format
+        # `functions.probe_tool:0` where ids are made of names and counters.
+        self._counted = id_maker(format.tools) if format.tools.id_parts else numbered_id
+        one, two, before = self._call(0), self._call(1), self._call(7)
+        self._kinds = {
+            "content": AnswerKind(),
+            "thought": AnswerKind(thinks=True),
+            "call": AnswerKind(calls=(one,)),
+            "thought and call": AnswerKind(thinks=True, calls=(one,)),
+            "two calls": AnswerKind(calls=(one, two)),
+        }
+        called = _earlier(AnswerKind(calls=(before,)), "Earlierword", self._result(7))
+        thinking = _earlier(AnswerKind(thinks=True, calls=(before,)), "Earlierword", self._result(7))
+        again = AnswerKind(thinks=True, calls=(self._call(8),)).message("Otherword")
+        self._histories: Mapping[str, Plain] = {
+            "an earlier turn": _earlier(AnswerKind(), "Earlierword", QUESTION),
+            "an earlier thought": _earlier(AnswerKind(thinks=True), "Earlierword", QUESTION),
+            "an earlier call": called,
+            "an earlier call and answer": (*called, AnswerKind().message("Morewords"), QUESTION),
+            "earlier calls and thoughts": (*thinking, again, self._result(8)),
+        }
+        self._until = now() + SLOWEST_RENDERINGS * writer.template.limits.seconds
+        self._known: dict[str, WrittenTail | None] = {}
+
+    def continuation(self) -> Continuation:
+        """Return all findings."""
+        calls = self._written((QUESTION, self._kinds["call"].message(), self._result(0)))
+        kinds = {name: kind for name, kind in self._kinds.items() if calls or not kind.calls}
+        ends = {name: self._end(kind) for name, kind in kinds.items()}
+        last = {name: self._last_end(kind) for name, kind in kinds.items()}
+        needs = tuple(
+            name
+            for name, history in self._histories.items()
+            if any(any(self._depending(k, history)) for k in kinds.values())
+        )
+        tail = self._tail((QUESTION, AnswerKind().message(), _USER)) or ""
+        return Continuation(
+            ends={name: end for name, end in ends.items() if end is not None},
+            last_ends={name: end for name, end in last.items() if end is not None},
+            needs_system=frozenset(role for kind in kinds.values() for role in self._needs_system(kind)),
+            needs_history=needs if now() < self._until else tuple(self._histories),
+            restates_tools="Wurzeltool" in tail,
+            drops_thoughts=frozenset(self._drops()),
+            witness=self._witness(),
+        )
+
+    def _call(self, number: int) -> Called:
+        return Called(name="probe_tool", id=self._counted(number, "probe_tool"))
+
+    def _result(self, number: int) -> dict[str, Any]:
+        return {
+            "role": "tool",
+            "tool_call_id": self._call(number).id,
+            "name": "probe_tool",
+            "content": f"Resultfern{number}",
+        }
+
+    def _written(self, messages: Plain, *, asks: bool = True) -> WrittenTail | None:
+        key = repr((messages, asks))
+        if key not in self._known:
+            try:
+                self._known[key] = written(self._writer, messages, asks=asks) if now() < self._until else None
+            except (TemplateError, MessageError):
+                self._known[key] = None
+        return self._known[key]
+
+    def _tail(self, messages: Plain, *, asks: bool = True) -> str | None:
+        found = self._written(messages, asks=asks)
+        return None if found is None else found.tail
+
+    def _depending(self, kind: AnswerKind, history: Plain) -> Iterator[Plain]:
+        """Yield what may be said after an answer and is written otherwise after this history than after a bare question."""
+        for after in self._next_of(kind):
+            short, long = (self._tail((*before, kind.message(), *after)) for before in ((QUESTION,), history))
+            if short is not None and long is not None and short != long:
+                yield after
+
+    def _needs_system(self, kind: AnswerKind) -> Iterator[str]:
+        for after in self._depending(kind, (_SYSTEM, QUESTION)):
+            yield "system" if _SYSTEM in after else after[-1]["role"]
+
+    def _next_of(self, kind: AnswerKind) -> Iterator[Plain]:
+        """Yield what may come after an answer."""
+        if kind.calls:
+            results = tuple(map(self._result, range(len(kind.calls))))
+            yield results
+            yield (*results, _USER)
+        if len(kind.calls) > 1:
+            yield (*reversed(results),)
+        yield (_USER,)
+        if not kind.calls:
+            yield (_SYSTEM, _USER)
+
+    def _conversations(self) -> Iterator[Plain]:
+        """Yield conversations from short to long, in each of which an answer is followed by more."""
+        said, thought, called = (self._kinds[name] for name in ("content", "thought", "call"))
+        both, result = self._kinds["thought and call"], self._result(0)
+        yield (QUESTION, said.message(), _USER)
+        yield (QUESTION, called.message(), result)
+        yield (QUESTION, thought.message(), _USER)
+        yield (QUESTION, both.message(), result)
+        yield (_SYSTEM, QUESTION, said.message(), _USER)
+        yield (QUESTION, called.message("Otherword"), result, said.message(), _USER)
+        yield (QUESTION, both.message("Otherword"), result, thought.message(), _USER)
+
+    def _end(self, kind: AnswerKind) -> str | None:
+        """Return what ends an answer where more is said: the end of a turn that is there whoever speaks next."""
+        tails = {after[0]["role"]: self._tail((QUESTION, kind.message(), *after)) for after in self._next_of(kind)}
+        last = self._tail((QUESTION, kind.message()), asks=False)
+        found = [
+            self._behind_closers(kind, tail)
+            for tail in (*tails.values(), last if len(tails) < 2 else None)
+            if tail is not None
+        ]
+        asked = self._written((QUESTION, kind.message()), asks=False)
+        header = asked.text.partition(str(QUESTION["content"]))[0] if asked else ""
+        return _common_end([tail for tail in found if tail is not None], header, self._format)
+
+    def _last_end(self, kind: AnswerKind) -> str | None:
+        tail = self._tail((QUESTION, kind.message()), asks=False)
+        return None if tail is None else self._behind_closers(kind, tail)
+
+    def _behind_closers(self, kind: AnswerKind, tail: str) -> str | None:
+        at = behind(tail, kind.closers(self._format) if kind.calls else self._format.content.end)
+        return tail if at is None and not kind.calls else None if at is None else tail[at:]
+
+    def _drops(self) -> Iterator[str]:
+        thought, both = self._kinds["thought"], self._kinds["thought and call"]
+        for role, answer, after in (("user", thought, _USER), ("tool", both, self._result(0))):
+            last = self._written((QUESTION, answer.message()), asks=False)
+            more = self._written((QUESTION, answer.message(), after))
+            if last and more and THOUGHT in last.text and THOUGHT not in more.text:
+                yield role
+
+    def _witness(self) -> Rewritten | None:
+        for conversation in self._conversations():
+            longer = self._written(conversation)
+            answers = [i for i, message in enumerate(conversation) if message["role"] == "assistant"]
+            for i in answers if longer else ():
+                if found := self._rewritten(conversation, i, longer.text if longer else ""):
+                    return found
+        return None
+
+    def _rewritten(self, conversation: Plain, index: int, longer: str) -> Rewritten | None:
+        """Return what is rewritten of the conversation up to the answer at `index`, once all of it is said."""
+        prompt = self._text(conversation[:index], asks=True)
+        answer = self._text(conversation[: index + 1], asks=False)
+        word = _last_word(conversation[index])
+        for shorter in (prompt, answer and answer[: answer.rfind(word) + len(word)]):
+            if shorter and not longer.startswith(shorter):
+                at = next(i for i in range(len(shorter)) if not longer.startswith(shorter[: i + 1]))
+                return Rewritten(
+                    conversation=conversation,
+                    messages=index if shorter == prompt else index + 1,
+                    what=_what(shorter[at:], longer[at:]),
+                    before=shorter[max(at - 10, 0) : at + 30],
+                    after=longer[max(at - 10, 0) : at + 30],
+                )
+        return None
+
+    def _text(self, messages: Plain, *, asks: bool) -> str | None:
+        return self._writer.text(messages, asks=asks) if messages and now() < self._until else None
+
+
+def _last_word(message: Mapping[str, Any]) -> str:
+    return "Otherword" if "Otherword" in str(message) else NEEDLE
+
+
+def _what(before: str, after: str) -> str:
+    if THOUGHT in before and THOUGHT not in after:
+        return "thoughts"
+    for word, what in ((_SYSTEM["content"], "system"), ("Wurzeltool", "tools")):
+        if before.count(word) != after.count(word):
+            return what
+    return (
+        "white space" if "".join(before.split()) == "".join(after.split())[: len("".join(before.split()))] else "text"
+    )
+
+
+def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:
+    """Return the end of a turn with which all of some texts begin, with the white space around it; "" where none is common.
+
+    A text that the user's `header` ends with begins the next message instead, as `<|user|>` does.
+    """
+    if not tails:
+        return None
+    for end in ends_of_turn(format):
+        if not header.rstrip().endswith(end) and all(tail.lstrip().startswith(end) for tail in tails):
+            first = tails[0]
+            stop = first.index(end) + len(end)
+            space = len(first[stop:]) - len(first[stop:].lstrip())
+            while space and not all(tail.startswith(first[: stop + space]) for tail in tails):
+                space -= 1
+            return first[: stop + space]
+    return ""
+
+
+def _in_words(message: Mapping[str, Any]) -> str:
+    if message["role"] == "assistant":
+        thought = "thought + " if "reasoning_content" in message else ""
+        return thought + ("call" if message.get("tool_calls") else "content")
+    return "result" if message["role"] == "tool" else str(message["role"])

@@ -1,0 +1,137 @@
+"""Tells the words of new messages from what a template writes around them.
+
+Strategy: the same conversation is written once more, with a word of its own in the place of each text of the new messages. What is
+between these words is the template's; what is in their place is the messages' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import Any
+
+from unrender.conversation.stubs import AnswerKind, Plain, written
+from unrender.conversation.transcript import Writer
+from unrender.errors import ExtendError
+from unrender.turn import Piece
+
+_WORD = "Wobblefern{}x{}z"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extended:
+    """What was appended to a prompt and its answer, and what that was made from."""
+
+    writer: Writer
+    kind: AnswerKind
+    lead: str
+    """What closes the answer, and is not in the template's own rendering."""
+    rest: str
+    """What the template writes behind the answer."""
+    cut: int
+    """How much of what is behind the answer's last word the answer holds already."""
+    end: str
+    """What ends the answer, as far as it is in `rest`."""
+    before: Plain
+    new: Plain
+
+
+def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
+    """Return what was appended in pieces. Raises `ExtendError` where the template mixes the words of messages."""
+    texts = list(_texts(extended.new))
+    planted = _planted(extended.new)
+    around = _between([word for word, _, _ in texts], _tail(extended, planted, asks=True)[extended.cut :])
+    bodies = _bodies(extended.rest, around, [text for _, _, text in texts])
+    pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
+    owners: list[int | None] = [index for _, index, _ in texts]
+    pieces += _scaffold(around[0].removeprefix(extended.end), "", None, owners[0] if owners else None)
+    for at, body in enumerate(bodies):
+        owner, following = owners[at], owners[at + 1] if at + 1 < len(owners) else None
+        closing = "" if owner == following else _closing(extended, planted, texts[at])
+        pieces.append(Piece(text=body, message=owner, body=True))
+        pieces += _scaffold(around[at + 1], closing, owner, following)
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _texts(new: Plain) -> Iterator[tuple[str, int, str]]:
+    """Yield a word for each text of the messages, the message that it is in, and the text."""
+    for i, message in enumerate(new):
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        for k, part in enumerate(parts):
+            text = part.get("text") if isinstance(part, Mapping) else None
+            if isinstance(text, str) and text.strip():
+                yield _WORD.format(i, k), i, text
+
+
+def _planted(new: Plain) -> Plain:
+    planted = []
+    for i, message in enumerate(new):
+        content: Any = message.get("content")
+        if isinstance(content, list):
+            content = [
+                {**p, "text": _WORD.format(i, k)} if (p.get("text") or "").strip() else p for k, p in enumerate(content)
+            ]
+        elif isinstance(content, str) and content.strip():
+            content = _WORD.format(i, 0)
+        planted.append({**message, "content": content})
+    return tuple(planted)
+
+
+def _tail(extended: Extended, new: Plain, *, asks: bool) -> str:
+    found = written(extended.writer, (*extended.before, extended.kind.message(), *new), asks=asks)
+    if found is None:
+        raise _mixed()
+    return found.tail
+
+
+def _mixed() -> ExtendError:
+    return ExtendError("the template does not write each new message once, in order", "unproved")
+
+
+def _between(words: Sequence[str], text: str) -> list[str]:
+    """Return what is around and between words in a text."""
+    around = []
+    for word in words:
+        before, found, text = text.partition(word)
+        if not found or word in text:
+            raise _mixed()
+        around.append(before)
+    return [*around, text]
+
+
+def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
+    """Return what is in a text between the parts that are around it; `said` is what was said there, which may be trimmed or escaped."""
+    if not text.startswith(around[0]) or not text.endswith(around[-1]):
+        raise _mixed()
+    at, bodies = len(around[0]), []
+    for i, words in enumerate(said):
+        after = around[i + 1]
+        if i + 1 == len(said):
+            end = len(text) - len(after)
+        else:
+            # A result may hold what comes after it: its own words come first.
+            ends = (at + len(form) for form in (words, words.strip()) if text.startswith(form + after, at))
+            end = next(ends, text.find(after, at))
+        if end < at:
+            raise _mixed()
+        bodies.append(text[at:end])
+        at = end + len(after)
+    return bodies
+
+
+def _closing(extended: Extended, planted: Plain, place: tuple[str, int, str]) -> str:
+    """Return what is behind a word of the message where no more is said."""
+    word, index, _ = place
+    return _tail(extended, planted[: index + 1], asks=False).partition(word)[2]
+
+
+def _scaffold(text: str, closing: str, owner: int | None, following: int | None) -> Iterator[Piece]:
+    """Yield what is between two texts: what closes the first message, and what opens the next."""
+    if owner == following:
+        yield Piece(text=text, message=owner)
+        return
+    shared = len(commonprefix([text, closing]))
+    yield Piece(text=text[:shared], message=owner)
+    yield Piece(text=text[shared:], message=following)
