@@ -53,6 +53,7 @@ PUBLIC = (
     "unrender.matchers",
     "unrender.printable",
     "unrender.token_ids",
+    "unrender.training",
     "unrender.verify",
     "unrender.lint",
     "unrender.examples",

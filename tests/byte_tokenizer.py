@@ -1,10 +1,26 @@
-"""Special tokens → a fast tokenizer of transformers in which every byte is a token, beside these."""
+"""Special tokens → a fast tokenizer, of tokenizers or of transformers, in which every byte is a token, beside these."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+
+def byte_level(
+    special: Sequence[str] = ("<call>", "</call>", "<|end|>"),
+    *,
+    vocabulary: Mapping[str, int] | None = None,
+    merges: Sequence[tuple[str, str]] = (),
+) -> Any:
+    """Return a tokenizer of tokenizers; by default every character but ASCII's takes several ids."""
+    tokenizers = importlib.import_module("tokenizers")
+    alphabet = {letter: id for id, letter in enumerate(sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()))}
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=dict(vocabulary or alphabet), merges=list(merges)))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens([tokenizers.AddedToken(text, special=True) for text in special])
+    return made
 
 
 def byte_tokenizer(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unrender.dialects.triggers import Trigger, TriggerKind
     from unrender.errors import (
         ExportError,
+        ExtendError,
         FormatError,
         FormatVersionError,
         FormatWarning,
@@ -92,6 +93,7 @@ __all__ = [
     "Event",
     "ExportError",
     "Exported",
+    "ExtendError",
     "Format",
     "FormatError",
     "FormatVersionError",
@@ -143,7 +145,7 @@ _HOMES = {
     "unrender.chat_template": "ChatTemplate",
     "unrender.dialects.triggers": "Trigger TriggerKind",
     "unrender.errors": (
-        "ExportError FormatError FormatVersionError FormatWarning GrammarError MalformedOutput MessageError "
+        "ExportError ExtendError FormatError FormatVersionError FormatWarning GrammarError MalformedOutput MessageError "
         "SchemaWarning StateError TemplateError TemplateWarning TokenizerError UnrenderError"
     ),
     "unrender.export": "Exported Target read_response_template",

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from byte_tokenizer import byte_level
 from tokenizers import AddedToken, Tokenizer
-from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.decoders import Metaspace as MetaspaceDecoder
-from tokenizers.models import BPE
-from tokenizers.pre_tokenizers import ByteLevel, Metaspace
+from tokenizers.pre_tokenizers import Metaspace
 
 from unrender import ChatTemplate, ContentText, TokenizerError, ToolCallStarted
 from unrender.limits import MAX_HELD
@@ -23,18 +22,9 @@ TOOLS = [{"name": "now", "parameters": {"type": "object", "properties": {}}}]
 ANSWER = 'Grüße, 東京 😀! <call>{"name": "now", "arguments": {}}</call>'
 
 
-def byte_level(special=("<call>", "</call>", "<|end|>"), *, vocabulary=None, merges=()) -> Tokenizer:
-    """A tokenizer of single bytes: every character but ASCII's takes several ids."""
-    alphabet = {letter: index for index, letter in enumerate(sorted(ByteLevel.alphabet()))}
-    made = Tokenizer(BPE(vocab=vocabulary or alphabet, merges=list(merges)))
-    made.pre_tokenizer = ByteLevel(add_prefix_space=False)
-    made.decoder = ByteLevelDecoder()
-    made.add_special_tokens([AddedToken(text, special=True) for text in special])
-    return made
-
-
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
+def tokenizer() -> Any:
+    """A tokenizer of single bytes."""
     return byte_level()
 
 
@@ -108,8 +98,7 @@ def test_the_cost_of_an_id_does_not_grow(tokenizer):
 
 def test_markers_that_are_added_but_not_special_are_read():
     """A token that was added is a marker when it comes as a token, whether the tokenizer calls it special or not."""
-    made = Tokenizer(BPE(vocab={letter: at for at, letter in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
-    made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), ByteLevelDecoder()
+    made = byte_level(())
     made.add_tokens([AddedToken(text, special=False) for text in ("<call>", "</call>")])
     reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(tools=TOOLS), made)
     reader.feed(made.encode(ANSWER).ids)
@@ -120,9 +109,7 @@ def test_markers_that_are_added_but_not_special_are_read():
 
 def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
     """A model that has no token for `<call>` begins calls with its letters; what is a token can still be quoted."""
-    made: Any = Tokenizer(BPE(vocab={letter: at for at, letter in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
-    made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), ByteLevelDecoder()
-    made.add_special_tokens([AddedToken("<|end|>", special=True)])
+    made = byte_level(["<|end|>"])
     reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(tools=TOOLS), made)
     ids = made.get_vocab()
 

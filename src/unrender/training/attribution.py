@@ -1,0 +1,232 @@
+"""Finds what each part of a rendered conversation is: whose words, the template's own text, or what the model wrote.
+
+Strategy: the conversation is rendered once more with a planted word for each text of a message. What stands around the planted words
+is the template's; where the messages' own words between it give the rendering back, character for character, their places are certain.
+What the model wrote is found as for `assistant_mask`.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from unrender.chat_template import ChatTemplate
+from unrender.errors import MessageError, TokenizerError
+from unrender.format import Format
+from unrender.masks import assistant_mask
+from unrender.token_ids import PromptEncoder
+
+_ASSISTANT = "assistant"
+_PLANTED = "qzbody{}zq"
+_FORMS: tuple[Callable[[str], str], ...] = (
+    str,
+    str.strip,
+    str.lstrip,
+    str.rstrip,
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text.strip(), ensure_ascii=False)[1:-1],
+)
+"""The ways in which templates write a text: as it is, trimmed, as JSON."""
+Render = Callable[[Sequence[Any]], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedPart:
+    """A part of a rendered conversation."""
+
+    text: str
+    message: int | None = None
+    """The message that it belongs to; None for what belongs to none, such as a generation prompt."""
+    body: bool = False
+    """Whether it is a message's own words, or was written by the model; otherwise the template writes it around them."""
+    sampled: bool = False
+    """Whether the model wrote it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributed:
+    """A rendered conversation in parts."""
+
+    parts: tuple[RenderedPart, ...]
+    """The parts, whose texts are the conversation; where bodies are not certain, one part holds it all."""
+    bodies_certain: bool = True
+    """Whether it is certain where the messages' own words are."""
+    sampled_certain: bool = True
+    """Whether it is certain what the model wrote."""
+
+    def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
+        """Return the pieces for an encoder. What the model wrote has special tokens.
+
+        Raises `TokenizerError` when a message spells a special token in a place that is not certain.
+        """
+        if not self.bodies_certain:
+            for index, text in texts_of(messages):
+                if (found := encoder.spelled(text)) is not None:
+                    raise TokenizerError(
+                        f"messages[{index}]: holds {found!r}, the text of a special token, and it is not certain where the prompt "
+                        "has it; take it out of the message"
+                    )
+        return [(part.text, part.body and not part.sampled) for part in self.parts]
+
+
+def attributed_prompt(
+    template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **settings: Any
+) -> Attributed:
+    """Return the prompt that `ChatTemplate.prepare` makes of a conversation, in parts. Raises what `prepare` raises.
+
+    >>> template = ChatTemplate.from_string("{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>")
+    >>> [part.text for part in attributed_prompt(template, [{"role": "user", "content": "Hello"}]).parts]
+    ['<user>', 'Hello', '</>', '<assistant>']
+    """
+
+    def render(conversation: Sequence[Any]) -> str:
+        return template.prepare(conversation, tools=tools, **settings).prompt
+
+    prompt = render(messages)
+    text = ""
+    spans: list[_Span] | None = []
+    if any(isinstance(message, Mapping) and message.get("role") == _ASSISTANT for message in messages):
+        try:
+            text, spans = _written(template, messages, tools, settings)
+        except MessageError:
+            spans = None
+    last = spans[-1].end if spans else 0
+    return _attributed(template.format, render, messages, prompt, spans if prompt[:last] == text[:last] else None)
+
+
+def attributed_conversation(
+    template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **settings: Any
+) -> Attributed:
+    """Return a conversation as the template writes it, without a generation prompt, in parts. Raises what `assistant_mask` raises."""
+
+    def render(conversation: Sequence[Any]) -> str:
+        return assistant_mask(template, conversation, tools=tools, **settings).text
+
+    return _attributed(template.format, render, messages, *_written(template, messages, tools, settings))
+
+
+def texts_of(messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    """Yield the texts of all messages but the assistant's, each with the index of its message."""
+    for index, message in enumerate(messages):
+        found: list[str] = []
+        _replaced(message, lambda text, found=found: (found.append(text), text)[1])  # type: ignore[misc]
+        for text in found:
+            yield index, text
+
+
+class _Span(NamedTuple):
+    """The place of a message's own words, or of what the model wrote."""
+
+    start: int
+    end: int
+    message: int
+    sampled: bool = False
+
+
+def _written(
+    template: ChatTemplate, messages: Sequence[Any], tools: Sequence[Any] | None, settings: Mapping[str, Any]
+) -> tuple[str, list[_Span] | None]:
+    """Return a conversation without a generation prompt, and what the model wrote of it."""
+    mask = assistant_mask(template, messages, tools=tools, **settings)
+    return mask.text, [_Span(span.start, span.end, span.message, sampled=True) for span in mask.written]
+
+
+def _attributed(
+    format: Format, render: Render, messages: Sequence[Any], text: str, spans: Sequence[_Span] | None
+) -> Attributed:
+    bodies = _bodies(render, messages, text)
+    written = sorted(spans or ())
+    own = [body for body in bodies or () if not any(s.start < body.end and body.start < s.end for s in written)]
+    ends = tuple(end.strip() for end in (format.turn.end, *format.turn.ends) if end.strip())
+    parts = _parts(text, sorted([*own, *written]), ends)
+    return Attributed(
+        parts=tuple(part for part in parts if part.text),
+        bodies_certain=bodies is not None,
+        sampled_certain=spans is not None,
+    )
+
+
+def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[RenderedPart]:
+    """Yield spans, and what is between them: the end of one message, and the header of the next."""
+    position, last = 0, None
+    for span in spans:
+        gap = text[position : span.start]
+        place = _end_of_turn(gap, ends, inside=last is not None) if last != span.message else 0
+        yield RenderedPart(text=gap[:place], message=last)
+        yield RenderedPart(text=gap[place:], message=span.message)
+        yield RenderedPart(text=text[span.start : span.end], message=span.message, body=True, sampled=span.sampled)
+        position, last = span.end, span.message
+    gap = text[position:]
+    place = _end_of_turn(gap, ends, inside=last is not None)
+    yield RenderedPart(text=gap[:place], message=last)
+    yield RenderedPart(text=gap[place:])
+
+
+def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
+    """Return where the turn ends that a gap begins in, with the white space after it."""
+    found = [at + len(end) for end in ends if (at := gap.find(end)) >= 0]
+    place = min(found, default=0) if inside else max(found, default=0)
+    return len(gap) - len(gap[place:].lstrip())
+
+
+def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] | None:
+    """Return the places of the messages' own words; None where they are not certain."""
+    texts = list(texts_of(messages))
+    numbers = iter(range(len(texts)))
+    words = [_PLANTED.format(number) for number in range(len(texts))]
+    if any(word in text for word in words):
+        return None
+    planted = [_replaced(message, lambda _: words[next(numbers)]) for message in messages]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The same as those of the first rendering.
+        skeleton = render(planted)
+    return _filled(skeleton, words, texts, text)
+
+
+def _replaced(message: Any, replace: Callable[[str], str]) -> Any:
+    """Return a message with other texts; one of the assistant's, or one that is no mapping, is returned as it is."""
+    if not isinstance(message, Mapping) or message.get("role") == _ASSISTANT:
+        return message
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": replace(content)}
+    if isinstance(content, list | tuple):
+        return {**message, "content": [_replaced_part(part, replace) for part in content]}
+    return message
+
+
+def _replaced_part(part: Any, replace: Callable[[str], str]) -> Any:
+    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+        return {**part, "text": replace(part["text"])}
+    return part
+
+
+def _filled(skeleton: str, words: Sequence[str], texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
+    """Return the places of the texts, if the rendering is the skeleton with the texts in the places of the planted words."""
+    places = sorted((at, number) for number, word in enumerate(words) for at in _places(skeleton, word))
+    spans: list[_Span] = []
+    position = begun = 0
+    for place, (at, number) in enumerate(places):
+        literal = skeleton[begun:at]
+        if not text.startswith(literal, position):
+            return None
+        position, begun = position + len(literal), at + len(words[number])
+        following = skeleton[begun : places[place + 1][0] if place + 1 < len(places) else None]
+        message, said = texts[number]
+        written = next((w for form in _FORMS if text.startswith((w := form(said)) + following, position)), None)
+        if written is None:
+            return None
+        spans.append(_Span(position, position + len(written), message))
+        position += len(written)
+    return spans if text[position:] == skeleton[begun:] else None
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
