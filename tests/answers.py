@@ -12,7 +12,6 @@ from vendor import ROOT, all_vendor_templates, vendor_templates
 
 from unrender.analysis import shape_context, shape_messages
 from unrender.chat_template import ChatTemplate
-from unrender.messages.wire import read_messages
 from unrender.turn import Turn
 
 QUESTION = [{"role": "user", "content": "What about zebra crossings?"}]
@@ -96,7 +95,7 @@ def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **se
     None when it refuses the message, does not show all of it, or does not go on where the prompt ends.
     """
     tools = [tool.to_openai() for tool in turn.request.tools or ()]
-    conversation = read_messages([*QUESTION, {"role": "assistant", **message}])
+    conversation = [*QUESTION, {"role": "assistant", **message}]
     context = shape_context(tools, template.capabilities, thinking=settings.get("enable_thinking"))
     rendering = template.template.render(
         shape_messages(conversation, template.capabilities), add_generation_prompt=False, **context

@@ -19,7 +19,7 @@ from cut_outs import USER, Said
 
 from unrender import ChatTemplate, Malformed, Turn
 from unrender.analysis import shape_context, shape_messages
-from unrender.messages.wire import CallStatus, Message, read_messages
+from unrender.messages.wire import CallStatus, Message
 
 _STRING = {"type": "string", "description": "d"}
 TOOLS: list[dict[str, Any]] = [
@@ -84,7 +84,7 @@ def written(chat: ChatTemplate, turn: Turn, said: Said) -> str | None:
     """Return the answer that the template writes for a message; None for a template that writes none."""
     context = shape_context(TOOLS, chat.capabilities, thinking=None)
     conversations = ([USER], [USER, said.to_openai()])
-    shaped = [shape_messages(read_messages(one), chat.capabilities) for one in conversations]
+    shaped = [shape_messages(one, chat.capabilities) for one in conversations]
     asked, full = (
         chat.template.render(messages, add_generation_prompt=ask, **context)
         for messages, ask in zip(shaped, (True, False), strict=True)

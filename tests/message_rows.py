@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from unrender.conversation.blocks import in_openai_form
-from unrender.conversation.inputs import values_of
+from unrender.conversation.messages import Conversation, SaidCall, read_messages, values_of
 from unrender.errors import MessageError
 from unrender.messages.wire import (
     read_allowed_tools,
-    read_messages,
     read_response_schema,
     read_tool_choice,
     read_tools,
@@ -33,13 +31,31 @@ def allowed(given: Any) -> Any:
 
 def content(given: Any) -> Any:
     """Return a conversation in OpenAI's form, for a template that reads parts of type `note`, and what has no effect."""
-    ignored: list[str] = []
-    messages = in_openai_form(given, types=("note",), keys=("blocks",), ignored=ignored)
+    conversation, notes = read_messages(given, reads=("note",), keys=("blocks",))
+    messages, ignored = plain(conversation), [note.partition(": not shown")[0] for note in notes]
     return [messages, ignored] if ignored else messages
 
 
+def plain(conversation: Conversation) -> list[dict[str, Any]]:
+    """Return a conversation in OpenAI's form."""
+    return [
+        {"role": said.role, "content": said.content}
+        | ({"reasoning_content": said.reasoning} if said.reasoning else {})
+        | ({"tool_call_id": said.answers} if said.answers is not None else {})
+        | ({"name": said.name} if said.name is not None else {})
+        | ({"tool_calls": [_call(call) for call in said.calls]} if said.calls else {})
+        | dict(said.rest)
+        for said in conversation
+    ]
+
+
+def _call(call: SaidCall) -> dict[str, Any]:
+    named = {} if call.id is None else {"id": call.id}
+    return {**named, **call.rest, "function": {"name": call.name, "arguments": call.arguments, **call.more}}
+
+
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "messages": lambda given: len(read_messages(given)),
+    "messages": lambda given: len(read_messages(given)[0]),
     "content": content,
     "tools": lambda given: [tool.to_openai() for tool in read_tools(given)],
     "tool_choice": lambda given: [str(part) for part in read_tool_choice(given, TOOLS)],

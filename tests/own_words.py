@@ -17,7 +17,6 @@ from cut_outs import ANSWERS, BEFORE, TOOLS, Said
 
 from unrender import ChatTemplate, Turn
 from unrender.analysis import shape_context, shape_messages
-from unrender.messages.wire import read_messages
 from unrender.verify.grammars import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
@@ -88,7 +87,7 @@ def _added(
     """Return the prompt, and what an answer adds to it; "" where it does not go on from there, or is not shown in full."""
     context = shape_context(tools, chat.capabilities, thinking=thinking)
     conversations = (before, [*before, said.to_openai()])
-    shaped = [shape_messages(read_messages(one), chat.capabilities) for one in conversations]
+    shaped = [shape_messages(one, chat.capabilities) for one in conversations]
     asked, full = (
         chat.template.render(messages, add_generation_prompt=ask, **context)
         for messages, ask in zip(shaped, (True, False), strict=True)

@@ -16,7 +16,7 @@ from drawings import Drawing, roles
 from environment import ROOT
 
 import unrender
-from unrender.conversation.shape import Capabilities
+from unrender.conversation.capabilities import Capabilities
 from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
 from unrender.formats import declared_formats

@@ -17,8 +17,8 @@ from unrender.version import __version__ as __version__
 if TYPE_CHECKING:
     from unrender.bounds import Bounds
     from unrender.chat_template import ChatTemplate
+    from unrender.conversation.adapt import Media
     from unrender.conversation.offer import Injection
-    from unrender.conversation.shape import Media
     from unrender.dialects.triggers import Trigger, TriggerKind
     from unrender.errors import (
         ExportError,
@@ -163,7 +163,7 @@ _HOMES = {
     "unrender.parser.prompt_tail": "prefill",
     "unrender.parser.streaming": "Parser Span",
     "unrender.rendering.loading": "LoadedTemplates",
-    "unrender.conversation.shape": "Media",
+    "unrender.conversation.adapt": "Media",
     "unrender.turn": "Turn",
 }
 """The modules that define the public names, each with its names."""

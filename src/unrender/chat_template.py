@@ -20,10 +20,10 @@ from unrender.rendering.template import Template
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.bounds import Bounds
+    from unrender.conversation.capabilities import Capabilities
     from unrender.conversation.continuation import Continuation
-    from unrender.conversation.inputs import Offer
     from unrender.conversation.preparation import Continued, Planned
-    from unrender.conversation.shape import Capabilities
+    from unrender.conversation.tools import Offer
     from unrender.conversation.transcript import Writer
     from unrender.conversation.variables import Variable
     from unrender.export import Exported, Target
@@ -306,7 +306,8 @@ class ChatTemplate:
         says how an answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
         """
         from unrender.conversation.next_turn import Extender  # noqa: PLC0415 -- loaded when it is used
-        from unrender.conversation.preparation import prepared, read_request  # noqa: PLC0415
+        from unrender.conversation.preparation import prepared  # noqa: PLC0415
+        from unrender.conversation.tools import read_request  # noqa: PLC0415
 
         asked = {
             "tool_choice": tool_choice,
@@ -420,7 +421,8 @@ class ChatTemplate:
         'Hi!'
         """
         from unrender.conversation.next_turn import Extender  # noqa: PLC0415
-        from unrender.conversation.preparation import ended, read_request, with_tokens_of  # noqa: PLC0415
+        from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415
+        from unrender.conversation.tools import read_request  # noqa: PLC0415
         from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used
         from unrender.parser.prompt_tail import after_header, prefill  # noqa: PLC0415
         from unrender.turn import Turn  # noqa: PLC0415

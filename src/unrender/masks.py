@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
-from unrender.conversation.preparation import read_request
-from unrender.conversation.shape import name_results, shown_media
+from unrender.conversation.adapt import shown_media, with_names
+from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError, TemplateWarning
 from unrender.format import Format
-from unrender.messages.wire import REASONING_FIELDS, Request
+from unrender.messages.wire import Request
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import after_header, prefill
 from unrender.parser.streaming import Parser
@@ -32,7 +33,7 @@ from unrender.parser.streaming import Parser
 _NEEDLE = "qzneedlezq"
 """Planted in a message to be found in its rendering."""
 _CALL = (Role.NAME, Role.ARGUMENT, Role.ID, Role.MARKER)
-Plant = Callable[[Mapping[str, Any]], dict[str, Any] | None]
+Plant = Callable[[Said], Said | None]
 """Returns a message with a needle in it; None when it has no text to hold one."""
 
 
@@ -88,15 +89,14 @@ def assistant_mask(
     rendered, full = _taken(writer, planned.ended, messages)
     for note in rendered.writer.notes:
         warnings.warn(note, TemplateWarning, stacklevel=2)
-    answers = [i for i, message in enumerate(rendered.messages) if message["role"] == "assistant"]
+    answers = [i for i, said in enumerate(rendered.messages) if said.role == "assistant"]
     return AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
 
 
 def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Rendered, str]:
     """Return the conversation, and how all of it is written."""
     read, _ = shown_media(writer.read(messages), writer.template, writer.capabilities)
-    shown = [dict(message) for message in read]
-    name_results(shown)  # Now: the needle in a call's name would come to its result as well.
+    shown = with_names(read)  # Now: the needle in a call's name would come to its result as well.
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")
@@ -122,11 +122,11 @@ class _Rendered:
 
     writer: Writer
     format: Format
-    messages: Sequence[Mapping[str, Any]]
+    messages: Conversation
 
-    def planted(self, index: int, message: Mapping[str, Any]) -> str | None:
+    def planted(self, index: int, message: Said) -> str | None:
         """Render the whole conversation with another message at `index`."""
-        return self.writer.text([*self.messages[:index], message, *self.messages[index + 1 :]], asks=False)
+        return self.writer.text((*self.messages[:index], message, *self.messages[index + 1 :]), asks=False)
 
     @property
     def ends(self) -> list[str]:
@@ -168,7 +168,7 @@ def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
     ends = [at + len(core) for core in rendered.ends if (at := full.find(core, place, following)) >= 0]
     if ends or last:
         return min(ends, default=len(full))
-    if rendered.messages[index].get("tool_calls"):
+    if rendered.messages[index].calls:
         return _end_of_calls(rendered.format, full[:following], start)
     return _before_header(rendered, full, place, following, index)
 
@@ -184,8 +184,8 @@ def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
 
 def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index: int) -> int | None:
     """Return where the header of the next message begins, for turns without an end: it follows a plain answer as well."""
-    plain = rendered.planted(index, {"role": "assistant", "content": _NEEDLE})
-    following = rendered.messages[index + 1].get("content")
+    plain = rendered.planted(index, Said(role="assistant", content=_NEEDLE))
+    following = rendered.messages[index + 1].content
     if plain is None or not isinstance(following, str) or not following or plain.count(_NEEDLE) != 1:
         return None
     begun = plain.index(_NEEDLE) + len(_NEEDLE)
@@ -209,43 +209,31 @@ def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | No
     if message is None or planted is None or _NEEDLE not in planted:
         return None
     # A call's name comes again in its result (`functions.f to=assistant`), after the call; content is written once.
-    if planted.count(_NEEDLE) > 1 and message.get("tool_calls") == rendered.messages[index].get("tool_calls"):
+    if planted.count(_NEEDLE) > 1 and message.calls == rendered.messages[index].calls:
         return None
     place = planted.index(_NEEDLE)
     return place if full.startswith(planted[:place]) else None
 
 
-def _before_thought(message: Mapping[str, Any]) -> dict[str, Any] | None:
+def _before_thought(said: Said) -> Said | None:
     """Plant a needle before the reasoning, which some templates write in a turn of its own before the content."""
-    for name in REASONING_FIELDS:
-        if isinstance(said := message.get(name), str) and said:
-            return {**message, name: _NEEDLE + said}
-    return None
+    return replace(said, reasoning=_NEEDLE + said.reasoning) if said.reasoning else None
 
 
-def _before(message: Mapping[str, Any]) -> dict[str, Any] | None:
+def _before(said: Said) -> Said | None:
     """Plant a needle before the content, or in the name of the first call."""
-    content = message.get("content")
-    if isinstance(content, str) and content:
+    if isinstance(said.content, str) and said.content:
         # `<bot>qzneedlezqHi`: what is before the needle is the same in the real rendering, so its place is that of `Hi`.
-        return {**message, "content": _NEEDLE + content}
-    return _in_call(message, 0, before=True)
-
-
-def _after(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Plant a needle in the name of the last call, or after the content."""
-    content = message.get("content")
-    if message.get("tool_calls"):
-        return _in_call(message, -1, before=False)
-    return {**message, "content": content + _NEEDLE} if isinstance(content, str) and content else None
-
-
-def _in_call(message: Mapping[str, Any], index: int, *, before: bool) -> dict[str, Any] | None:
-    calls = [dict(call) for call in message.get("tool_calls") or ()]
-    if not calls:
+        return replace(said, content=_NEEDLE + said.content)
+    if not said.calls:
         return None
-    call = calls[index]
-    function = dict(call.get("function", call))
-    function["name"] = _NEEDLE + function["name"] if before else function["name"] + _NEEDLE
-    calls[index] = {**call, "function": function} if "function" in call else function
-    return {**message, "tool_calls": calls}
+    first, *others = said.calls
+    return replace(said, calls=(replace(first, name=_NEEDLE + first.name), *others))
+
+
+def _after(said: Said) -> Said | None:
+    """Plant a needle in the name of the last call, or after the content."""
+    if said.calls:
+        *others, last = said.calls
+        return replace(said, calls=(*others, replace(last, name=last.name + _NEEDLE)))
+    return replace(said, content=said.content + _NEEDLE) if isinstance(said.content, str) and said.content else None

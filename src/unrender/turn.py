@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -21,8 +21,9 @@ from unrender.nodes import Grammar
 from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
+    from unrender.conversation.adapt import Media
+    from unrender.conversation.messages import Conversation
     from unrender.conversation.offer import Injection
-    from unrender.conversation.shape import Media
     from unrender.dialects.triggers import Trigger
     from unrender.schema.weights import Budget
 
@@ -63,7 +64,7 @@ class Source(Protocol):
     def appended(self) -> tuple[Piece, ...]:
         """What the turn's prompt has behind the last prompt and the answer to it."""
 
-    def begun(self, messages: Sequence[Mapping[str, Any]]) -> Source:
+    def begun(self, messages: Conversation) -> Source:
         """Return the same for a turn whose prompt shows these messages."""
 
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:

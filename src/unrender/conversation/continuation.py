@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from unrender.cache import SHARED
 from unrender.conversation.answered import ends_of_turn
-from unrender.conversation.preparation import Planned, read_request
-from unrender.conversation.shape import shape_context
+from unrender.conversation.capabilities import shape_context
+from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.preparation import Planned
 from unrender.conversation.stubs import (
     NEEDLE,
     QUESTION,
     THOUGHT,
     AnswerKind,
     Called,
-    Plain,
     WrittenTail,
     behind,
     written,
 )
+from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError
 from unrender.format import Format
@@ -44,11 +44,11 @@ _TOOL = {
         "parameters": {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]},
     },
 }
-_SYSTEM = {"role": "system", "content": "Systembrook"}
-_USER = {"role": "user", "content": "Nextquestion"}
+_SYSTEM = Said(role="system", content="Systembrook")
+_USER = Said(role="user", content="Nextquestion")
 
 
-def _earlier(kind: AnswerKind, word: str, *after: Mapping[str, Any]) -> Plain:
+def _earlier(kind: AnswerKind, word: str, *after: Said) -> Conversation:
     return (QUESTION, kind.message(word), *after)
 
 
@@ -56,7 +56,7 @@ def _earlier(kind: AnswerKind, word: str, *after: Mapping[str, Any]) -> Plain:
 class Rewritten:
     """A conversation whose beginning a template writes otherwise once more is said."""
 
-    conversation: Plain
+    conversation: Conversation
     """The longer conversation."""
     messages: int
     """How many of its messages the shorter one has."""
@@ -137,7 +137,7 @@ class _Probing:
         called = _earlier(AnswerKind(calls=(before,)), "Earlierword", self._result(7))
         thinking = _earlier(AnswerKind(thinks=True, calls=(before,)), "Earlierword", self._result(7))
         again = AnswerKind(thinks=True, calls=(self._call(8),)).message("Otherword")
-        self._histories: Mapping[str, Plain] = {
+        self._histories: Mapping[str, Conversation] = {
             "an earlier turn": _earlier(AnswerKind(), "Earlierword", QUESTION),
             "an earlier thought": _earlier(AnswerKind(thinks=True), "Earlierword", QUESTION),
             "an earlier call": called,
@@ -172,15 +172,10 @@ class _Probing:
     def _call(self, number: int) -> Called:
         return Called(name="probe_tool", id=self._counted(number, "probe_tool"))
 
-    def _result(self, number: int) -> dict[str, Any]:
-        return {
-            "role": "tool",
-            "tool_call_id": self._call(number).id,
-            "name": "probe_tool",
-            "content": f"Resultfern{number}",
-        }
+    def _result(self, number: int) -> Said:
+        return Said(role="tool", answers=self._call(number).id, name="probe_tool", content=f"Resultfern{number}")
 
-    def _written(self, messages: Plain, *, asks: bool = True) -> WrittenTail | None:
+    def _written(self, messages: Conversation, *, asks: bool = True) -> WrittenTail | None:
         key = repr((messages, asks))
         if key not in self._known:
             try:
@@ -189,11 +184,11 @@ class _Probing:
                 self._known[key] = None
         return self._known[key]
 
-    def _tail(self, messages: Plain, *, asks: bool = True) -> str | None:
+    def _tail(self, messages: Conversation, *, asks: bool = True) -> str | None:
         found = self._written(messages, asks=asks)
         return None if found is None else found.tail
 
-    def _depending(self, kind: AnswerKind, history: Plain) -> Iterator[Plain]:
+    def _depending(self, kind: AnswerKind, history: Conversation) -> Iterator[Conversation]:
         """Yield what may be said after an answer and is written otherwise after this history than after a bare question."""
         for after in self._next_of(kind):
             short, long = (self._tail((*before, kind.message(), *after)) for before in ((QUESTION,), history))
@@ -202,9 +197,9 @@ class _Probing:
 
     def _needs_system(self, kind: AnswerKind) -> Iterator[str]:
         for after in self._depending(kind, (_SYSTEM, QUESTION)):
-            yield "system" if _SYSTEM in after else after[-1]["role"]
+            yield "system" if _SYSTEM in after else after[-1].role
 
-    def _next_of(self, kind: AnswerKind) -> Iterator[Plain]:
+    def _next_of(self, kind: AnswerKind) -> Iterator[Conversation]:
         """Yield what may come after an answer."""
         if kind.calls:
             results = tuple(map(self._result, range(len(kind.calls))))
@@ -216,7 +211,7 @@ class _Probing:
         if not kind.calls:
             yield (_SYSTEM, _USER)
 
-    def _conversations(self) -> Iterator[Plain]:
+    def _conversations(self) -> Iterator[Conversation]:
         """Yield conversations from short to long, in each of which an answer is followed by more."""
         said, thought, called = (self._kinds[name] for name in ("content", "thought", "call"))
         both, result = self._kinds["thought and call"], self._result(0)
@@ -230,7 +225,7 @@ class _Probing:
 
     def _end(self, kind: AnswerKind) -> str | None:
         """Return what ends an answer where more is said: the end of a turn that is there whoever speaks next."""
-        tails = {after[0]["role"]: self._tail((QUESTION, kind.message(), *after)) for after in self._next_of(kind)}
+        tails = {after[0].role: self._tail((QUESTION, kind.message(), *after)) for after in self._next_of(kind)}
         last = self._tail((QUESTION, kind.message()), asks=False)
         found = [
             self._behind_closers(kind, tail)
@@ -238,7 +233,7 @@ class _Probing:
             if tail is not None
         ]
         asked = self._written((QUESTION, kind.message()), asks=False)
-        header = asked.text.partition(str(QUESTION["content"]))[0] if asked else ""
+        header = asked.text.partition(str(QUESTION.content))[0] if asked else ""
         return _common_end([tail for tail in found if tail is not None], header, self._format)
 
     def _last_end(self, kind: AnswerKind) -> str | None:
@@ -260,13 +255,13 @@ class _Probing:
     def _witness(self) -> Rewritten | None:
         for conversation in self._conversations():
             longer = self._written(conversation)
-            answers = [i for i, message in enumerate(conversation) if message["role"] == "assistant"]
+            answers = [i for i, message in enumerate(conversation) if message.role == "assistant"]
             for i in answers if longer else ():
                 if found := self._rewritten(conversation, i, longer.text if longer else ""):
                     return found
         return None
 
-    def _rewritten(self, conversation: Plain, index: int, longer: str) -> Rewritten | None:
+    def _rewritten(self, conversation: Conversation, index: int, longer: str) -> Rewritten | None:
         """Return what is rewritten of the conversation up to the answer at `index`, once all of it is said."""
         prompt = self._text(conversation[:index], asks=True)
         answer = self._text(conversation[: index + 1], asks=False)
@@ -283,18 +278,18 @@ class _Probing:
                 )
         return None
 
-    def _text(self, messages: Plain, *, asks: bool) -> str | None:
+    def _text(self, messages: Conversation, *, asks: bool) -> str | None:
         return self._writer.text(messages, asks=asks) if messages and now() < self._until else None
 
 
-def _last_word(message: Mapping[str, Any]) -> str:
+def _last_word(message: Said) -> str:
     return "Otherword" if "Otherword" in str(message) else NEEDLE
 
 
 def _what(before: str, after: str) -> str:
     if THOUGHT in before and THOUGHT not in after:
         return "thoughts"
-    for word, what in ((_SYSTEM["content"], "system"), ("Wurzeltool", "tools")):
+    for word, what in ((_SYSTEM.content, "system"), ("Wurzeltool", "tools")):
         if before.count(word) != after.count(word):
             return what
     return (
@@ -320,8 +315,7 @@ def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None
     return ""
 
 
-def _in_words(message: Mapping[str, Any]) -> str:
-    if message["role"] == "assistant":
-        thought = "thought + " if "reasoning_content" in message else ""
-        return thought + ("call" if message.get("tool_calls") else "content")
-    return "result" if message["role"] == "tool" else str(message["role"])
+def _in_words(message: Said) -> str:
+    if message.role == "assistant":
+        return ("thought + " if message.reasoning else "") + ("call" if message.calls else "content")
+    return "result" if message.role == "tool" else message.role

@@ -11,25 +11,26 @@ Rule: nothing is guessed. What a template is not known to write is an `ExtendErr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unrender.conversation.adapt import Media, shown_media
 from unrender.conversation.answered import Answered, read_answer
 from unrender.conversation.continuation import Continuation, continuation_of
+from unrender.conversation.messages import RESULTS, Conversation, Said, conversation_of
 from unrender.conversation.pieces import Extended, appended_pieces
-from unrender.conversation.preparation import Planned, read_request
-from unrender.conversation.shape import Media, shown_media
-from unrender.conversation.stubs import QUESTION, AnswerKind, Called, Plain, WrittenTail, behind, written
+from unrender.conversation.preparation import Planned
+from unrender.conversation.stubs import QUESTION, AnswerKind, Called, WrittenTail, behind, written
+from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError, TemplateError
 from unrender.format import Format
 from unrender.machine.ids import is_made_for
-from unrender.messages.wire import REASONING_FIELDS, Request, ToolCall
+from unrender.messages.wire import Request, ToolCall
 from unrender.parser.prompt_tail import begun_by
 from unrender.turn import Extending, Piece, Turn
 
-_RESULTS = ("tool", "function")
 _NOTE = re.compile(r"messages\[(\d+)\]")
 
 
@@ -38,11 +39,11 @@ class History:
     """The messages of a conversation, those of one turn behind those of the turns before it."""
 
     before: History | None
-    messages: Plain
+    messages: Conversation
 
-    def all(self) -> Plain:
+    def all(self) -> Conversation:
         """Return the messages of all turns, in order."""
-        parts: list[Plain] = []
+        parts: list[Conversation] = []
         turn: History | None = self
         while turn is not None:
             parts.append(turn.messages)
@@ -63,7 +64,7 @@ class Extender:
     variables: Mapping[str, Any]
     history: History | None = None
     """None where the prompt was rendered elsewhere."""
-    system: Plain = ()
+    system: Conversation = ()
     """The messages of the system at the beginning of the conversation, as far as they are known."""
     thought: bool = False
     """The prompt holds a thought of an earlier answer, or may hold one."""
@@ -75,15 +76,14 @@ class Extender:
         """What the prompt has behind the last prompt and its answer."""
         return () if self.extended is None else appended_pieces(self.extended)
 
-    def begun(self, messages: Sequence[Mapping[str, Any]]) -> Extender:
+    def begun(self, messages: Conversation) -> Extender:
         """Return the same for a turn whose prompt shows these messages."""
-        system = next((i for i, m in enumerate(messages) if m["role"] not in ("system", "developer")), len(messages))
-        thought = any(m.get(name) for m in messages for name in REASONING_FIELDS)
+        system = next((i for i, m in enumerate(messages) if m.role not in ("system", "developer")), len(messages))
         return replace(
             self,
-            history=History(before=None, messages=tuple(messages)),
-            system=tuple(messages[:system]),
-            thought=thought,
+            history=History(before=None, messages=messages),
+            system=messages[:system],
+            thought=any(m.reasoning for m in messages),
         )
 
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
@@ -103,7 +103,8 @@ class Extender:
             self,
             asked=asked,
             variables={**self.variables, **how.variables},
-            history=self.history and History(before=self.history, messages=(_as_message(said), *new)),
+            history=self.history
+            and History(before=self.history, messages=(*conversation_of([said.message.to_openai()]), *new)),
             thought=self.thought or bool(said.message.reasoning),
             extended=_extended(made, lead, rest, _shared_end(rest, said, kind, facts), kind, new),
         )
@@ -138,8 +139,8 @@ class Extender:
                 raise ExtendError(f"{', '.join(how.variables)}: the prompt would begin otherwise", "state")
         return planned, writer, request, asked
 
-    def _check_thoughts(self, said: Answered, new: Plain, facts: Continuation, how: Extending) -> None:
-        dropping = {message["role"] for message in new} & facts.drops_thoughts
+    def _check_thoughts(self, said: Answered, new: Conversation, facts: Continuation, how: Extending) -> None:
+        dropping = {message.role for message in new} & facts.drops_thoughts
         if how.thoughts == "tool_cycle":
             dropping &= {"user"}
         held = self.thought or bool(said.message.reasoning) or said.thinks
@@ -147,11 +148,11 @@ class Extender:
             raise ExtendError("the template leaves out thoughts that the prompt holds", "thoughts")
 
     def _written(
-        self, writer: Writer, facts: Continuation, kind: AnswerKind, new: Plain, how: Extending
+        self, writer: Writer, facts: Continuation, kind: AnswerKind, new: Conversation, how: Extending
     ) -> WrittenTail:
         answer = kind.message()
-        before: Plain = (*self.system, QUESTION)
-        if self.history is None and how.restate and facts.needs_system & {message["role"] for message in new}:
+        before: Conversation = (*self.system, QUESTION)
+        if self.history is None and how.restate and facts.needs_system & {message.role for message in new}:
             raise ExtendError("the template writes the system message again, and it is not known", "state")
         if facts.needs_history:
             if self.history is None:
@@ -167,12 +168,12 @@ class Extender:
             raise ExtendError("the template does not write an answer once, as it was given", "unproved")
         return made
 
-    def _media(self, writer: Writer, new: Plain) -> Iterator[Media]:
+    def _media(self, writer: Writer, new: Conversation) -> Iterator[Media]:
         _, media = shown_media(new, writer.template, writer.capabilities)
         offset = 0 if self.history is None else len(self.history.all()) + 1
         return (replace(one, message=one.message + offset) for one in media)
 
-    def _notes(self, made: WrittenTail, facts: Continuation, new: Plain, how: Extending) -> Iterator[str]:
+    def _notes(self, made: WrittenTail, facts: Continuation, new: Conversation, how: Extending) -> Iterator[str]:
         first = len(made.messages) - len(new)
         for note in made.writer.notes[len(made.writer.heard.notes) :]:
             found = _NOTE.search(note)
@@ -180,7 +181,7 @@ class Extender:
                 yield note
             elif int(found[1]) >= first:
                 yield _NOTE.sub(f"messages[{int(found[1]) - first}]", note, count=1)
-        roles = {message["role"] for message in new}
+        roles = {message.role for message in new}
         if roles & facts.drops_thoughts and self.thought:
             yield "the template would leave out thoughts that the prompt holds"
         if "user" in roles and how.restate:
@@ -190,7 +191,7 @@ class Extender:
                 yield "the template writes the system message again; the prompt now holds it twice"
 
 
-def _extended(made: WrittenTail, lead: str, rest: str, end: str, kind: AnswerKind, new: Plain) -> Extended:
+def _extended(made: WrittenTail, lead: str, rest: str, end: str, kind: AnswerKind, new: Conversation) -> Extended:
     before, cut = tuple(made.messages[: -len(new) - 1]), len(made.tail) - len(rest)
     return Extended(writer=made.writer, kind=kind, lead=lead, rest=rest, cut=cut, end=end, before=before, new=new)
 
@@ -200,16 +201,12 @@ def _kind_of(said: Answered, ids: Mapping[str, str]) -> AnswerKind:
     return AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
 
 
-def _checked(new: Plain) -> Plain:
+def _checked(new: Conversation) -> Conversation:
     for i, message in enumerate(new):
-        if message["role"] == "assistant":
+        if message.role == "assistant":
             expected = "expected what is said after the answer"
             raise ExtendError(f"messages[{i}].role: {expected}, found 'assistant'", "messages")
     return new
-
-
-def _as_message(said: Answered) -> Mapping[str, Any]:
-    return dict(said.message.to_openai().items())
 
 
 def _alike(first: Writer, second: Writer) -> bool:
@@ -228,28 +225,28 @@ def _without_tools(writer: Writer) -> Writer:
     return replace(writer, heard=replace(writer.heard, context=context))
 
 
-def answering(messages: Plain, said: Answered, offset: int) -> tuple[Plain, Mapping[str, str]]:
+def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, Mapping[str, str]]:
     """Return the messages, each result under the id of the call that it answers: found by id, by name, or in order.
 
     With them come other ids of calls: those that the results have, where the answer itself holds none. Raises `ExtendError` for more results than calls.
     """
     calls = list(said.message.tool_calls)
-    waiting = [i for i, message in enumerate(messages) if message["role"] in _RESULTS]
+    waiting = [i for i, message in enumerate(messages) if message.role in RESULTS]
     if len(waiting) > len(calls):
         raise ExtendError(
             f"messages: expected at most {len(calls)} results, one for each call, found {len(waiting)}", "messages"
         )
     found: dict[int, ToolCall] = {}
 
-    def fits(by: str, call: ToolCall, message: Mapping[str, Any]) -> bool:
-        given = message.get("tool_call_id") or ""
+    def fits(by: str, call: ToolCall, message: Said) -> bool:
+        given = message.answers or ""
         match by:
             case "id":
                 return call.id == given
             case "position":
                 return call.id in said.made_ids and is_made_for(given, offset + said.message.tool_calls.index(call))
             case "name":
-                return call.name == message.get("name")
+                return call.name == message.name
         return True
 
     for by in ("id", "position", "name", "order"):
@@ -259,10 +256,8 @@ def answering(messages: Plain, said: Answered, offset: int) -> tuple[Plain, Mapp
                 calls.remove(call)
                 found[i] = call
     # An id that the answer does not hold is known to the caller alone.
-    ids = {call.id: messages[i].get("tool_call_id") or call.id for i, call in found.items() if call.id in said.made_ids}
-    answered = {
-        i: {**messages[i], "tool_call_id": ids.get(call.id, call.id), "name": call.name} for i, call in found.items()
-    }
+    ids = {call.id: messages[i].answers or call.id for i, call in found.items() if call.id in said.made_ids}
+    answered = {i: replace(messages[i], answers=ids.get(call.id, call.id), name=call.name) for i, call in found.items()}
     return tuple(answered.get(i, message) for i, message in enumerate(messages)), ids
 
 

@@ -5,31 +5,38 @@ the tools, and earlier calls and results as text.
 
 This module decides what a template has to be helped with, and which call syntax is used. One that writes calls keeps its own
 syntax, whoever offers the tools; a declared syntax is used when there is none, or when it was asked for by name. `wording` says
-tools and syntax in words. `history` writes the calls and results of earlier turns, and says otherwise what a template
-refuses.
+tools and syntax in words.
 
-Never break this rule: a template is helped only with what it does not do itself.
+Rules:
+- A template is helped only with what it does not do itself.
+- A call is written exactly as the format has it, so that the model reads in its history what it is asked to write.
+- Results become the user's words. Two messages of the user that would follow each other become one, since many templates
+  insist that roles alternate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender.conversation.history import DEFAULT_FORMAT, write_calls, write_results
-from unrender.conversation.shape import Capabilities
-from unrender.conversation.wording import Instructions, call_form
+from unrender.conversation.adapt import joined_content
+from unrender.conversation.capabilities import Capabilities
+from unrender.conversation.messages import RESULTS, Conversation, Said, values_of
+from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN, Instructions, call_form
 from unrender.errors import MessageError
 from unrender.format import CallSyntax, Format, ToolMode
 from unrender.format.tokens import preserved_tokens
 from unrender.formats import Declared, declared_formats, with_declared
 from unrender.messages.wire import Request
+from unrender.values.notations import encode_calls
 
 __all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "call_form", "plan_tools"]
 
 AUTO = "auto"
 NONE = "none"
+DEFAULT_FORMAT = "tool-call-json"
+"""The declared format that is used when the template writes no calls and none was named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +85,14 @@ class Plan:
         text = instructions.write([tool for tool in tools if tool["function"]["name"] in allowed])
         return Injection(format_name=self.format_name, text=text)
 
-    def inject(self, messages: Sequence[Mapping[str, Any]], injection: Injection | None) -> Sequence[Mapping[str, Any]]:
+    def inject(self, conversation: Conversation, injection: Injection | None) -> Conversation:
         """Return the conversation in a form that the template can render, with the description of the tools in it.
 
-        Tools are described once: a system message that already has the text stays as it is. No argument is changed.
+        Tools are described once: a system message that already has the text stays as it is.
         """
-        conversation = write_results(messages) if self.writes_results else messages
-        conversation = write_calls(conversation, self.format) if self.writes_calls else conversation
-        return _with_system_text(conversation, injection.text) if injection else conversation
+        said = write_results(conversation) if self.writes_results else conversation
+        said = write_calls(said, self.format) if self.writes_calls else said
+        return _with_system_text(said, injection.text) if injection else said
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
@@ -143,15 +150,57 @@ def _speaking(format: Format, declared: Declared) -> Format:
     )
 
 
-def _with_system_text(messages: Sequence[Mapping[str, Any]], text: str) -> Sequence[Mapping[str, Any]]:
-    first = messages[0] if messages else {}
-    if first.get("role") not in ("system", "developer"):
-        return [{"role": "system", "content": text}, *messages]
-    joined: Any
-    content: Any = first.get("content") or ""
-    if isinstance(content, str):
-        known, joined = content, f"{content}\n\n{text}" if content else text
-    else:
-        known = "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-        joined = [*content, {"type": "text", "text": f"\n\n{text}"}]
-    return messages if text in known else [{**first, "content": joined}, *messages[1:]]
+def _with_system_text(conversation: Conversation, text: str) -> Conversation:
+    first = conversation[0] if conversation else None
+    if first is None or first.role not in ("system", "developer"):
+        return (Said(role="system", content=text), *conversation)
+    parts = first.content if isinstance(first.content, list) else [{"text": first.content}]
+    known = "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
+    content = joined_content(first.content, f"\n\n{text}" if first.content else text, between="")
+    return conversation if text in known else (replace(first, content=content), *conversation[1:])
+
+
+# Calls and results of earlier turns as text.
+
+
+def write_calls(conversation: Iterable[Said], format: Format) -> Conversation:
+    """Return the conversation with each message's calls as text after its content, as the format has it."""
+    written, before = [], 0
+    for said in conversation:
+        written.append(_with_calls_as_text(said, format, before) if said.calls else said)
+        before += len(said.calls)
+    return tuple(written)
+
+
+def write_results(conversation: Iterable[Said]) -> Conversation:
+    """Return the conversation with results as the user's messages, joined with the user's messages next to them."""
+    said = tuple(conversation)
+    names = {call.id: call.name for one in said for call in one.calls}
+    written: list[Said] = []
+    joins = False
+    for one in said:
+        is_result = one.role in RESULTS
+        told = Said(role="user", content=_result(one, names)) if is_result else one
+        # `result, result, user` becomes one message of the user: many templates insist that roles alternate.
+        if joins and told.role == "user":
+            told = replace(told, content=joined_content(written.pop().content, told.content))
+        written.append(told)
+        joins = is_result
+    return tuple(written)
+
+
+def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
+    calls = [
+        (call.name, values_of(call.arguments), str(call.id or f"call_{at}"))
+        for at, call in enumerate(said.calls, start=before)
+    ]
+    # A counter that is part of an id counts the calls of the conversation, any other those of the answer.
+    first = before if format.tools.id_parts else 0
+    joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
+    text = joint + encode_calls(calls, format.tools, first=first)
+    return replace(said, content=joined_content(said.content, text, between=""), calls=())
+
+
+def _result(said: Said, names: Mapping[Any, Any]) -> Any:
+    opened = RESULT_OPEN.format(name=said.name or names.get(said.answers) or "")
+    return joined_content(joined_content(opened, said.content, between=""), RESULT_CLOSE, between="")

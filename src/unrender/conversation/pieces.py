@@ -7,11 +7,11 @@ between these words is the template's; what is in their place is the messages' o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import commonprefix
-from typing import Any
 
-from unrender.conversation.stubs import AnswerKind, Plain, written
+from unrender.conversation.messages import Conversation
+from unrender.conversation.stubs import AnswerKind, written
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.turn import Piece
@@ -33,8 +33,8 @@ class Extended:
     """How much of what is behind the answer's last word the answer holds already."""
     end: str
     """What ends the answer, as far as it is in `rest`."""
-    before: Plain
-    new: Plain
+    before: Conversation
+    new: Conversation
 
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
@@ -54,10 +54,10 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     return tuple(piece for piece in pieces if piece.text)
 
 
-def _texts(new: Plain) -> Iterator[tuple[str, int, str]]:
+def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
     """Yield a word for each text of the messages, the message that it is in, and the text."""
     for i, message in enumerate(new):
-        content = message.get("content")
+        content = message.content
         parts = content if isinstance(content, list) else [{"text": content}]
         for k, part in enumerate(parts):
             text = part.get("text") if isinstance(part, Mapping) else None
@@ -65,21 +65,21 @@ def _texts(new: Plain) -> Iterator[tuple[str, int, str]]:
                 yield _WORD.format(i, k), i, text
 
 
-def _planted(new: Plain) -> Plain:
+def _planted(new: Conversation) -> Conversation:
     planted = []
     for i, message in enumerate(new):
-        content: Any = message.get("content")
+        content = message.content
         if isinstance(content, list):
             content = [
                 {**p, "text": _WORD.format(i, k)} if (p.get("text") or "").strip() else p for k, p in enumerate(content)
             ]
         elif isinstance(content, str) and content.strip():
             content = _WORD.format(i, 0)
-        planted.append({**message, "content": content})
+        planted.append(replace(message, content=content))
     return tuple(planted)
 
 
-def _tail(extended: Extended, new: Plain, *, asks: bool) -> str:
+def _tail(extended: Extended, new: Conversation, *, asks: bool) -> str:
     found = written(extended.writer, (*extended.before, extended.kind.message(), *new), asks=asks)
     if found is None:
         raise _mixed()
@@ -121,7 +121,7 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
     return bodies
 
 
-def _closing(extended: Extended, planted: Plain, place: tuple[str, int, str]) -> str:
+def _closing(extended: Extended, planted: Conversation, place: tuple[str, int, str]) -> str:
     """Return what is behind a word of the message where no more is said."""
     word, index, _ = place
     return _tail(extended, planted[: index + 1], asks=False).partition(word)[2]

@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from unrender.cache import SHARED, bytes_of, kept
-from unrender.conversation.inputs import Offer, plain_response_format, read_offer
+from unrender.conversation.adapt import shown_media
+from unrender.conversation.capabilities import Capabilities
+from unrender.conversation.messages import Said
 from unrender.conversation.offer import AUTO, NONE, Injection, Plan, plan_tools
-from unrender.conversation.shape import Capabilities, call_ids, shown_media
+from unrender.conversation.tools import Offer
 from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import heard
 from unrender.errors import MessageError
 from unrender.format import ContentMode, Format, ReasoningMode
 from unrender.format.tokens import special_tokens
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
-from unrender.messages.wire import REASONING_FIELDS, Request, read_allowed_tools, read_response_schema, read_tool_choice
+from unrender.messages.wire import Request
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by
 from unrender.rendering.template import Template
@@ -30,41 +32,11 @@ if TYPE_CHECKING:
     from unrender.schema.weights import Budget
 
 
-def read_request(
-    tools: Any,
-    tool_choice: Any = None,
-    *,
-    parallel_tool_calls: Any = True,
-    response_format: Any = None,
-    reasoning_format: Any = "auto",
-    repeats: bool = False,
-) -> tuple[Offer, Request]:
-    """Return the tools of a request, and the demands on its answer.
-
-    `repeats` is as for `plain_tools`. Raises `MessageError`, naming the place, when an argument is malformed.
-    """
-    offer = read_offer(tools, repeats=repeats)
-    if not isinstance(parallel_tool_calls, bool | None):
-        raise MessageError(f"parallel_tool_calls: expected True or False, found {parallel_tool_calls!r:.60}")
-    if reasoning_format not in ("auto", "none", None):
-        raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
-    tool_choice, offered = read_allowed_tools(tool_choice, offer.tools)
-    choice, named = read_tool_choice(tool_choice, offered)
-    return offer, Request(
-        tools=offered,
-        tool_choice=choice,
-        named_tool=named,
-        parallel_tool_calls=parallel_tool_calls is not False,
-        response_schema=read_response_schema(plain_response_format(response_format)),
-        reasoning_format=reasoning_format or "auto",
-    )
-
-
 def prepared(
     planned: Planned,
     writer: Writer,
     request: Request,
-    messages: Sequence[Mapping[str, Any]],
+    messages: Any,
     *,
     continued: Continued | Literal[False] | None,
     grammar: Grammar | None,
@@ -99,7 +71,7 @@ def prepared(
         media=media,
         thinking=writer.heard.thinking,
         notes=writer.notes,
-        known_ids=call_ids(conversation),
+        known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
         budget=budget,
         source=source.begun(conversation),
     )
@@ -198,9 +170,7 @@ def with_tokens_of(format: Format, made: Identity) -> Format:
 Continued = Literal["content", "reasoning", True]
 
 
-def begun_text(
-    message: Mapping[str, Any], format: Format | None, request: Request, continued: Continued, *, where: str
-) -> str:
+def begun_text(said: Said, format: Format | None, request: Request, continued: Continued, *, where: str) -> str:
     """Return the text of the message that the model has to continue, from the header of the answer on.
 
     Without a format it is the bare content, since nobody knows what surrounds it. Raises `MessageError`, naming
@@ -208,12 +178,11 @@ def begun_text(
     """
     if continued not in (True, "content", "reasoning"):
         raise MessageError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")
-    if message["role"] != "assistant":
-        raise MessageError(f"{where}.role: expected the assistant's message to continue, found {message['role']!r}")
-    if message.get("tool_calls"):
+    if said.role != "assistant":
+        raise MessageError(f"{where}.role: expected the assistant's message to continue, found {said.role!r}")
+    if said.calls:
         raise MessageError(f"{where}.tool_calls: expected a message without calls to continue")
-    reasoning = next((message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)), "")
-    content = message.get("content") or ""
+    reasoning, content = said.reasoning, said.content or ""
     if not isinstance(content, str):
         raise MessageError(f"{where}.content: expected text to continue, found {type(content).__name__}")
     if format is None:
@@ -224,8 +193,8 @@ def begun_text(
         if not format.reasoning.end:
             raise MessageError(f"{where}: the template writes no reasoning that could be continued")
         if content:
-            said = f"expected nothing after the reasoning to continue, found {content!r:.60}"
-            raise MessageError(f"{where}.content: {said}")
+            why = f"expected nothing after the reasoning to continue, found {content!r:.60}"
+            raise MessageError(f"{where}.content: {why}")
         return _opening(format) + reasoning
     # Where the caller keeps reasoning, markers included, in the content, it is there already.
     before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)

@@ -7,19 +7,17 @@ after it but what ends the answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from unrender.conversation.shape import shown_media
+from unrender.conversation.adapt import shown_media
+from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.conversation.transcript import Writer
 from unrender.format import Format
 from unrender.values.notations import encode_calls
 
-Plain = tuple[Mapping[str, Any], ...]
 NEEDLE = "Quaxlorvim"
 THOUGHT = "Brindlemox"
-QUESTION: Mapping[str, Any] = {"role": "user", "content": "Stubquestion"}
+QUESTION = Said(role="user", content="Stubquestion")
 _KEY = "value"
 
 
@@ -38,21 +36,15 @@ class AnswerKind:
     thinks: bool = False
     calls: tuple[Called, ...] = ()
 
-    def message(self, needle: str = NEEDLE) -> dict[str, Any]:
+    def message(self, needle: str = NEEDLE) -> Said:
         """Return an answer of this kind whose last text or value is `needle`."""
-        thought = {"reasoning_content": THOUGHT} if self.thinks else {}
-        if not self.calls:
-            return {"role": "assistant", "content": needle, **thought}
         values = ["stub"] * (len(self.calls) - 1) + [needle]
-        calls = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps({_KEY: value})},
-            }
-            for call, value in zip(self.calls, values, strict=True)
-        ]
-        return {"role": "assistant", "content": "", "tool_calls": calls, **thought}
+        calls = tuple(
+            SaidCall(name=call.name, id=call.id, arguments=json.dumps({_KEY: value}))
+            for call, value in zip(self.calls, values, strict=bool(self.calls))
+        )
+        reasoning = THOUGHT if self.thinks else ""
+        return Said(role="assistant", content="" if calls else needle, reasoning=reasoning, calls=calls)
 
     def closers(self, format: Format) -> str:
         """Return what is written between the last value of its calls and the end of the turn."""
@@ -66,15 +58,13 @@ class WrittenTail:
 
     writer: Writer
     """The writer that wrote it, with its notes."""
-    messages: Sequence[Mapping[str, Any]]
+    messages: Conversation
     text: str
     tail: str
     """The text behind the needle."""
 
 
-def written(
-    writer: Writer, messages: Sequence[Mapping[str, Any]], *, asks: bool = True, needle: str = NEEDLE
-) -> WrittenTail | None:
+def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail | None:
     """Return a conversation and what is behind its needle; None where the template does not write the needle once.
 
     Raises `TemplateError` where the template refuses the conversation, and `MessageError` for media that it does not show.

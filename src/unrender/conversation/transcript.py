@@ -15,19 +15,18 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from unrender.conversation.blocks import in_openai_form
-from unrender.conversation.history import CONCESSIONS, MOVES, Concession, with_last_words
-from unrender.conversation.inputs import function_of, message_calls, plain_messages, readable_calls
+from unrender.conversation.adapt import shaped
+from unrender.conversation.capabilities import Capabilities
+from unrender.conversation.concede import CONCESSIONS, MOVES, Concession, with_known_roles, with_last_words
+from unrender.conversation.messages import Conversation, read_messages
 from unrender.conversation.offer import Injection, Plan
-from unrender.conversation.shape import Capabilities, shape_messages
+from unrender.conversation.tools import described
 from unrender.conversation.variables import Heard, missing_variable
 from unrender.errors import TemplateWarning
 from unrender.limits import MOST_LOST, SLOWEST_RENDERINGS
-from unrender.messages.wire import json_type, read_messages
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
-_DEVELOPER = "developer"
 _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
 _NEEDLE = "Qzmessage{}zq"
@@ -87,116 +86,112 @@ class Writer:
     time: SharedTime | None = None
     """What time the renderings share; None: each may take as long as the template's limits say."""
 
-    def read(self, messages: Any) -> tuple[Mapping[str, Any], ...]:
-        """Check a conversation, and return it in OpenAI's form. Raises `MessageError` that names the place."""
-        known, ignored = self.template.string_constants, list[str]()
-        keys = self.template.attribute_names.union(known)
-        said = in_openai_form(plain_messages(messages), types=known, keys=keys, ignored=ignored)
-        checked = read_messages(said, more_roles=known)
-        for place in ignored:
-            warnings.warn(f"{place}: not shown to the model", TemplateWarning, stacklevel=4)
+    def read(self, messages: Any) -> Conversation:
+        """Check a conversation, and return it as typed messages. Raises `MessageError` that names the place."""
+        known = self.template.string_constants
         as_text = self.capabilities.supports_string_arguments and not self.plan.writes_calls
-        return tuple(readable_calls(checked, as_text=as_text))
+        keys = self.template.attribute_names.union(known)
+        conversation, notes = read_messages(messages, reads=known, keys=keys, as_text=as_text)
+        for note in notes:
+            warnings.warn(note, TemplateWarning, stacklevel=4)
+        return conversation
 
-    def render(self, messages: Sequence[Mapping[str, Any]], *, asks: bool) -> Rendering:
+    def render(self, conversation: Conversation, *, asks: bool) -> Rendering:
         """Render a conversation; `asks` is whether it ends with what asks for an answer."""
 
         def render(template: Template) -> Rendering:
-            return template.render(self.shaped(messages), add_generation_prompt=asks, **self.heard.context)
+            return template.render(self.shaped(conversation), add_generation_prompt=asks, **self.heard.context)
 
         return self.time.spend(self.template, render) if self.time else render(self.template)
 
-    def text(self, messages: Sequence[Mapping[str, Any]], *, asks: bool) -> str | None:
+    def text(self, conversation: Conversation, *, asks: bool) -> str | None:
         """Return what `render` writes; None when the template refuses."""
-        rendering = self.render(messages, asks=asks)
+        rendering = self.render(conversation, asks=asks)
         return rendering.text if rendering.error is None else None
 
-    def bare(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
+    def bare(self, conversation: Conversation) -> str | None:
         """Return the conversation without what asks for an answer, as the last rendering; None when the template refuses.
 
         Raises `TemplateError` when that takes more than is allowed.
         """
         if self.time:
             self.time.kept = 0.0
-        rendering = self.render(messages, asks=False)
+        rendering = self.render(conversation, asks=False)
         return None if rendering.error is not None and not rendering.exhausted else rendering.unwrap()
 
-    def shaped(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def shaped(self, conversation: Conversation) -> list[dict[str, Any]]:
         """Return a conversation as the template is given it."""
-        said: Sequence[Mapping[str, Any]] = _with_known_roles(messages, self.template)
+        said = with_known_roles(conversation, self.template.string_constants)
         for concession in self.conceded:
             said = concession.rewrite(said, self.plan.format)
         if self.heard.word:
             said = with_last_words(said, self.heard.word)
-        return shape_messages(self.plan.inject(said, self.injection), self.capabilities)
+        return shaped(self.plan.inject(said, self.injection), self.capabilities)
 
-    def taken(self, messages: Sequence[Mapping[str, Any]], *, asks: bool) -> tuple[Writer, Rendering]:
+    def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
         """Return the rendering, and the writer that makes it, with notes: this one, or one with concessions.
 
         When the template refuses with all of them as well, the rendering is the first refusal. All renderings share their
         time, also with those that the returned writer makes later.
         """
         if self.time is None:
-            return replace(self, time=SharedTime.of(self.template)).taken(messages, asks=asks)
-        before, rendering = self.time.left, self.render(messages, asks=asks)
+            return replace(self, time=SharedTime.of(self.template)).taken(conversation, asks=asks)
+        before, rendering = self.time.left, self.render(conversation, asks=asks)
         first, self.time.kept = rendering, 0.0 if rendering.error else before - self.time.left
         if (needed := missing_variable(first, self.template)) in dict(self.capabilities.required_context):
             return self, _explained(first, needed)
-        writer, lost = self, self._lost(messages, first, asks=asks)
+        writer, lost = self, self._lost(conversation, first, asks=asks)
         why = f"refuses the conversation ({first.error:.200})" if first.error else "does not show all that is said"
         # What is lost of an answer stays lost: its words are nobody else's.
-        moves = any(messages[i]["role"] in _MOVABLE for i in lost)
+        moves = any(conversation[i].role in _MOVABLE for i in lost)
         concessions = (*MOVES, *CONCESSIONS) if first.error else MOVES if moves else ()
         # A template that ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
-        for other in self._conceding(messages, () if first.exhausted else concessions) if concessions else ():
+        for other in self._conceding(conversation, () if first.exhausted else concessions) if concessions else ():
             if self.time.is_over:
                 break
-            shown = other.render(messages, asks=asks)
-            still = other._lost(messages, shown, asks=asks)
+            shown = other.render(conversation, asks=asks)
+            still = other._lost(conversation, shown, asks=asks)
             if shown.error is None and (first.error or len(still) < len(lost)):
                 writer, rendering, lost = other, shown, still
                 break
         if rendering.error and self.heard.switched and not first.exhausted:
             untold = replace(self, heard=self.heard.without_switch(rendering.error, self.template, self.capabilities))
-            if untold.render(messages, asks=asks).error is None:
-                return untold.taken(messages, asks=asks)
+            if untold.render(conversation, asks=asks).error is None:
+                return untold.taken(conversation, asks=asks)
         notes = [f"the template {why}; {concession.words}" for concession in writer.conceded]
         notes += [f"messages[{i}].content: the template does not show it" for i in lost]
-        uncalled = writer._uncalled(messages, rendering, asks=asks)
+        uncalled = writer._uncalled(conversation, rendering, asks=asks)
         notes += [f"messages[{i}].tool_calls: the template does not show them" for i in uncalled]
         notes += [_UNCHECKED] if self.time.cut else []
         if needed and rendering is first:
             rendering = _explained(first, needed)
         return replace(writer, notes=(*writer.heard.notes, *self._undocumented(rendering), *notes)), rendering
 
-    def _lost(self, messages: Sequence[Mapping[str, Any]], rendering: Rendering, *, asks: bool) -> list[int]:
+    def _lost(self, conversation: Conversation, rendering: Rendering, *, asks: bool) -> list[int]:
         """Return the messages whose texts are not in a rendering, trimmed and escaped or not, as far as that is certain."""
         if rendering.error is not None:
             return []
-        if not (missing := [*islice(_missing(rendering.text, messages), MOST_LOST)]):
+        if not (missing := [*islice(_missing(rendering.text, conversation), MOST_LOST)]):
             return []
         # `<b>` is `\\u003cb\\u003e` in a prompt that writes JSON: a needle in its place tells whether it is shown.
-        planted = list(messages)
+        planted = list(conversation)
         for i in missing:
-            planted[i] = {**messages[i], "content": _NEEDLE.format(i)}
-        text = self.text(planted, asks=asks)
+            planted[i] = replace(conversation[i], content=_NEEDLE.format(i))
+        text = self.text(tuple(planted), asks=asks)
         return [i for i in missing if text is not None and _NEEDLE.format(i) not in text]
 
-    def _uncalled(self, messages: Sequence[Mapping[str, Any]], rendering: Rendering, *, asks: bool) -> list[int]:
+    def _uncalled(self, conversation: Conversation, rendering: Rendering, *, asks: bool) -> list[int]:
         """Return the messages whose calls are not in a rendering, as far as that is certain."""
         if rendering.error is not None or not (
-            missing := [*islice(_without_calls(rendering.text, messages), MOST_LOST)]
+            missing := [*islice(_without_calls(rendering.text, conversation), MOST_LOST)]
         ):
             return []
         # A tool's name is in the prompt where the tool is offered: a needle in its place tells whether the call is shown.
-        planted = list(messages)
+        planted = list(conversation)
         for i in missing:
-            calls = [
-                {**call, "function": {**function_of(call), "name": _NEEDLE.format(i)}}
-                for call in message_calls(planted[i])
-            ]
-            planted[i] = {**planted[i], "tool_calls": calls}
-        text = self.text(planted, asks=asks)
+            calls = tuple(replace(call, name=_NEEDLE.format(i)) for call in conversation[i].calls)
+            planted[i] = replace(conversation[i], calls=calls)
+        text = self.text(tuple(planted), asks=asks)
         return [i for i in missing if text is not None and _NEEDLE.format(i) not in text]
 
     def _undocumented(self, rendering: Rendering) -> Iterator[str]:
@@ -206,18 +201,16 @@ class Writer:
             if not any(isinstance(value, str) and value.strip() in rendering.text for value in values):
                 yield f"documents[{i}]: the template does not show it"
 
-    def _conceding(
-        self, messages: Sequence[Mapping[str, Any]], concessions: tuple[Concession, ...]
-    ) -> Iterator[Writer]:
+    def _conceding(self, conversation: Conversation, concessions: tuple[Concession, ...]) -> Iterator[Writer]:
         """Yield the writers that concede something which makes a difference."""
         writers = [self]
         tools = self.heard.context.get("tools")
         # Templates that insist on descriptions get empty ones where a tool has none; one that wants a list gets an empty one.
         # Last come tools in plain types: `def f(a: ' + types[param.type]` fails where a type is a list, or is not there.
         for plain, notes in ((False, ()), (True, (_PLAIN_TOOLS,))):
-            described = [_described(tool, plain) for tool in tools or ()] if isinstance(tools, list | None) else tools
-            if described != tools and described != writers[-1].heard.context.get("tools"):
-                context = {**self.heard.context, "tools": described}
+            other = [described(tool, plain=plain) for tool in tools or ()] if isinstance(tools, list | None) else tools
+            if other != tools and other != writers[-1].heard.context.get("tools"):
+                context = {**self.heard.context, "tools": other}
                 heard = replace(self.heard, context=context, notes=(*self.heard.notes, *notes))
                 writers.append(replace(self, heard=heard))
         if self.plan.offers and tools:  # They are described in words, and a template may raise at any tools.
@@ -226,16 +219,14 @@ class Writer:
         yield from writers[1:]
         # One concession where one is enough: each changes how something is said.
         for some in (*((one,) for one in concessions), MOVES, concessions):
-            if conceded := self._changing(messages, some):
+            if conceded := self._changing(conversation, some):
                 yield from (replace(writer, conceded=conceded) for writer in writers)
 
-    def _changing(
-        self, messages: Sequence[Mapping[str, Any]], concessions: Sequence[Concession]
-    ) -> tuple[Concession, ...]:
+    def _changing(self, conversation: Conversation, concessions: Sequence[Concession]) -> tuple[Concession, ...]:
         """Return those of some concessions, made one after the other, that change the conversation."""
-        said, changing = [*_with_known_roles(messages, self.template)], []
+        said, changing = with_known_roles(conversation, self.template.string_constants), []
         for concession in concessions:
-            other = [*concession.rewrite(said, self.plan.format)]
+            other = concession.rewrite(said, self.plan.format)
             if other != said:
                 said = other
                 changing.append(concession)
@@ -251,86 +242,35 @@ def _explained(rendering: Rendering, variable: str) -> Rendering:
     return replace(rendering, error=f"{rendering.error}; {way}")
 
 
-def _missing(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+def _missing(text: str, conversation: Conversation) -> Iterator[int]:
     """Yield the messages of which some text is not in `text`."""
     # Each is looked for after the one before it, so that a long conversation is read once.
     at = 0
-    for i, message in enumerate(messages):
-        content = message.get("content")
-        parts = [p.get("text") for p in content if isinstance(p, Mapping)] if isinstance(content, list) else [content]
-        for part in parts:
-            said = part.strip() if isinstance(part, str) else ""
-            found = text.find(said, at)
+    for i, said in enumerate(conversation):
+        content = said.content if isinstance(said.content, list) else [{"text": said.content}]
+        for part in content:
+            words = shown.strip() if isinstance(shown := part.get("text"), str) else ""
+            found = text.find(words, at)
             if found >= 0:
-                at = found + len(said)
-            elif said not in text:
+                at = found + len(words)
+            elif words not in text:
                 yield i
                 break
 
 
-def _without_calls(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+def _without_calls(text: str, conversation: Conversation) -> Iterator[int]:
     """Yield the messages of which some call's name is not in `text` after what was said before."""
     at, escaped = 0, 0
-    for i, message in enumerate(messages):
-        content = message.get("content")
-        names = [str(function_of(call).get("name")) for call in message_calls(message)]
+    for i, said in enumerate(conversation):
+        names = [call.name for call in said.calls]
         # Where nothing is written as it was said, each search would go to the end of the prompt.
-        known = [content.strip()] if isinstance(content, str) and escaped < MOST_LOST else []
-        for said in (*known, *names):
-            found = text.find(said, at)
+        known = [said.content.strip()] if isinstance(said.content, str) and escaped < MOST_LOST else []
+        for words in (*known, *names):
+            found = text.find(words, at)
             if found >= 0:
-                at = found + len(said)
-            elif said in names:
+                at = found + len(words)
+            elif words in names:
                 yield i
                 break
             else:
                 escaped += 1
-
-
-def _with_known_roles(messages: Sequence[Mapping[str, Any]], template: Template) -> Sequence[Mapping[str, Any]]:
-    """Call the developer the system where the template does not know the newer name, and would drop what is said."""
-    if not any(message["role"] == _DEVELOPER for message in messages):
-        return messages
-    if any(_DEVELOPER in text for text in template.string_constants):
-        return messages
-    return [{**message, "role": "system"} if message["role"] == _DEVELOPER else message for message in messages]
-
-
-def _described(tool: Mapping[str, Any], plain: bool) -> dict[str, Any]:
-    """Return a tool whose function and parameters all have a description, be it an empty one; if `plain`, also one type each."""
-    function = {"parameters": {"type": "object", "properties": {}}, **tool["function"]}
-    function["description"] = function.get("description") or ""
-    if isinstance(parameters := function["parameters"], Mapping):
-        properties = {name: _with_words(schema, plain) for name, schema in (parameters.get("properties") or {}).items()}
-        required = {"required": parameters.get("required") or []} if plain or "required" in parameters else {}
-        function["parameters"] = {**parameters, "properties": properties, **required}
-    return {**tool, "function": function}
-
-
-def _with_words(schema: Any, plain: bool) -> Any:
-    """Return the schema of a parameter with a description and, if `plain`, with one type here and in what it consists of."""
-    if not isinstance(schema, Mapping):
-        return {"description": "", "type": "string"} if plain else schema
-    described = {**schema, "description": schema.get("description") or ""}
-    if not plain:
-        return described
-    kind = described["type"] = _one_type(schema)
-    inside = {"items": schema.get("items")} if kind == "array" else {}
-    if kind == "object":
-        known = schema.get("properties") or {}
-        inside = {"additionalProperties": schema.get("additionalProperties")}
-        described["properties"] = {name: _with_words(item, plain) for name, item in known.items()}
-    return described | {name: _with_words(item, plain) for name, item in inside.items()}
-
-
-def _one_type(schema: Mapping[str, Any]) -> str:
-    """Return the first JSON type that a schema names or shows, null apart; "string" where it shows none."""
-    named = schema.get("type")
-    for kind in named if isinstance(named, list) else [named]:
-        if isinstance(kind, str) and kind != "null":
-            return kind
-    if values := [*(schema.get("enum") or ()), *([schema["const"]] if "const" in schema else [])]:
-        return json_type(values[0])
-    branches = [branch for word in ("anyOf", "oneOf", "allOf") for branch in schema.get(word) or ()]
-    first = next((b for b in branches if isinstance(b, Mapping) and b.get("type") != "null"), None)
-    return _one_type(first) if first else "object" if {"properties", "$ref"} & schema.keys() else "string"

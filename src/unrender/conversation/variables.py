@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.cache import kept
-from unrender.conversation.shape import Capabilities, shape_context, shape_messages
+from unrender.conversation.adapt import shaped
+from unrender.conversation.capabilities import Capabilities, shape_context
+from unrender.conversation.messages import Said
 from unrender.errors import MessageError
 from unrender.freezing import frozen
 from unrender.limits import MOST_TRIED_NAMES
@@ -325,6 +327,6 @@ def _prompt(
     question: str = _QUESTION,
 ) -> str | None:
     context = shape_context(None, capabilities) | dict(given or {})
-    messages = shape_messages([{"role": "user", "content": question}], capabilities)
+    messages = shaped([Said(role="user", content=question)], capabilities)
     rendering = template.render(messages, add_generation_prompt=True, **context)
     return rendering.text if rendering.error is None else None

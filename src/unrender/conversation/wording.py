@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.conversation.history import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Arguments, CallSyntax, Slot, Typing
 from unrender.messages.wire import ToolChoice
 from unrender.values.notations import encode_calls, notation_of
 
+RESULT_OPEN = '<tool_response name="{name}">\n'
+RESULT_CLOSE = "\n</tool_response>"
 _ASKED, _TOOL, _VALUES = "Say good evening three times.", "repeat", {"words": "good evening", "times": 3}
 """A question, and the call that answers it."""
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from unrender.analysis import Evidence
-from unrender.conversation.shape import Capabilities
+from unrender.conversation.capabilities import Capabilities
 from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode, TurnTexts
 from unrender.limits import MOST_SHOWN_LITERALS
 from unrender.parser.streaming import Parser

@@ -6,7 +6,7 @@ recursion, so that one which holds itself ends at the deepest level that is allo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -257,76 +257,6 @@ class Request:
     def tool(self, name: str) -> Tool | None:
         """Return the offered tool with this name, or None."""
         return next((tool for tool in self.tools or () if tool.name == name), None)
-
-
-ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-"""The roles of OpenAI's messages."""
-
-
-def read_messages(messages: Any, *, more_roles: Collection[str] = ()) -> tuple[Mapping[str, Any], ...]:
-    """Check a conversation in OpenAI's form and return it.
-
-    `more_roles` are roles that only this template knows. Raises `MessageError`, naming the message and the field, when
-    a message has no known role, has no content, or has a call without a function's name.
-    """
-    if not _list(messages, "messages"):
-        raise MessageError("messages: expected at least one message, found none")
-    check_values(list(messages), where="messages", only_json=False)
-    for i, message in enumerate(messages):
-        _check_message(message, more_roles, where=f"messages[{i}]")
-    return tuple(messages)
-
-
-def _check_message(message: Any, more_roles: Collection[str], *, where: str) -> None:
-    if not isinstance(message, Mapping):
-        raise MessageError(f"{where}: expected an object, found {type(message).__name__}{_other_form(message)}")
-    role = message.get("role")
-    if not isinstance(role, str) or not (role in ROLES or role in more_roles):
-        raise MessageError(f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}{_other_form(message)}")
-    _check_texts(message, ("name", "tool_call_id"), where=where)
-    _check_content(message.get("content"), where=f"{where}.content")
-    calls = message.get("tool_calls")
-    if calls is not None:
-        _check_calls(calls, where=f"{where}.tool_calls")
-    # A model may say nothing at all, and its answer is a part of the conversation all the same.
-    if message.get("content") is None and role != "assistant":
-        raise MessageError(f"{where}.content: expected text or a list of parts, found nothing")
-
-
-def _other_form(message: Any) -> str:
-    """Return what to do with a message that names its speaker in `type`, as LangChain's do; "" for others."""
-    kind, role = (
-        message.get(n) if isinstance(message, Mapping) else getattr(message, n, None) for n in ("type", "role")
-    )
-    if role is not None or not isinstance(kind, str):
-        return ""
-    return f", and the type {kind!r:.60}; convert LangChain's messages with convert_to_openai_messages"
-
-
-def _check_texts(item: Mapping[str, Any], names: Sequence[str], *, where: str) -> None:
-    for name in names:
-        if not isinstance(item.get(name), str | None):
-            raise MessageError(f"{where}.{name}: expected text, found {item[name]!r:.60}")
-
-
-def _check_content(content: Any, *, where: str) -> None:
-    if content is None or isinstance(content, str | Mapping):
-        return
-    if not isinstance(content, Sequence) or isinstance(content, bytes):
-        raise MessageError(f"{where}: expected text or a list of parts, found {type(content).__name__}")
-    for i, part in enumerate(content):
-        if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
-            raise MessageError(f"{where}[{i}]: expected a part with a type, found {part!r:.60}")
-
-
-def _check_calls(calls: Any, *, where: str) -> None:
-    for i, call in enumerate(_list(calls, where)):
-        function = call.get("function", call) if isinstance(call, Mapping) else None
-        name = function.get("name") if isinstance(function, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
-            raise MessageError(f"{where}[{i}].function.name: expected a non-empty string, found {name!r}")
-        _check_texts(call, ("id", "type"), where=f"{where}[{i}]")
-        check_values({"arguments": function.get("arguments")}, where=f"{where}[{i}].function")
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 
-from unrender.conversation.inputs import arguments_text, object_of, readable_calls, values_of
-from unrender.errors import TemplateWarning
+from unrender.conversation.messages import SaidCall, arguments_text, object_of, read_messages, values_of
 
 
 def conversation(arguments):
@@ -16,8 +13,8 @@ def conversation(arguments):
 
 
 def read(arguments, *, as_text):
-    (_, message) = readable_calls(conversation(arguments), as_text=as_text)
-    return message["tool_calls"][0]["function"]["arguments"]
+    (_, said), notes = read_messages(conversation(arguments), as_text=as_text)
+    return said.calls[0].arguments, *notes
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": ' * 600 + "1" + "}" * 600])
@@ -28,23 +25,21 @@ def test_deep_nesting_stays_text(text):
 
 
 def test_what_a_template_takes_is_as_it_was():
-    """Objects, and with `as_text` all text, go to the template unchanged, without a warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-
-        assert read({"a": 1}, as_text=False) == {"a": 1}
-        assert read('{"a": 1}', as_text=False) == '{"a": 1}'
-        assert read('{"a": ', as_text=True) == '{"a": '
-        assert read(None, as_text=False) == read("", as_text=True) == "{}"
-        assert read([1], as_text=True) == "[1]"
+    """Objects, and with `as_text` all text, go to the template unchanged, without a note."""
+    assert read({"a": 1}, as_text=False) == ({"a": 1},)
+    assert read('{"a": 1}', as_text=False) == ('{"a": 1}',)
+    assert read('{"a": ', as_text=True) == ('{"a": ',)
+    assert read(None, as_text=False) == read("", as_text=True) == ("{}",)
+    assert read([1], as_text=True) == ("[1]",)
 
 
-def test_what_a_template_cannot_take_is_a_warning_that_names_the_call():
+def test_what_a_template_cannot_take_is_a_note_that_names_the_call():
     """A template that writes objects alone gets values, and the caller is told of which call."""
-    with pytest.warns(
-        TemplateWarning, match=r"messages\[1\]\.tool_calls\[0\]\.function\.arguments: .* found '{\"a\": "
-    ):
-        assert read('{"a": "x", "b', as_text=False) == {"a": "x", "arguments": '"b'}
+    values, note = read('{"a": "x", "b', as_text=False)
+
+    assert values == {"a": "x", "arguments": '"b'}
+    assert note.startswith("messages[1].tool_calls[0].function.arguments: ")
+    assert 'found \'{"a": ' in note
 
 
 def test_the_conversation_is_not_changed():
@@ -52,9 +47,9 @@ def test_the_conversation_is_not_changed():
     messages = conversation("")
     messages[1]["tool_calls"].append({"name": "g", "arguments": None})
 
-    read = readable_calls(messages, as_text=False)
+    (_, said), _ = read_messages(messages, as_text=False)
 
-    assert read[1]["tool_calls"][1] == {"name": "g", "arguments": "{}"}
+    assert said.calls[1] == SaidCall(name="g", arguments="{}")
     assert messages[1]["tool_calls"][0]["function"]["arguments"] == ""
 
 

@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 import mcp.types
 import pytest
+from message_rows import plain
 from openai import pydantic_function_tool
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, Field
 
-from unrender.conversation.inputs import plain_messages, plain_response_format, plain_tool, plain_tools
+from unrender.conversation.messages import read_messages
+from unrender.conversation.tools import plain_response_format, plain_tool, plain_tools
 from unrender.errors import MessageError
 from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Message
@@ -153,11 +155,12 @@ def test_messages_of_sdks_become_plain():
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     sdk = ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call]})
 
-    first, second, third = plain_messages(
+    conversation, _ = read_messages(
         [sdk, {"role": "assistant", "content": "", "tool_calls": sdk.tool_calls}, Message(content="Hi")]
     )
+    first, second, third = plain(conversation)
 
-    assert first == {"role": "assistant", "tool_calls": [call]}
+    assert first == {"role": "assistant", "content": None, "tool_calls": [call]}
     assert second["tool_calls"] == [call]
     assert third == {"role": "assistant", "content": "Hi"}
 
@@ -183,10 +186,3 @@ def test_a_custom_tool_is_not_called_a_servers():
         MessageError, match=r"tools\[0\]\.type: expected 'function', found 'custom'; .* free text; offer"
     ):
         plain_tools([{"type": "custom", "custom": {"name": "run"}}])
-
-
-def test_plain_messages_are_not_copied():
-    """A long history costs nothing."""
-    message = {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
-
-    assert plain_messages([message])[0] is message

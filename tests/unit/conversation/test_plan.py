@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from unrender import Format, MessageError
+from unrender.conversation.capabilities import Capabilities
+from unrender.conversation.messages import conversation_of
 from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
-from unrender.conversation.shape import Capabilities
 from unrender.format import CallSyntax, Slot, ToolMode, TurnTexts
 from unrender.formats import declared_format
 from unrender.messages.wire import Request, ToolChoice, read_tools
@@ -74,7 +75,7 @@ def test_the_tokens_of_the_syntax_are_preserved():
 
 def test_none_injects_nothing():
     """The way out leaves the conversation as it is."""
-    conversation = [USER, {"role": "tool", "content": "42"}]
+    conversation = conversation_of([USER, {"role": "tool", "content": "42"}])
 
     assert plan_tools(Format(), can(), "none").inject(conversation, None) == conversation
     assert plan_tools(Format(), can(), "none").offer(TOOLS, ASKED) is None
@@ -92,12 +93,12 @@ def test_tools_are_injected_once():
     plan = plan_tools(Format(), can(), "auto")
 
     injected = plan.offer(TOOLS, ASKED)
-    once = plan.inject([{"role": "system", "content": "Be kind."}, USER], injected)
+    once = plan.inject(conversation_of([{"role": "system", "content": "Be kind."}, USER]), injected)
     twice = plan.inject(once, injected)
 
     assert injected is not None
     assert once == twice
-    assert once[0]["content"] == "Be kind.\n\n" + injected.text
+    assert once[0].content == "Be kind.\n\n" + injected.text
 
 
 @pytest.mark.parametrize(
@@ -112,11 +113,11 @@ def test_the_system_message_is_extended_or_made(given, expected):
     """The text goes after what the system message says, or becomes one, and the rest is as it was."""
     plan = plan_tools(Format(), can(), "auto")
     injected = plan.offer(TOOLS, ASKED)
-    messages = plan.inject(given, injected)
+    messages = plan.inject(conversation_of(given), injected)
 
     assert injected is not None
-    assert messages[0]["content"] == expected.format(text=injected.text)
-    assert messages[1:] == [USER]
+    assert messages[0].content == expected.format(text=injected.text)
+    assert messages[1:] == conversation_of([USER])
 
 
 def test_parts_of_a_system_message_are_kept():
@@ -124,11 +125,11 @@ def test_parts_of_a_system_message_are_kept():
     part = {"type": "text", "text": "Be kind."}
     plan = plan_tools(Format(), can(), "auto")
 
-    once = plan.inject([{"role": "system", "content": [part]}, USER], plan.offer(TOOLS, ASKED))
+    once = plan.inject(conversation_of([{"role": "system", "content": [part]}, USER]), plan.offer(TOOLS, ASKED))
     twice = plan.inject(once, plan.offer(TOOLS, ASKED))
 
-    assert once[0]["content"][0] == part
-    assert len(once[0]["content"]) == 2
+    assert once[0].content[0] == part
+    assert len(once[0].content) == 2
     assert twice == once
 
 
@@ -137,7 +138,7 @@ def test_without_tools_nothing_is_offered():
     plan = plan_tools(Format(), can(), "auto")
 
     assert plan.offer((), Request()) is None
-    assert plan.inject([USER], None) == [USER]
+    assert plan.inject(conversation_of([USER]), None) == conversation_of([USER])
 
 
 def test_tools_that_must_not_be_called_are_not_described():

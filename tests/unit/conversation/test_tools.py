@@ -8,7 +8,7 @@ from copy import deepcopy
 
 import pytest
 
-from unrender.conversation.inputs import read_offer
+from unrender.conversation.tools import read_offer
 from unrender.errors import MessageError
 
 TOOL = {

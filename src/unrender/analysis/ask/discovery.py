@@ -33,7 +33,7 @@ from unrender.analysis.ask.probes import (
     user,
 )
 from unrender.analysis.find.split import closers_of, common_prefix, is_tag
-from unrender.conversation.shape import Context, ReasoningPlace
+from unrender.conversation.capabilities import Context, ReasoningPlace
 from unrender.format.tokens import lexemes
 from unrender.limits import LONGEST_ID, MOST_LENGTHS_OF_IDS, MOST_REPAIRS, MOST_TRIED_NAMES
 

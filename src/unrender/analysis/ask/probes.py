@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.analysis.find.split import common_suffix
-from unrender.conversation.shape import Capabilities, shape_context, shape_messages, short_id
+from unrender.conversation.adapt import shape_messages, short_id
+from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.limits import (
     ANALYSIS_CHARACTERS,
     ANALYSIS_EXHAUSTED,

@@ -17,7 +17,7 @@ from unrender.analysis.additions import complete
 from unrender.analysis.ask.answers import Answers, Turns
 from unrender.analysis.ask.probes import Prober, carries_needle
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
-from unrender.analysis.prove.readback import SAID, CutOut, Misread, Said, cut_outs, misread, refused
+from unrender.analysis.prove.readback import SAID, CutOut, Misread, ProbeAnswer, cut_outs, misread, refused
 from unrender.errors import FormatError, GrammarError
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
 from unrender.limits import MOST_REFUTED_CLAIMS
@@ -51,7 +51,7 @@ class _Weaker:
     """What is given up."""
     parts: Callable[[Format], dict[str, Any]]
     """The weaker parts; none where the format does not make the claim."""
-    needed_by: Callable[[Said], bool]
+    needed_by: Callable[[ProbeAnswer], bool]
     """Only answers like these need the claim."""
     refuted_by: Callable[[Misread], bool] = bool
     """Of these answers, the claim is refuted by those; it holds unless all of them refute it."""
@@ -159,7 +159,7 @@ def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequ
             yield _Trial(cost=_cost(trial, shown, left), claim=weaker.claim, more=more, format=trial, wrong=left)
 
 
-def _is_refuted(weaker: _Weaker, read: Sequence[Said], wrong: Sequence[Misread]) -> bool:
+def _is_refuted(weaker: _Weaker, read: Sequence[ProbeAnswer], wrong: Sequence[Misread]) -> bool:
     # "Several calls are read" is refuted if all answers of several calls are misread. If one of them is read, the claim holds,
     # and something else is wrong with the others.
     needing = [found for found in wrong if weaker.needed_by(found.said)]
@@ -179,7 +179,7 @@ def claims_to_read(format: Format, *, reasoning: bool, calls: int) -> bool:
     return not _lacking(format, reasoning=reasoning, calls=calls)
 
 
-def claims_parts(format: Format, said: Said) -> bool:
+def claims_parts(format: Format, said: ProbeAnswer) -> bool:
     """Return whether a format claims to read answers with the same parts as `said`."""
     return claims_to_read(format, reasoning=bool(said.reasoning), calls=len(said.calls))
 

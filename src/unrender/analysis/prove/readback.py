@@ -43,7 +43,7 @@ _WORDS = re.compile(r"\w{4,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ProbeAnswer:
     """What a probe's answer says: its content, reasoning and calls."""
 
     name: str
@@ -83,7 +83,7 @@ class Said:
 class CutOut:
     """An answer cut out of a rendering, and the text before it."""
 
-    said: Said
+    said: ProbeAnswer
     before: tuple[dict[str, Any], ...]
     """The conversation up to the answer."""
     prompt: str
@@ -103,7 +103,7 @@ class Misread:
     message: Message
 
     @property
-    def said(self) -> Said:
+    def said(self) -> ProbeAnswer:
         """What the answer really says."""
         return self.cut_out.said
 
@@ -121,15 +121,15 @@ class Misread:
 MIXED = "content and a call"
 _ONE = make_calls(1)
 SAID = (
-    Said(name="content", shape="content", content=CONTENT),
-    Said(name="reasoning and content", shape="reasoned", content=CONTENT, reasoning=REASONING),
-    Said(name="one call", shape="call", calls=_ONE),
-    Said(name="two calls", shape="two_calls", calls=make_calls(2)),
-    Said(name="three calls", shape="three_calls", calls=make_calls(3, 2)),
-    Said(name="a call without arguments", shape="empty_call", calls=make_calls(1, 0)),
-    Said(name="reasoning and a call", shape="reasoned_call", reasoning=REASONING, calls=_ONE),
-    Said(name=MIXED, shape="mixed", content=CONTENT, calls=_ONE),
-    Said(
+    ProbeAnswer(name="content", shape="content", content=CONTENT),
+    ProbeAnswer(name="reasoning and content", shape="reasoned", content=CONTENT, reasoning=REASONING),
+    ProbeAnswer(name="one call", shape="call", calls=_ONE),
+    ProbeAnswer(name="two calls", shape="two_calls", calls=make_calls(2)),
+    ProbeAnswer(name="three calls", shape="three_calls", calls=make_calls(3, 2)),
+    ProbeAnswer(name="a call without arguments", shape="empty_call", calls=make_calls(1, 0)),
+    ProbeAnswer(name="reasoning and a call", shape="reasoned_call", reasoning=REASONING, calls=_ONE),
+    ProbeAnswer(name=MIXED, shape="mixed", content=CONTENT, calls=_ONE),
+    ProbeAnswer(
         name="reasoning, content and a call", shape="reasoned_mixed", content=CONTENT, reasoning=REASONING, calls=_ONE
     ),
 )
@@ -138,7 +138,7 @@ _TEXTS = (
     f'"{PLAIN_NEEDLE}"',
     f'{PLAIN_NEEDLE} < a && it\'s {{b}} [c], d; \\ "e" (f)',
 )
-TOLD = Said(
+TOLD = ProbeAnswer(
     name="a call with texts",
     calls=(ProbeCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0]),),
 )
@@ -149,7 +149,7 @@ _LATER = tuple(said for said in SAID if said.shape in ("content", "reasoned", "c
 
 def cut_outs(prober: Prober) -> tuple[CutOut, ...]:
     """Render every answer to a question, and the usual ones to a later question or tool result; cut them out."""
-    turns: list[tuple[list[dict[str, Any]], Sequence[Said]]] = [
+    turns: list[tuple[list[dict[str, Any]], Sequence[ProbeAnswer]]] = [
         ([user()], (*SAID, TOLD)),
         ([user(), assistant(CONTENT, REASONING), user(USER2)], _LATER[:1]),
     ]
@@ -158,7 +158,7 @@ def cut_outs(prober: Prober) -> tuple[CutOut, ...]:
     return tuple(found for before, answers in turns for found in _cut_outs(prober, before, answers))
 
 
-def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Said]) -> Iterator[CutOut]:
+def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[ProbeAnswer]) -> Iterator[CutOut]:
     prompt = prober.render(before, tools=prober.offered, prompt=True)
     if prompt is None:
         return

@@ -29,7 +29,7 @@ from unrender.analysis.ask.probes import (
     text_between,
     user,
 )
-from unrender.conversation.shape import ReasoningPlace
+from unrender.conversation.capabilities import ReasoningPlace
 from unrender.rendering import cost as budget
 from unrender.rendering.template import Template
 

@@ -20,8 +20,8 @@ from unrender.analysis.ask.probes import (
     make_calls,
     user,
 )
-from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, Said, cut_outs, misread, refused
-from unrender.conversation.shape import ReasoningPlace
+from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, ProbeAnswer, cut_outs, misread, refused
+from unrender.conversation.capabilities import ReasoningPlace
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages.wire import CallStatus, Message, ToolCall
 from unrender.rendering.template import Template
@@ -48,9 +48,9 @@ FORMAT = Format(
 C, R = CONTENT, REASONING
 ONE, TWO = make_calls(2)
 CALL, BARE, BOTH = (
-    Said(name="call", calls=(ONE,)),
-    Said(name="bare", calls=make_calls(1, 0)),
-    Said(name="two", calls=(ONE, TWO)),
+    ProbeAnswer(name="call", calls=(ONE,)),
+    ProbeAnswer(name="bare", calls=make_calls(1, 0)),
+    ProbeAnswer(name="two", calls=(ONE, TWO)),
 )
 WRITTEN = f'<call>{ONE.name} {{"akeyvorn": 730101}}</call>'
 WRITTEN_TWO = f'<call>{TWO.name} {{"akeyvorn": 730102}}</call>'
@@ -69,7 +69,13 @@ def prober(source: str = SOURCE, **known: object) -> Prober:
 
 
 def read(
-    said: Said, answer: str, *, source: str = SOURCE, format: Format = FORMAT, start: str = ASKED, asked: bool = True
+    said: ProbeAnswer,
+    answer: str,
+    *,
+    source: str = SOURCE,
+    format: Format = FORMAT,
+    start: str = ASKED,
+    asked: bool = True,
 ):
     """Return the message that an answer is misread as; None where it is read right, or is not judged."""
     shown = CutOut(said=said, before=(user(),), prompt=start, start=start, answer=answer, asked=asked)
@@ -78,12 +84,12 @@ def read(
 
 
 SHOWN = {
-    "content": (Said(name="", content=C), f"<a>{C}", True),
-    "content twice": (Said(name="", content=C), f"{C}{C}", False),
-    "content and the question": (Said(name="", content=C), f"{C}{USER}", False),
-    "other content": (Said(name="", content=C), R, False),
-    "reasoning is missing": (Said(name="", content=C, reasoning=R), C, False),
-    "reasoning twice": (Said(name="", content=C, reasoning=R), f"{R}{C}{R}", True),
+    "content": (ProbeAnswer(name="", content=C), f"<a>{C}", True),
+    "content twice": (ProbeAnswer(name="", content=C), f"{C}{C}", False),
+    "content and the question": (ProbeAnswer(name="", content=C), f"{C}{USER}", False),
+    "other content": (ProbeAnswer(name="", content=C), R, False),
+    "reasoning is missing": (ProbeAnswer(name="", content=C, reasoning=R), C, False),
+    "reasoning twice": (ProbeAnswer(name="", content=C, reasoning=R), f"{R}{C}{R}", True),
     "a call": (CALL, WRITTEN, True),
     "a call twice": (CALL, WRITTEN * 2, True),
     "a name alone": (CALL, ONE.name, False),

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from message_rows import plain
 
 from unrender import ChatTemplate, TemplateWarning
-from unrender.conversation.history import CONCESSIONS, MOVES
+from unrender.conversation.concede import CONCESSIONS, MOVES
+from unrender.conversation.messages import conversation_of
 from unrender.format import Format
 
-IDS, _, THOUGHTS, SILENCE, WORDS = (concession.rewrite for concession in CONCESSIONS)
-TEXT, JOINED, DEVELOPER, LATER, ASKED, ORPHANS, SYSTEM = (concession.rewrite for concession in MOVES)
+
+def rewriting(concession):
+    """Return what a concession makes of messages in OpenAI's form."""
+    return lambda messages, format: plain(concession.rewrite(conversation_of(messages), format))
+
+
+IDS, _, THOUGHTS, SILENCE, WORDS = map(rewriting, CONCESSIONS)
+TEXT, JOINED, DEVELOPER, LATER, ASKED, ORPHANS, SYSTEM = map(rewriting, MOVES)
 USER = {"role": "user", "content": "Hi"}
 
 
@@ -99,10 +107,10 @@ def test_parts_become_text():
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     shown = said("user", [*parts, {"type": "image", "image": "x"}])
 
-    assert TEXT([said("user", parts), shown, {"role": "user"}], Format()) == [
+    assert TEXT([said("user", parts), shown, {"role": "user", "content": None}], Format()) == [
         said("user", "ab"),
         shown,
-        {"role": "user"},
+        {"role": "user", "content": None},
     ]
 
 
@@ -143,6 +151,6 @@ def test_calls_and_results_become_text():
 
 def test_what_needs_no_concession_stays():
     """A conversation of questions and answers is the same after every step."""
-    plain = [USER, {"role": "assistant", "content": "Hello"}, USER]
+    said = [USER, {"role": "assistant", "content": "Hello"}, USER]
 
-    assert all(concession.rewrite(plain, Format()) == plain for concession in CONCESSIONS)
+    assert all(rewriting(concession)(said, Format()) == said for concession in CONCESSIONS)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 
 import pytest
+from message_rows import plain
 
-from unrender.conversation.history import write_calls, write_results
+from unrender.conversation import offer
+from unrender.conversation.messages import conversation_of
 from unrender.format import Format
 from unrender.formats import declared_format
 
@@ -15,6 +17,14 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '
 WRITTEN = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "42"}
 TOLD = '<tool_response name="f">\n42\n</tool_response>'
+
+
+def write_calls(messages, format):
+    return plain(offer.write_calls(conversation_of(messages), format))
+
+
+def write_results(messages):
+    return plain(offer.write_results(conversation_of(messages)))
 
 
 def assistant(content, *calls):

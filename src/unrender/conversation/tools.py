@@ -1,11 +1,7 @@
-"""Converts the messages and tools that people have into plain data in OpenAI's form.
+"""Reads tools in any form that people have, and what a request asks of the answer.
 
 Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`input_schema`), MCP's (`inputSchema`), pydantic
-models, functions with type hints and a docstring, and objects of those SDKs. Messages may be mappings, an SDK's message
-objects, and our own `Message`.
-
-What a model wrote for the arguments of earlier calls is never refused. A template that takes text gets any text as it is. A
-template that takes values alone gets the members that are certain, and the rest of the text as one more member.
+models, functions with type hints and a docstring, and objects of those SDKs.
 
 Rules:
 - Nothing is changed in place. A mapping that is plain already comes back as it is.
@@ -17,19 +13,26 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import marshal
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unrender.cache import SHARED, bytes_of, kept
-from unrender.errors import MessageError, TemplateWarning
+from unrender.conversation.messages import plain_item
+from unrender.errors import MessageError
 from unrender.freezing import content_key
 from unrender.limits import MAX_TOOLS
-from unrender.messages.wire import Message, Tool, check_values, read_tools
+from unrender.messages.wire import (
+    Request,
+    Tool,
+    json_type,
+    read_allowed_tools,
+    read_response_schema,
+    read_tool_choice,
+    read_tools,
+)
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
 """What OpenAI, Anthropic and MCP call a tool's JSON Schema."""
@@ -87,7 +90,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
         return _of_function(tool, where, tool.__doc__, id(tool.__annotations__))
     if inspect.isroutine(tool):
         return _described(tool, where)
-    data = _plain(tool)
+    data = plain_item(tool)
     if not isinstance(data, Mapping):
         expected = "an object, a function or a pydantic model"
         raise MessageError(f"{where}: expected {expected}, found {type(tool).__name__}")
@@ -107,7 +110,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
 def plain_response_format(response_format: Any) -> Any:
     """Return a response format as OpenAI's data; a pydantic model stands for its JSON Schema."""
     if not _is_model(response_format):
-        return _plain(response_format)
+        return plain_item(response_format)
     function = plain_tool(response_format)["function"]
     schema = {"name": function["name"], "schema": function["parameters"]}
     return {"type": "json_schema", "json_schema": schema}
@@ -209,42 +212,6 @@ def without_titles(schema: Any) -> Any:
     }
 
 
-def plain_messages(messages: Any) -> Any:
-    """Return a conversation as mappings.
-
-    A value that is not a conversation is returned unchanged, so that `read_messages` refuses it.
-    """
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        return messages
-    return [_plain_message(message) for message in messages]
-
-
-def _plain_message(message: Any) -> Any:
-    data = message.to_openai() if isinstance(message, Message) else _plain(message)
-    if not isinstance(data, Mapping):
-        return data
-    changed: dict[str, Any] = {}
-    for name in ("tool_calls", "content"):
-        items = data.get(name)
-        if isinstance(items, Sequence) and not isinstance(items, str | bytes):
-            plain = [_plain(item) for item in items]
-            if any(one is not other for one, other in zip(plain, items, strict=True)):
-                changed[name] = plain
-    return {**data, **changed} if changed else data
-
-
-def _plain(item: Any) -> Any:
-    """Return the data of an SDK's object (pydantic's `model_dump`, or a dataclass-like `to_dict`); others as they are."""
-    # The class of a model has `model_dump` as well, and nothing that could be dumped.
-    if isinstance(item, Mapping) or inspect.isclass(item):
-        return item
-    for method in ("model_dump", "to_dict"):
-        dump = getattr(item, method, None)
-        if callable(dump):
-            return dump(exclude_none=True, by_alias=True) if method == "model_dump" else dump()
-    return item
-
-
 # The tools of a request, read once.
 
 
@@ -298,133 +265,74 @@ _KEY_BYTES = 300
 """Bytes that a cache takes for a key."""
 
 
-# The calls of earlier turns.
+def read_request(
+    tools: Any,
+    tool_choice: Any = None,
+    *,
+    parallel_tool_calls: Any = True,
+    response_format: Any = None,
+    reasoning_format: Any = "auto",
+    repeats: bool = False,
+) -> tuple[Offer, Request]:
+    """Return the tools of a request, and the demands on its answer.
 
-
-_UNREAD = "arguments"
-"""The member that holds the text which could not be read."""
-_DECODER = json.JSONDecoder()
-# Possessive (`*+`): a million blanks are looked at once, and not once from each of them.
-_OPENING = re.compile(r"\s*+\{\s*+")
-_COLON = re.compile(r"\s*+:\s*+")
-_COMMA = re.compile(r"\s*+,\s*+")
-_ENDED = ('"', "{", "[", "t", "f", "n")
-"""How values begin that show where they end. A number may go on: `3` is the beginning of `34`."""
-
-
-def readable_calls(messages: Sequence[Mapping[str, Any]], *, as_text: bool) -> list[Mapping[str, Any]]:
-    """Return the conversation with arguments that a template can render: JSON objects, and other text with `as_text`.
-
-    Each call whose text cannot be rendered as it is gives a `TemplateWarning` that names it. No argument is changed.
+    `repeats` is as for `plain_tools`. Raises `MessageError`, naming the place, when an argument is malformed.
     """
-    rewritten: list[str] = []
-    read = [_readable(message, f"messages[{i}]", rewritten, as_text=as_text) for i, message in enumerate(messages)]
-    for text in rewritten:
-        warnings.warn(text, TemplateWarning, stacklevel=5)
-    return read
+    offer = read_offer(tools, repeats=repeats)
+    if not isinstance(parallel_tool_calls, bool | None):
+        raise MessageError(f"parallel_tool_calls: expected True or False, found {parallel_tool_calls!r:.60}")
+    if reasoning_format not in ("auto", "none", None):
+        raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
+    tool_choice, offered = read_allowed_tools(tool_choice, offer.tools)
+    choice, named = read_tool_choice(tool_choice, offered)
+    return offer, Request(
+        tools=offered,
+        tool_choice=choice,
+        named_tool=named,
+        parallel_tool_calls=parallel_tool_calls is not False,
+        response_schema=read_response_schema(plain_response_format(response_format)),
+        reasoning_format=reasoning_format or "auto",
+    )
 
 
-def _readable(message: Mapping[str, Any], where: str, rewritten: list[str], *, as_text: bool) -> Mapping[str, Any]:
-    if not (calls := message.get("tool_calls")):
-        return message
-    read = []
-    for i, call in enumerate(calls):
-        function = call.get("function", call)
-        arguments = function.get("arguments")
-        said = arguments if isinstance(arguments, Mapping) else arguments_text(arguments)
-        if not as_text and isinstance(said, str) and object_of(said) is None:
-            values = values_of(said)
-            rewritten.append(
-                f"{where}.tool_calls[{i}].function.arguments: the template writes JSON objects alone, found {said!r:.60}; "
-                f"it is written as {json.dumps(values, ensure_ascii=False):.60}"
-            )
-            said = values
-        changed = {**function, "arguments": said}
-        read.append({**call, "function": changed} if "function" in call else changed)
-    return {**message, "tool_calls": read}
+# Tools that a template refuses, described otherwise.
 
 
-def message_calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the calls of a message, as far as they are objects."""
-    calls = message.get("tool_calls")
-    return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list | tuple) else ()
+def described(tool: Mapping[str, Any], *, plain: bool) -> dict[str, Any]:
+    """Return a tool whose function and parameters all have a description, be it an empty one; if `plain`, also one type each."""
+    function = {"parameters": {"type": "object", "properties": {}}, **tool["function"]}
+    function["description"] = function.get("description") or ""
+    if isinstance(parameters := function["parameters"], Mapping):
+        properties = {name: _with_words(schema, plain) for name, schema in (parameters.get("properties") or {}).items()}
+        required = {"required": parameters.get("required") or []} if plain or "required" in parameters else {}
+        function["parameters"] = {**parameters, "properties": properties, **required}
+    return {**tool, "function": function}
 
 
-def function_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the `function` of a call; of a flat call, which has none, the call itself."""
-    function = call.get("function", call)
-    return function if isinstance(function, Mapping) else {}
+def _with_words(schema: Any, plain: bool) -> Any:
+    """Return the schema of a parameter with a description and, if `plain`, with one type here and in what it consists of."""
+    if not isinstance(schema, Mapping):
+        return {"description": "", "type": "string"} if plain else schema
+    described = {**schema, "description": schema.get("description") or ""}
+    if not plain:
+        return described
+    kind = described["type"] = _one_type(schema)
+    inside = {"items": schema.get("items")} if kind == "array" else {}
+    if kind == "object":
+        known = schema.get("properties") or {}
+        inside = {"additionalProperties": schema.get("additionalProperties")}
+        described["properties"] = {name: _with_words(item, plain) for name, item in known.items()}
+    return described | {name: _with_words(item, plain) for name, item in inside.items()}
 
 
-def arguments_text(arguments: Any) -> str:
-    """Return arguments in any form as text: nothing and white space are `{}`.
-
-    >>> arguments_text(None), arguments_text([1]), arguments_text('{"a": ')
-    ('{}', '[1]', '{"a": ')
-    """
-    if isinstance(arguments, str):
-        return arguments if arguments.strip() else "{}"
-    return "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-
-
-def object_of(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that `text` is; None when it is not one, or nested too deeply to be rendered."""
-    try:
-        value = json.loads(text)
-        check_values(value, where="arguments")
-    except (ValueError, RecursionError, MessageError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def values_of(arguments: Any) -> Mapping[str, Any]:
-    """Return arguments in any form as values: those that are certain, and the text that could not be read as one more.
-
-    >>> values_of('{"path": "a.txt", "lines": 3')
-    {'path': 'a.txt', 'arguments': '"lines": 3'}
-    """
-    if isinstance(arguments, Mapping):
-        return arguments
-    text = arguments_text(arguments)
-    whole = object_of(text)
-    if whole is not None:
-        return whole
-    members, rest = _certain_members(text)
-    if not rest:
-        return members
-    name = _UNREAD
-    # `{"arguments": 1, "x": 3`: a member of that name is there, so the rest is called `arguments_`.
-    while name in members:
-        name += "_"
-    return {**members, name: rest}
-
-
-def _certain_members(text: str) -> tuple[dict[str, Any], str]:
-    """Return the members at the beginning of a broken object, and the text after them."""
-    members: dict[str, Any] = {}
-    opening = _OPENING.match(text)
-    at = opening.end() if opening else len(text)
-    while (member := _member(text, at)) is not None:
-        name, value, at = member
-        members[name] = value
-        if not (comma := _COMMA.match(text, at)):
-            break
-        at = comma.end()
-    rest = text[at:] if members else text
-    return members, "" if rest.strip() in ("", "{", "}") else rest.strip()
-
-
-def _member(text: str, at: int) -> tuple[str, Any, int] | None:
-    """Return the name and the value of the member at `at`, and where it ends; None where that is not certain."""
-    try:
-        name, at = _DECODER.raw_decode(text, at)
-        colon = _COLON.match(text, at)
-        if not isinstance(name, str) or colon is None:
-            return None
-        value, end = _DECODER.raw_decode(text, colon.end())
-        check_values(value, where="arguments")
-    except (ValueError, RecursionError, MessageError):
-        return None
-    # At the end of a text that was cut off, `"lines": 3` may be the beginning of `"lines": 34`.
-    certain = end < len(text) or text.startswith(_ENDED, colon.end())
-    return (name, value, end) if certain else None
+def _one_type(schema: Mapping[str, Any]) -> str:
+    """Return the first JSON type that a schema names or shows, null apart; "string" where it shows none."""
+    named = schema.get("type")
+    for kind in named if isinstance(named, list) else [named]:
+        if isinstance(kind, str) and kind != "null":
+            return kind
+    if values := [*(schema.get("enum") or ()), *([schema["const"]] if "const" in schema else [])]:
+        return json_type(values[0])
+    branches = [branch for word in ("anyOf", "oneOf", "allOf") for branch in schema.get(word) or ()]
+    first = next((b for b in branches if isinstance(b, Mapping) and b.get("type") != "null"), None)
+    return _one_type(first) if first else "object" if {"properties", "$ref"} & schema.keys() else "string"

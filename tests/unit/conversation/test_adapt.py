@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from unrender.conversation.shape import Capabilities, call_ids, shape_context, shape_messages
+from unrender.conversation.adapt import shape_messages
+from unrender.conversation.capabilities import Capabilities, shape_context
 
 CALL = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
 SHAPED = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -24,11 +25,6 @@ def test_short_ids_are_kept():
 
     assert shaped[0]["tool_calls"][0]["id"] == shaped[1]["tool_call_id"] != "a"
     assert shape_messages(shaped, short) == shaped
-
-
-def test_ids_of_a_conversation_are_listed():
-    """One for each call, nothing for a call without."""
-    assert call_ids([{"tool_calls": [CALL, {"function": {}}]}, {"role": "user"}]) == ("a", "")
 
 
 def test_context_leaves_out_what_nobody_needs():

@@ -1,0 +1,336 @@
+"""Brings conversations into the form that one template reads, media included, and writes them as the mappings that it is given.
+
+Rules:
+- Nothing is lost without need. Reasoning goes to the field that the template reads. A system message that it refuses goes
+  into the next user message. A tool's result that it refuses becomes a user message.
+- Media may be OpenAI's parts (`image_url`, `input_audio`, `file`) or transformers' (`image`, `audio`, `video`). A rendering
+  of a part between two words shows which of them the template reads. What it cannot show is an error that names the part.
+- What is not understood is passed on as it is. A message is a mapping nowhere but in what `shaped` returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from unrender.cache import kept
+from unrender.conversation.capabilities import Capabilities, ReasoningPlace, shape_context
+from unrender.conversation.messages import (
+    MEDIA_FORMS,
+    MEDIA_TYPES,
+    Conversation,
+    Said,
+    SaidCall,
+    arguments_text,
+    conversation_of,
+    object_of,
+)
+from unrender.errors import MessageError
+from unrender.rendering.template import Template
+
+
+def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
+    """Return `messages`, which are in OpenAI's form, in the shape that the template wants.
+
+    Adapts arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and
+    roles. No argument is changed.
+    """
+    return shaped(conversation_of(messages), capabilities)
+
+
+def shaped(conversation: Iterable[Said], capabilities: Capabilities) -> list[dict[str, Any]]:
+    """Return a conversation as mappings in the shape that the template wants."""
+    # Names and ids first: they go from calls to results, which a changed role no longer shows.
+    said = with_names(conversation)
+    if capabilities.requires_short_id or capabilities.requires_name_in_id:
+        said = _renamed(said, capabilities)
+    said = tuple(_adapted(one, capabilities) for one in said)
+    if capabilities.reasoning_place is ReasoningPlace.BLOCK:
+        said = _alike(said)
+    if not capabilities.supports_system_role:
+        said = said_by_user(said)
+    return [_written(_with_content(one, capabilities), flat=capabilities.requires_flat_calls) for one in said]
+
+
+def _written(said: Said, *, flat: bool) -> dict[str, Any]:
+    written: dict[str, Any] = {"role": said.role}
+    if said.answers is not None:
+        written["tool_call_id"] = said.answers
+    written["content"] = said.content
+    if said.name is not None:
+        written["name"] = said.name
+    if said.calls:
+        written["tool_calls"] = [_written_call(call, flat=flat) for call in said.calls]
+    return {**written, **said.rest}
+
+
+def _written_call(call: SaidCall, *, flat: bool) -> dict[str, Any]:
+    named = {} if call.id is None else {"id": call.id}
+    said = (("name", call.name or None), ("arguments", call.arguments))
+    function = {name: value for name, value in said if value is not None} | dict(call.more)
+    return {**named, "type": "function", **call.rest, "function": function, **(function if flat else {})}
+
+
+def with_names(conversation: Iterable[Said]) -> Conversation:
+    """Return a conversation whose results have the names of the functions that were called; some templates write them."""
+    said = tuple(conversation)
+    names = {call.id: call.name for one in said for call in one.calls}
+    return tuple(
+        replace(one, name=names[one.answers])
+        if one.role == "tool" and one.name is None and names.get(one.answers)
+        else one
+        for one in said
+    )
+
+
+def _renamed(conversation: Conversation, capabilities: Capabilities) -> Conversation:
+    renamed: dict[Any, str] = {}
+    used: set[str] = set()
+    said = []
+    position = 0
+    for one in conversation:
+        calls = []
+        # `functions.f:0`, `functions.f:1`: the number counts the calls of the conversation, not of the message.
+        for index, call in enumerate(one.calls, start=position):
+            new = _new_id(call, index, capabilities, used)
+            used.add(new)
+            renamed[call.id] = new
+            calls.append(replace(call, id=new))
+        position += len(calls)
+        # A result whose call is not in the conversation needs an id that the template takes as well.
+        own = renamed.get(one.answers) or short_id(str(one.answers), capabilities)
+        said.append(replace(one, calls=tuple(calls), answers=own if one.role == "tool" else one.answers))
+    return tuple(said)
+
+
+def _new_id(call: SaidCall, index: int, capabilities: Capabilities, used: Collection[str]) -> str:
+    if capabilities.requires_name_in_id:
+        # An id like `functions.f:7` is kept: the model wrote it in an earlier answer.
+        given = str(call.id)
+        written = re.fullmatch(rf"(?:\w+\.)?{re.escape(call.name)}:\d+", given)
+        counted = (f"functions.{call.name}:{number}" for number in count(index))
+        return given if written and given not in used else next(id for id in counted if id not in used)
+    return short_id(str(call.id or f"call{index:05}"), capabilities)
+
+
+def short_id(call_id: str, capabilities: Capabilities) -> str:
+    """Return the id as a template takes it that wants ids of one length: itself, or else one that is always the same."""
+    length, digits = capabilities.id_length, capabilities.requires_digits_in_id
+    if len(call_id) == length and call_id.isascii() and (call_id.isdigit() if digits else call_id.isalnum()):
+        return call_id
+    # A hash, not a counter: a call and its result come to the same id by themselves.
+    hashed = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
+    return f"{int(hashed, 16):077}"[-length:] if digits else hashed[:length]
+
+
+def _adapted(said: Said, capabilities: Capabilities) -> Said:
+    if said.role == "tool" and not capabilities.supports_tool_role:
+        return Said(role="user", content=said.content)
+    if said.role != "assistant":
+        return said
+    content = said.content
+    # Templates that write content or reasoning before a call, and not both, would write the content in the place of reasoning.
+    if said.calls and said.reasoning and not capabilities.supports_content_with_reasoning_and_calls:
+        content = ""
+    content = content or ("" if capabilities.requires_nonnull_content or not said.calls else None)
+    calls = tuple(replace(call, arguments=_arguments(call.arguments, capabilities)) for call in said.calls)
+    return _with_reasoning(replace(said, content=content, calls=calls), capabilities)
+
+
+def _arguments(arguments: Any, capabilities: Capabilities) -> Any:
+    # `{% for k, v in arguments.items() %}` wants an object, `{{ arguments }}` its text. Broken JSON can only be text.
+    if capabilities.supports_object_arguments and isinstance(arguments, str):
+        found = object_of(arguments_text(arguments))
+        arguments = arguments if found is None else found
+    elif not capabilities.supports_object_arguments and not isinstance(arguments, str):
+        arguments = arguments_text(arguments)
+    if capabilities.requires_text_values and isinstance(arguments, Mapping):
+        return {
+            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in arguments.items()
+        }
+    return arguments
+
+
+def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
+    name, reasoning, content = capabilities.reasoning_field, said.reasoning, said.content
+    said = replace(said, reasoning="")
+    match capabilities.reasoning_place if reasoning else ReasoningPlace.NOWHERE:
+        case ReasoningPlace.FIELD:
+            return replace(said, rest={**said.rest, name: reasoning})
+        case ReasoningPlace.PART:
+            # Some templates read `part.thinking`, others `part.text` of any part.
+            part = {"type": name, name: reasoning, "text": reasoning}
+            return replace(said, content=[part, *(_parts(content) if content else [])])
+        case ReasoningPlace.BLOCK:
+            return replace(said, content={"blocks": [{"type": name, "text": reasoning}, *_blocks(content)]})
+    return said
+
+
+def _alike(conversation: Conversation) -> Conversation:
+    """Write the content of all answers as blocks where one of them has blocks: templates refuse a mixture."""
+    if not any(isinstance(one.content, Mapping) for one in conversation):
+        return conversation
+    return tuple(
+        one
+        if one.role != "assistant" or isinstance(one.content, Mapping)
+        else replace(one, content={"blocks": _blocks(one.content)})
+        for one in conversation
+    )
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    text = _text(content)
+    return [{"type": "response", "text": text}] if text else []
+
+
+def said_by_user(conversation: Iterable[Said]) -> Conversation:
+    """Return the conversation with the system's and the developer's words at the beginning of what the user says next."""
+    merged: list[Said] = []
+    pending: list[Any] = []
+    for one in conversation:
+        # `system, user` becomes one user's message with both texts; a last system message becomes a user's.
+        if one.role in ("system", "developer"):
+            pending.append(one.content)
+        elif pending and one.role == "user":
+            merged.append(replace(one, content=_together([*pending, one.content])))
+            pending = []
+        else:
+            merged.append(one)
+    return (*merged, Said(role="user", content=_together(pending))) if pending else tuple(merged)
+
+
+def _together(contents: Sequence[Any]) -> Any:
+    """Return contents as one: a text, or parts where one of them shows more than text."""
+    if all(map(_is_text, (part for content in contents for part in _parts(content)))):
+        return "\n\n".join(map(_text, contents))
+    parts: list[Any] = []
+    for content in contents:
+        parts += [*_parts("\n\n" if parts else []), *_parts(content)]
+    return parts
+
+
+def joined_content(first: Any, second: Any, *, between: str = "\n") -> Any:
+    """Return two contents as one, as text where both are."""
+    if isinstance(first, str | None) and isinstance(second, str | None):
+        return between.join(text for text in (first, second) if text)
+    return [part for content in (first, between, second) if content for part in _parts(content)]
+
+
+def _with_content(said: Said, capabilities: Capabilities) -> Said:
+    content = said.content
+    if isinstance(content, str) and capabilities.requires_typed_content:
+        return replace(said, content=_parts(content))
+    # Templates that take a question in parts, for its images, may drop the parts of an answer.
+    answer = said.role == "assistant"
+    kept = capabilities.requires_typed_content if answer else capabilities.supports_typed_content
+    only_text = isinstance(content, list) and all(map(_is_text, content))
+    return replace(said, content=_text(content)) if only_text and not kept else said
+
+
+def _parts(content: Any) -> list[Any]:
+    return list(content) if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "text"
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if _is_text(part))
+    return str(content or "")
+
+
+# Images, sound, video and files.
+
+_BEFORE, _AFTER = "Wexlorp", "Quandrim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """One image, sound, video or file, in the order of the placeholders."""
+
+    kind: str
+    """`image`, `audio`, `video` or `file`."""
+    part: Mapping[str, Any]
+    """The part as the caller gave it."""
+    message: int
+    """The message that it is in, counted from 0."""
+
+    @property
+    def data(self) -> Any:
+        """What the part holds: a URL, or what stands in its place."""
+        return _value(self.part, self.kind)
+
+
+def shown_media(
+    conversation: Conversation, template: Template, capabilities: Capabilities
+) -> tuple[Conversation, tuple[Media, ...]]:
+    """Return the conversation with all media in the form that the template shows, and the media.
+
+    Raises `MessageError`, naming message and part, for media that the template shows in no form.
+    """
+    media: list[Media] = []
+    shown = tuple(_shown(one, i, template, capabilities, media) for i, one in enumerate(conversation))
+    return (shown if media else conversation), tuple(media)
+
+
+def _shown(said: Said, index: int, template: Template, capabilities: Capabilities, media: list[Media]) -> Said:
+    if not isinstance(said.content, list) or not any(map(_kind, said.content)):
+        return said
+    parts = []
+    for at, part in enumerate(said.content):
+        kind = _kind(part)
+        if kind:
+            forms = _forms_shown(template, capabilities, kind)
+            if not forms:
+                raise MessageError(
+                    f"messages[{index}].content[{at}]: the template shows no {kind}, found {part['type']!r}"
+                )
+            media.append(Media(kind=kind, part=part, message=index))
+            # A part that the template reads is left alone: it may have more fields, such as `detail`, that others read.
+            known = part["type"] in forms and part["type"] in part
+            part = part if known else _part(forms[0], kind, _value(part, kind))  # noqa: PLW2901
+        parts.append(part)
+    return replace(said, content=parts)
+
+
+def _kind(part: Any) -> str:
+    return MEDIA_TYPES.get(str(part.get("type")), "") if isinstance(part, Mapping) else ""
+
+
+def _value(part: Mapping[str, Any], kind: str) -> Any:
+    """Return the data of a part: a URL, or what stands in its place."""
+    # `{"type": "image_url", "image_url": {"url": "https://…"}}` and `{"type": "image", "image": "…"}` both hold a URL.
+    value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
+    return value.get("url", value) if isinstance(value, Mapping) else value
+
+
+def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
+    # `{"type": "image_url", "image_url": {"url": …}, "image": …}`: whoever asks for either field finds it.
+    return {"type": name, name: {"url": value} if name.endswith("_url") else value, kind: value}
+
+
+@kept(500)
+def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
+    """Return the types of parts of this kind that the template shows."""
+    parts = [_part(form.format(kind), kind, "https://x/y") for form in MEDIA_FORMS]
+    unseen = (None, _between(template, capabilities, []))
+    return tuple(part["type"] for part in parts if _between(template, capabilities, [part]) not in unseen)
+
+
+def _between(template: Template, capabilities: Capabilities, parts: list[Any]) -> str | None:
+    """Return what a template writes around and between two words with `parts` between them; None when that is not a text."""
+    content = [{"type": "text", "text": _BEFORE}, *parts, {"type": "text", "text": _AFTER}]
+    context = shape_context(None, capabilities)
+    rendering = template.render([{"role": "user", "content": content}], add_generation_prompt=True, **context)
+    text = rendering.text
+    # A template that takes content for text writes the list as Python does.
+    whole = _BEFORE in text and _AFTER in text and "'type'" not in text and '"type"' not in text
+    return text if rendering.error is None and whole else None

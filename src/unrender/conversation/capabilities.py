@@ -1,0 +1,101 @@
+"""Says what a template takes, as probes found it: the contract between analysis and whatever renders conversations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+ContextValue = str | bool | int
+Context = tuple[tuple[str, ContextValue], ...]
+
+
+class ReasoningPlace(StrEnum):
+    """Where in a message the template looks for reasoning."""
+
+    NOWHERE = "nowhere"
+    FIELD = "field"
+    """A field of the message, e.g. `message.reasoning_content`."""
+    PART = "part"
+    """A typed part of the content, e.g. `{"type": "thinking", "thinking": "…"}`."""
+    BLOCK = "block"
+    """A block of a mapping, e.g. `{"blocks": [{"type": "thoughts", "text": "…"}]}`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a template renders, and in which shape it wants messages, as probes show it."""
+
+    supports_tools: bool = False
+    """The offered tools are written into the prompt."""
+    supports_tool_calls: bool = False
+    """An assistant's calls are written."""
+    supports_parallel_tool_calls: bool = False
+    supports_content_with_calls: bool = False
+    supports_content_with_reasoning_and_calls: bool = False
+    supports_tool_role: bool = False
+    supports_system_role: bool = False
+    supports_typed_content: bool = False
+    """Content may be a list of parts."""
+    requires_typed_content: bool = False
+    """Content must be a list of parts."""
+    supports_object_arguments: bool = False
+    supports_string_arguments: bool = False
+    supports_call_id: bool = False
+    """The id given with a call is written."""
+    requires_short_id: bool = False
+    """Ids must be `id_length` letters or digits."""
+    id_length: int = 9
+    requires_digits_in_id: bool = False
+    """Ids must be digits alone."""
+    requires_name_in_id: bool = False
+    """Calls are written by their id alone, which therefore must be `functions.NAME:INDEX`."""
+    requires_flat_calls: bool = False
+    """Name and arguments are read from the call itself, not from its `function`."""
+    requires_text_values: bool = False
+    """Each value of a call's arguments must be a string: other values are given as JSON text."""
+    requires_nonnull_content: bool = True
+    """Content beside calls must be a string; otherwise it must be null."""
+    supports_preserve_reasoning: bool = False
+    """Reasoning of turns before the last user message is kept."""
+    supports_enable_thinking: bool = False
+    reasoning_place: ReasoningPlace = ReasoningPlace.NOWHERE
+    reasoning_field: str = ""
+    """The field, or the part's or block's type, e.g. `reasoning_content`, `thinking`, `thoughts`."""
+    thinking_on: Context = ()
+    """Variables that switch thinking on, e.g. `(("enable_thinking", True),)`."""
+    thinking_off: Context = ()
+    tools_variable: str = "tools"
+    """The variable that holds the tools, e.g. `tools`, `functions`."""
+    tools_as_text: bool = False
+    """The variable wants JSON text."""
+    requires_tools: bool = False
+    """The variable must be there even when there are no tools."""
+    required_context: Context = ()
+    """Other variables without which the template does not render, e.g. `datetime`, with values that only probes use."""
+
+    @property
+    def thinking_switch(self) -> str:
+        """The variable that switches thinking, e.g. `enable_thinking`; empty without such a variable."""
+        return next((name for name, _ in self.thinking_off), "")
+
+
+def shape_context(
+    tools: Sequence[Any] | None, capabilities: Capabilities, *, thinking: bool | None = None
+) -> dict[str, Any]:
+    """Return the variables to render a probe with: tools, the thinking switch, and what the template requires.
+
+    Each has the template's own name. With `thinking` None, the switch is left to the template. Prompts take nothing from
+    `required_context`: what the template requires, the caller has to say.
+    """
+    context: dict[str, Any] = dict(capabilities.required_context)
+    if thinking is not None:
+        context |= dict(capabilities.thinking_on if thinking else capabilities.thinking_off)
+    if tools or capabilities.requires_tools:
+        value = list(tools or ())
+        context[capabilities.tools_variable] = (
+            json.dumps(value, ensure_ascii=False) if capabilities.tools_as_text else value
+        )
+    return context

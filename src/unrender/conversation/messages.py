@@ -1,0 +1,466 @@
+"""Reads conversations in any form that people send into typed messages.
+
+In: mappings in OpenAI's form, Anthropic's or that of Responses, objects of SDKs, our own `Message`. Out: a `Conversation`, a tuple of
+frozen `Said`. Everything after this step asks those; mappings of messages are made again right before rendering.
+
+Rules:
+- What has a meaning in OpenAI's form gets it. What has none is a `MessageError` that names its place: templates drop it, or print
+  it as Python does. Parts of a type that the template reads by itself are left alone.
+- A tool's result that is neither text nor a list of parts is its JSON, so that all templates show the same.
+- What a model wrote for the arguments of earlier calls is never refused. A template that takes text gets any text as it is. A
+  template that takes values alone gets the members that are certain, and the rest of the text as one more member.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+from unrender.errors import MessageError
+from unrender.messages.wire import REASONING_FIELDS, Message, check_values
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+"""The roles of OpenAI's messages."""
+MEDIA_KINDS = ("image", "audio", "video", "file")
+MEDIA_FORMS = ("{}", "{}_url", "input_{}")
+"""The types of parts of a kind: transformers', OpenAI's for Chat Completions, OpenAI's for sound and for Responses."""
+MEDIA_TYPES = {form.format(kind): kind for kind in MEDIA_KINDS for form in MEDIA_FORMS}
+_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""Types of parts that are text → the field that holds it."""
+_THOUGHTS = ("thinking", "reasoning")
+RESULTS = ("tool", "function")
+"""Roles whose content is a tool's result."""
+_EXPECTED = {
+    "assistant": ("text", "thinking", "tool_use", *MEDIA_KINDS),
+    "user": ("text", "tool_result", *MEDIA_KINDS),
+}
+_OF_THE_STREAM = ("index", "status")
+"""Fields of a call as it was streamed, which a template that writes whole calls would show."""
+_OWN = ("role", "content", "tool_calls", "tool_call_id", "name")
+_FUNCTION = ("name", "arguments")
+
+_Part = Mapping[str, Any]
+_Placed = tuple[_Part, str]
+"""A part, and its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidCall:
+    """A call of an earlier answer."""
+
+    name: str
+    arguments: Any = None
+    """An object, or text that need not be JSON."""
+    id: str | None = None
+    rest: Mapping[str, Any] = field(default_factory=dict)
+    """Other keys of the call, as they came."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Other keys of its function."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A message."""
+
+    role: str
+    content: Any = None
+    """Text, a list of parts, an object that the template reads by itself, or None."""
+    reasoning: str = ""
+    calls: tuple[SaidCall, ...] = ()
+    answers: str | None = None
+    """Of a result, the id of its call."""
+    name: str | None = None
+    """Of a result, the tool; of others, who speaks."""
+    rest: Mapping[str, Any] = field(default_factory=dict)
+    """Other keys, as they came."""
+
+
+Conversation = tuple[Said, ...]
+
+
+def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
+    """Return messages that are in OpenAI's form, as `read_messages` does, and without its checks."""
+    return tuple(_said(message, message.get("content"), _calls_of(message)) for message in messages)
+
+
+def read_messages(
+    messages: Any, *, reads: Collection[str] = (), keys: Collection[str] = (), as_text: bool = True
+) -> tuple[Conversation, tuple[str, ...]]:
+    """Return a conversation, and what of it has no effect or another than was said, in words.
+
+    `reads` are roles and types of parts, and `keys` those of objects, that the template reads by itself. `as_text` is whether
+    arguments that are not JSON stay text. A message with results of tools becomes several. Raises `MessageError`, naming the
+    message and the field.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise MessageError(f"messages: expected a list, found {type(messages).__name__}")
+    if not messages:
+        raise MessageError("messages: expected at least one message, found none")
+    plain = [_plain(message) for message in messages]
+    check_values(plain, where="messages", only_json=False)
+    reader = _Reader(reads, keys, as_text=as_text)
+    said = tuple(one for i, message in enumerate(plain) for one in reader.read(message, f"messages[{i}]"))
+    return said, tuple(reader.notes)
+
+
+class _Reader:
+    """Reads the messages of one conversation."""
+
+    def __init__(self, reads: Collection[str], keys: Collection[str], *, as_text: bool) -> None:
+        self._reads, self._keys, self._as_text = reads, keys, as_text
+        self.notes: list[str] = []
+
+    def read(self, message: Any, where: str) -> Iterator[Said]:
+        """Yield what a message is in OpenAI's form."""
+        role, content = self._role(message, where), message.get("content")
+        place = f"{where}.content"
+        placed = [(part, f"{place}[{k}]") for k, part in enumerate(content)] if isinstance(content, list) else []
+        if isinstance(content, Mapping | list) and role in RESULTS:
+            content, placed = result_content(content, place, self._reads), []
+        elif isinstance(content, Mapping) and not any(key in self._keys for key in content):
+            raise MessageError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
+        elif not isinstance(content, str | Mapping | list | None):
+            raise MessageError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
+        # A model may say nothing at all, and its answer is a part of the conversation all the same.
+        elif content is None and role != "assistant":
+            raise MessageError(f"{place}: expected text or a list of parts, found nothing")
+        for part, at in placed:
+            if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+                raise MessageError(f"{at}: expected a part with a type, found {part!r:.60}")
+        calls = message.get("tool_calls")
+        if all(part["type"] in self._reads or _is_plain(part) for part, _ in placed):
+            yield _said(message, content, self._calls(calls, where))
+        elif role == "assistant":
+            yield self._answer(message, placed, where)
+        else:
+            yield from self._others(_said(message, None, self._calls(calls, where)), placed)
+
+    def _role(self, message: Any, where: str) -> str:
+        if not isinstance(message, Mapping):
+            raise MessageError(f"{where}: expected an object, found {type(message).__name__}{_other_form(message)}")
+        role = message.get("role")
+        if not isinstance(role, str) or not (role in ROLES or role in self._reads):
+            raise MessageError(
+                f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}{_other_form(message)}"
+            )
+        _check_texts(message, ("name", "tool_call_id"), where=where)
+        return role
+
+    def _answer(self, message: _Part, placed: Sequence[_Placed], where: str) -> Said:
+        calls: list[Any] = list(message.get("tool_calls") or ())
+        thoughts = [message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)][:1]
+        shown = []
+        for part, at in placed:
+            match part["type"]:
+                case "tool_use":
+                    calls.append(_used(part, at))
+                case "redacted_thinking":
+                    self._ignore(at)
+                case kind if kind in _THOUGHTS:
+                    thoughts.append(_thought(part, at))
+                case _:
+                    shown.append(self._shown(part, at, "assistant"))
+        reasoning = "\n".join(thoughts) if any(thoughts) else ""
+        return replace(_said(message, _whole(shown), self._calls(calls, where)), reasoning=reasoning)
+
+    def _others(self, said: Said, placed: Sequence[_Placed]) -> Iterator[Said]:
+        # A user's message may hold results of tools: [text, result, result, text] is four messages in OpenAI's form.
+        for is_result, group in groupby(placed, lambda one: said.role == "user" and one[0]["type"] == "tool_result"):
+            if is_result:
+                yield from (self._result(part, at) for part, at in group)
+            else:
+                yield replace(said, content=_whole([self._shown(part, at, said.role) for part, at in group]))
+
+    def _result(self, part: _Part, where: str) -> Said:
+        id = part.get("tool_use_id")
+        if not isinstance(id, str):
+            raise MessageError(f"{where}.tool_use_id: expected text, found {id!r:.60}")
+        if part.get("is_error"):
+            self._ignore(f"{where}.is_error")
+        content = result_content(part.get("content"), f"{where}.content", self._reads)
+        # `["Paris", "Rome"]` as two blocks are two lines.
+        if isinstance(content, list) and all(item["type"] == "text" for item in content):
+            content = "\n".join(item["text"] for item in content)
+        return Said(role="tool", answers=id, content=content)
+
+    def _shown(self, part: _Part, where: str, role: str) -> _Part:
+        if part["type"] not in self._reads and not _is_shown(part, ()):
+            raise _refusal(part, where, role)
+        return _shown(part, where)
+
+    def _ignore(self, where: str) -> None:
+        self.notes.append(f"{where}: not shown to the model")
+
+    def _calls(self, calls: Any, where: str) -> tuple[SaidCall, ...]:
+        where = f"{where}.tool_calls"
+        if calls is None:
+            return ()
+        if isinstance(calls, str | bytes | Mapping) or not isinstance(calls, Sequence):
+            raise MessageError(f"{where}: expected a list, found {type(calls).__name__}")
+        return tuple(self._call(call, f"{where}[{i}]") for i, call in enumerate(calls))
+
+    def _call(self, call: Any, where: str) -> SaidCall:
+        function = call.get("function", call) if isinstance(call, Mapping) else None
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
+            raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
+        _check_texts(call, ("id", "type"), where=where)
+        arguments = function.get("arguments")
+        check_values({"arguments": arguments}, where=f"{where}.function")
+        said = arguments if isinstance(arguments, Mapping) else arguments_text(arguments)
+        if not self._as_text and isinstance(said, str) and object_of(said) is None:
+            values = values_of(said)
+            self.notes.append(
+                f"{where}.function.arguments: the template writes JSON objects alone, found {said!r:.60}; "
+                f"it is written as {json.dumps(values, ensure_ascii=False):.60}"
+            )
+            said = values
+        return replace(_call_of(call), arguments=said)
+
+
+def _plain(message: Any) -> Any:
+    """Return a message as a mapping, its parts and calls as lists of mappings; another value unchanged."""
+    data = message.to_openai() if isinstance(message, Message) else plain_item(message)
+    if not isinstance(data, Mapping):
+        return data
+    changed: dict[str, Any] = {}
+    for name in ("tool_calls", "content"):
+        items = data.get(name)
+        if isinstance(items, Sequence) and not isinstance(items, str | bytes):
+            changed[name] = [plain_item(item) for item in items]
+    return {**data, **changed} if changed else data
+
+
+def plain_item(item: Any) -> Any:
+    """Return the data of an SDK's object (pydantic's `model_dump`, or a dataclass-like `to_dict`); others as they are."""
+    # The class of a model has `model_dump` as well, and nothing that could be dumped.
+    if isinstance(item, Mapping) or inspect.isclass(item):
+        return item
+    for method in ("model_dump", "to_dict"):
+        dump = getattr(item, method, None)
+        if callable(dump):
+            return dump(exclude_none=True, by_alias=True) if method == "model_dump" else dump()
+    return item
+
+
+def _said(message: _Part, content: Any, calls: tuple[SaidCall, ...]) -> Said:
+    role = message.get("role") or ""
+    thoughts = REASONING_FIELDS if role == "assistant" else ()
+    said = [message[name] for name in thoughts if isinstance(message.get(name), str) and message[name]]
+    # SDKs write `"refusal": null`, and templates ask for what is there.
+    rest = {name: value for name, value in message.items() if value is not None and name not in (*_OWN, *thoughts)}
+    reasoning, id, name = next(iter(said), ""), message.get("tool_call_id"), message.get("name")
+    return Said(role=role, content=content, reasoning=reasoning, calls=calls, answers=id, name=name, rest=rest)
+
+
+def _calls_of(message: _Part) -> tuple[SaidCall, ...]:
+    """Return the calls of a message that nobody has checked, as far as they are objects."""
+    calls = message.get("tool_calls")
+    known = calls if isinstance(calls, list | tuple) else ()
+    return tuple(_call_of(call) for call in known if isinstance(call, Mapping))
+
+
+def _call_of(call: _Part) -> SaidCall:
+    # A flat call is its own function.
+    found = call.get("function", call)
+    function: _Part = found if isinstance(found, Mapping) else {}
+    rest = {key: call[key] for key in call if key not in ("id", "function", *_FUNCTION, *_OF_THE_STREAM)}
+    more = {key: function[key] for key in function if key not in _FUNCTION} if "function" in call else {}
+    name, arguments = function.get("name") or "", function.get("arguments")
+    return SaidCall(name=name, arguments=arguments, id=call.get("id"), rest=rest, more=more)
+
+
+def _check_texts(item: _Part, names: Sequence[str], *, where: str) -> None:
+    for name in names:
+        if not isinstance(item.get(name), str | None):
+            raise MessageError(f"{where}.{name}: expected text, found {item[name]!r:.60}")
+
+
+def _other_form(message: Any) -> str:
+    """Return what to do with a message that names its speaker in `type`, as LangChain's do; "" for others."""
+    kind, role = (
+        message.get(n) if isinstance(message, Mapping) else getattr(message, n, None) for n in ("type", "role")
+    )
+    if role is not None or not isinstance(kind, str):
+        return ""
+    return f", and the type {kind!r:.60}; convert LangChain's messages with convert_to_openai_messages"
+
+
+# Parts of a content.
+
+
+def result_content(content: Any, where: str, types: Collection[str] = ()) -> Any:
+    """Return a tool's result as text or parts: anything else as JSON, and nothing as "".
+
+    >>> result_content({"temp": 21, "place": "Zürich"}, "content")
+    '{"temp": 21, "place": "Zürich"}'
+    """
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    # `[{"type": "file", "name": "a.txt"}]` is a listing of files: a part holds what it shows.
+    if isinstance(content, list | tuple) and content and all(_is_shown(one, types) and _holds(one) for one in content):
+        return [_shown(part, f"{where}[{k}]") for k, part in enumerate(content)]
+    check_values(content, where=where)
+    return json.dumps(content, ensure_ascii=False)
+
+
+def _is_plain(part: _Part) -> bool:
+    """Return whether a part is OpenAI's already."""
+    kind = part["type"]
+    return isinstance(part.get("text"), str) if kind == "text" else kind in MEDIA_TYPES and "source" not in part
+
+
+def _is_shown(part: Any, types: Collection[str]) -> bool:
+    """Return whether a value is a part that is shown: a text, an image and so on, or one that the template knows."""
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(kind, str):
+        return False
+    return isinstance(part.get(_TEXTS[kind]), str) if kind in _TEXTS else kind in MEDIA_TYPES or kind in types
+
+
+def _holds(part: _Part) -> bool:
+    """Return whether a part holds what it shows."""
+    kind = MEDIA_TYPES.get(part["type"])
+    return kind is None or "source" in part or any(form.format(kind) in part for form in MEDIA_FORMS)
+
+
+def _shown(part: _Part, where: str) -> _Part:
+    """Return a part that is shown in OpenAI's form."""
+    kind = part["type"]
+    if kind == "text" or "source" not in part:
+        return part if kind not in _TEXTS or kind == "text" else {"type": "text", "text": part[_TEXTS[kind]]}
+    source = part["source"]
+    if isinstance(source, Mapping) and kind == "image":
+        url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
+        if source.get("url") or isinstance(source.get("data"), str):
+            return {"type": "image_url", "image_url": {"url": url}}
+    raise MessageError(f"{where}.source: expected an image's url, or its media_type and data, found {source!r:.60}")
+
+
+def _whole(parts: Sequence[_Part]) -> Any:
+    """Return parts as one text, if all of them are texts."""
+    return "".join(part["text"] for part in parts) if all(part["type"] == "text" for part in parts) else [*parts]
+
+
+def _thought(part: _Part, where: str) -> str:
+    """Return the text of a thought; it may be a list of texts."""
+    value = part.get(part["type"], part.get("text"))
+    if isinstance(value, list | tuple) and all(_is_shown(item, ()) and item["type"] in _TEXTS for item in value):
+        return "".join(item[_TEXTS[item["type"]]] for item in value)
+    if not isinstance(value, str):
+        raise MessageError(f"{where}.{part['type']}: expected text, found {value!r:.60}")
+    return value
+
+
+def _used(part: _Part, where: str) -> dict[str, Any]:
+    name, id, given = part.get("name"), part.get("id"), part.get("input")
+    if not isinstance(name, str) or not name:
+        raise MessageError(f"{where}.name: expected a non-empty string, found {name!r:.60}")
+    arguments = {} if given is None else given
+    # What a model wrote for a broken call comes back as the text that it was.
+    text = arguments if isinstance(arguments, str) else result_content(arguments, f"{where}.input")
+    named = {} if id is None else {"id": id}
+    return {**named, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def _refusal(part: _Part, where: str, role: str) -> MessageError:
+    kind = part["type"]
+    if kind in _TEXTS:
+        return MessageError(f"{where}.{_TEXTS[kind]}: expected text, found {part.get(_TEXTS[kind])!r:.60}")
+    expected = list(_EXPECTED.get(role, ("text",)))
+    return MessageError(f"{where}.type: expected one of {expected} in a message of role {role!r}, found {kind!r:.60}")
+
+
+# The calls of earlier turns.
+
+
+_UNREAD = "arguments"
+"""The member that holds the text which could not be read."""
+_DECODER = json.JSONDecoder()
+# Possessive (`*+`): a million blanks are looked at once, and not once from each of them.
+_OPENING = re.compile(r"\s*+\{\s*+")
+_COLON = re.compile(r"\s*+:\s*+")
+_COMMA = re.compile(r"\s*+,\s*+")
+_ENDED = ('"', "{", "[", "t", "f", "n")
+"""How values begin that show where they end. A number may go on: `3` is the beginning of `34`."""
+
+
+def arguments_text(arguments: Any) -> str:
+    """Return arguments in any form as text: nothing and white space are `{}`.
+
+    >>> arguments_text(None), arguments_text([1]), arguments_text('{"a": ')
+    ('{}', '[1]', '{"a": ')
+    """
+    if isinstance(arguments, str):
+        return arguments if arguments.strip() else "{}"
+    return "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def object_of(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that `text` is; None when it is not one, or nested too deeply to be rendered."""
+    try:
+        value = json.loads(text)
+        check_values(value, where="arguments")
+    except (ValueError, RecursionError, MessageError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def values_of(arguments: Any) -> Mapping[str, Any]:
+    """Return arguments in any form as values: those that are certain, and the text that could not be read as one more.
+
+    >>> values_of('{"path": "a.txt", "lines": 3')
+    {'path': 'a.txt', 'arguments': '"lines": 3'}
+    """
+    if isinstance(arguments, Mapping):
+        return arguments
+    text = arguments_text(arguments)
+    whole = object_of(text)
+    if whole is not None:
+        return whole
+    members, rest = _certain_members(text)
+    if not rest:
+        return members
+    name = _UNREAD
+    # `{"arguments": 1, "x": 3`: a member of that name is there, so the rest is called `arguments_`.
+    while name in members:
+        name += "_"
+    return {**members, name: rest}
+
+
+def _certain_members(text: str) -> tuple[dict[str, Any], str]:
+    """Return the members at the beginning of a broken object, and the text after them."""
+    members: dict[str, Any] = {}
+    opening = _OPENING.match(text)
+    at = opening.end() if opening else len(text)
+    while (member := _member(text, at)) is not None:
+        name, value, at = member
+        members[name] = value
+        if not (comma := _COMMA.match(text, at)):
+            break
+        at = comma.end()
+    rest = text[at:] if members else text
+    return members, "" if rest.strip() in ("", "{", "}") else rest.strip()
+
+
+def _member(text: str, at: int) -> tuple[str, Any, int] | None:
+    """Return the name and the value of the member at `at`, and where it ends; None where that is not certain."""
+    try:
+        name, at = _DECODER.raw_decode(text, at)
+        colon = _COLON.match(text, at)
+        if not isinstance(name, str) or colon is None:
+            return None
+        value, end = _DECODER.raw_decode(text, colon.end())
+        check_values(value, where="arguments")
+    except (ValueError, RecursionError, MessageError):
+        return None
+    # At the end of a text that was cut off, `"lines": 3` may be the beginning of `"lines": 34`.
+    certain = end < len(text) or text.startswith(_ENDED, colon.end())
+    return (name, value, end) if certain else None
