@@ -64,6 +64,9 @@ class Source(Protocol):
     def appended(self) -> tuple[Piece, ...]:
         """What the turn's prompt has behind the last prompt and the answer to it."""
 
+    def held(self) -> Iterator[Any]:
+        """Yield what is held of the request and the conversation; what several turns hold is one object."""
+
     def begun(self, messages: Conversation) -> Source:
         """Return the same for a turn whose prompt shows these messages."""
 

@@ -76,6 +76,16 @@ class Extender:
         """What the prompt has behind the last prompt and its answer."""
         return () if self.extended is None else appended_pieces(self.extended)
 
+    def held(self) -> Iterator[Any]:
+        """Yield what is held of the request and the conversation; what several turns hold is one object."""
+        yield from (self.asked.get("tools"), self.variables)
+        turn = self.history
+        while turn is not None:
+            yield turn.messages
+            turn = turn.before
+        if self.extended is not None:
+            yield self.extended.rest
+
     def begun(self, messages: Conversation) -> Extender:
         """Return the same for a turn whose prompt shows these messages."""
         system = next((i for i, m in enumerate(messages) if m.role not in ("system", "developer")), len(messages))
