@@ -335,6 +335,8 @@ MOST_COMPLETION_LOGPROBS = 5  # tokens
 """The same where a bare prompt is completed: OpenAI allows no more."""
 MOST_GRAMMARS = 256  # grammars
 """Grammars that are kept for one model."""
+MOST_ALIKE = 8  # answers
+"""Kept answers to one conversation that look alike to a client."""
 LONGEST_HEAD_OF_REQUEST = 16_384  # bytes
 """Bytes of a request line and its headers."""
 MOST_HEADERS = 100  # headers

@@ -8,13 +8,14 @@ of text) → `answers` (pieces → events) → `surfaces` (events → frames) �
 of each request, in numbers and in the log, and `telemetry` in traces. Whatever fails is a `Failure`; `schema` reads JSON from outside.
 
 Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it.
-Rules: model text never gives an error of the server's. No parameter is ignored silently. Nothing is kept between requests.
+Rules: model text never gives an error of the server's. No parameter is ignored silently. Nothing is kept between requests that another
+process would miss: what `answers/kept.py` finds of a conversation only saves a rendering.
 Of unrender only public names are imported.
 """
 
 from __future__ import annotations
 
-from unrender.gateway.answers.turns import Calls, Constrain, Turns
+from unrender.gateway.answers.turns import Calls, Constrain, Extend, Turns
 from unrender.gateway.backends.backend import (
     Backend,
     EngineCapabilities,
@@ -34,6 +35,7 @@ __all__ = [
     "EngineCapabilities",
     "EngineError",
     "EngineGrammar",
+    "Extend",
     "Gateway",
     "GatewayLimits",
     "Job",

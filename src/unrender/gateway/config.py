@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from unrender import ChatTemplate, LoadedTemplates, TemplateError
-from unrender.gateway.answers.turns import Calls, Constrain, Turns
+from unrender.gateway.answers.turns import Calls, Constrain, Extend, Thoughts, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
 from unrender.gateway.backends.connection import Connection
@@ -86,6 +86,7 @@ class _Limits(Settings):
     streams: Annotated[int, Field(ge=0, le=10**9)] | None = None
     stored: Annotated[int, Field(ge=0, le=10**12)] | None = None
     stored_seconds: Wait | None = None
+    kept: Annotated[int, Field(ge=0, le=10**12)] | None = None
     seconds: Wait | None = None
     ping: Wait | None = None
 
@@ -114,6 +115,8 @@ class _Model(Settings):
     reasoning_field: ReasoningField = "reasoning_content"
     calls: Annotated[Calls, Field(strict=False)] = Calls.CERTAIN
     check: bool = False
+    extend: Annotated[Extend, Field(strict=False)] = Extend.ON
+    thoughts: Thoughts = "tool_cycle"
     probe: bool = True
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
 
@@ -291,6 +294,9 @@ def _read(settings: Mapping[str, Any], before: Config | None, *, check: bool) ->
     _check_names(models)
     # `port = 0`, `drain = 0` and `stored = 0` are meant; only what is absent has a default.
     limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
+    for i, model in enumerate(models):
+        if model.turns.extend is Extend.REQUIRED and limits.get("kept") == 0:
+            raise wrong(f"models[{i}].extend", "room for what is kept, `limits.kept`", "required")
     store = _place(file.store)
     names = frozenset(model.name for model in models)
     where = file.model_dump(include={"host", "port", "drain"}, exclude_none=True)
@@ -338,7 +344,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
-    own_turns = ("constrain", "variables", "tool_format")
+    own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts")
     own_model = ("reasoning_field", "calls", "check", "attempts")
     return Model(
         name=said.name or kind,

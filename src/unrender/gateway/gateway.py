@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from unrender import Turn
+from unrender.gateway.answers.kept import Conversations, Shelf
 from unrender.gateway.answers.probes import Findings, probe
 from unrender.gateway.answers.turns import Calls, Turns
 from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError
@@ -164,6 +165,8 @@ class GatewayLimits:
     """Bytes of answers of Responses that are kept for later requests to refer to; 0 keeps none."""
     stored_seconds: float = 30 * 24 * 3600.0
     """How long each is kept."""
+    kept: int = 100_000_000
+    """Bytes of answers that are kept as they were generated, for the next prompt of their conversation to go on from; 0 keeps none."""
     seconds: float | None = None
     """How long an answer may take altogether; None for as long as the engine writes."""
     ping: float = 15.0
@@ -193,15 +196,20 @@ class Keys:
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
         """Return an identifier of the sender of a request; it is the same for everybody when no key is needed."""
-        # OpenAI's clients send `authorization: Bearer KEY`, Anthropic's `x-api-key: KEY`.
-        bearer = headers.get(b"authorization", b"")
-        given = bearer[7:].strip() if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
-        return sha256(given).digest() if self.models else b""
+        return credential(headers) if self.models else b""
+
+
+def credential(headers: Mapping[bytes, bytes]) -> bytes:
+    """Return a digest of the key that a request is sent with, whether one is needed or not."""
+    # OpenAI's clients send `authorization: Bearer KEY`, Anthropic's `x-api-key: KEY`.
+    bearer = headers.get(b"authorization", b"")
+    given = bearer[7:].strip() if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
+    return sha256(given).digest()
 
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """One gateway. It keeps no state that a second one would miss, unless it is told to store answers."""
+    """One gateway. It keeps no state that a second one would miss, unless it is told to store answers: without kept ones prompts are rendered."""
 
     models: Models
     limits: GatewayLimits = field(default_factory=GatewayLimits)
@@ -211,6 +219,7 @@ class Gateway:
     store: str = ""
     """The file that answers of Responses are stored in; "" is this process's memory."""
     stored: Stored = field(init=False)
+    kept: Conversations = field(init=False)
     draining: bool = False
     """No new request is taken; those that are on their way are finished."""
     streams: int = 0
@@ -218,6 +227,7 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self.stored = Stored(self.store, most=self.limits.stored, seconds=self.limits.stored_seconds)
+        self.kept = Conversations(most=self.limits.kept)
         self.metrics = Metrics()
 
     @contextmanager
@@ -241,10 +251,16 @@ class Gateway:
         peer = scope.get("client") or ("", 0)
         return self.keys.owner(dict(scope["headers"])) or peer[0]
 
+    def shelf(self, scope: Mapping[str, Any]) -> Shelf:
+        """Return the kept answers that the sender of a request may continue."""
+        # A key that nobody asks for tells senders apart as well.
+        return Shelf(all=self.kept, sender=credential(dict(scope["headers"])))
+
     async def replace(self, models: Sequence[Model], limits: GatewayLimits, keys: Keys) -> Models:
         """Serve these models from now on, once they are warm; return those before, which finish the answers on their way."""
         fresh, before = Models(models), self.models
         await asyncio.gather(*(model.turns.warm_up() for model in models if not any(model is one for one in before)))
         self.models, self.limits, self.keys = fresh, limits, keys
+        self.kept.resize(limits.kept)
         await self.stored.resize(limits.stored, limits.stored_seconds)
         return before

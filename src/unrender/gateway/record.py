@@ -23,6 +23,7 @@ from unrender.gateway.surfaces.surface import Outcome
 
 if TYPE_CHECKING:
     from unrender.gateway.answers.answer import Answer
+    from unrender.gateway.answers.kept import Conversations
     from unrender.gateway.answers.turns import Prepared
 
 _REQUESTS = "unrender.gateway.requests"
@@ -35,12 +36,26 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tokens_total": ("Tokens, as the engine counts them.", ("model", "kind")),
     "answers_total": ("Answers, by how they could be read.", ("model", "reading")),
     "grammar_total": ("Answers, by what became of a grammar.", ("model", "result")),
+    "prompts_total": (
+        "Prompts, by whether they were extended from a kept answer or rendered, and why.",
+        ("model", "result", "reason"),
+    ),
+    "prompt_characters_reused_total": (
+        "Characters of extended prompts that were there before: the last prompt and the answer to it.",
+        ("model",),
+    ),
+    "kept_evicted_total": ("Kept answers that gave way to others.", ()),
+    "kept_evicted_bytes_total": ("Bytes of kept answers that gave way to others.", ()),
     "cancellations_total": ("Answers that were broken off, by whom.", ("surface", "by")),
     "rejections_total": ("Requests that were refused before an answer, by the reason.", ("reason",)),
     "backend_errors_total": (
         "Jobs that an engine failed, those included that were sent again, or to another engine.",
         ("model", "kind"),
     ),
+}
+_KEPT = {
+    "conversations": "Answers that are kept for the next prompt of their conversation.",
+    "bytes": "Bytes of all that is kept of them.",
 }
 _TIMES = {
     "request_seconds": "From a request to the end of its answer.",
@@ -81,9 +96,25 @@ class Metrics:
             "unrender_streams", "Answers on their way.", registry=self._registry, multiprocess_mode="livesum"
         )
 
+        self._kept = {
+            name: Gauge(f"unrender_kept_{name}", about, registry=self._registry, multiprocess_mode="livesum")
+            for name, about in _KEPT.items()
+        }
+        self._evicted = (0, 0)
+        """The answers that gave way, and their bytes, as far as they are counted."""
+
+    def hold(self, kept: Conversations) -> None:
+        """Note what is kept of conversations."""
+        self._kept["conversations"].set(len(kept))
+        self._kept["bytes"].set(kept.weight)
+        before, self._evicted = self._evicted, (kept.evicted, kept.evicted_weight)
+        for name, was, now in zip(("total", "bytes_total"), before, self._evicted, strict=True):
+            self.count(f"kept_evicted_{name}", times=now - was)
+
     def count(self, name: str, *labels: str, times: float = 1) -> None:
         """Add to a counter."""
-        self._counters[name].labels(*labels).inc(times)
+        counter = self._counters[name]
+        (counter.labels(*labels) if labels else counter).inc(times)
 
     def time(self, name: str, seconds: float, *labels: str) -> None:
         """Add a time to a histogram."""
@@ -155,6 +186,11 @@ class Record:
         metrics.count("grammar_total", self.model, "refused" if refused else answer.prepared.grammar_result)
         for kind in answer.errors:
             metrics.count("backend_errors_total", self.model, kind)
+        if (origin := answer.prepared.origin) is not None:
+            result = "rendered" if origin.reason else "extended"
+            metrics.count("prompts_total", self.model, result, origin.reason)
+            if origin.reused:
+                metrics.count("prompt_characters_reused_total", self.model, times=origin.reused)
         if (usage := usage_of(answer)) is not None:
             tokens = {
                 "prompt": usage.prompt_tokens,

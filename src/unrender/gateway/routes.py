@@ -260,7 +260,9 @@ class Paths:
         return await asyncio.gather(*map(_problem, self._gateway.models))
 
     async def _turn(self, request: Request, ask: Ask) -> Turn:
-        return await self._model(request, ask.model).turns.turn(ask, self._gateway.client(request.scope))
+        return await self._model(request, ask.model).turns.turn(
+            ask, self._gateway.client(request.scope), self._gateway.shelf(request.scope)
+        )
 
     async def _read(self, request: Request) -> Any:
         return await read_json(request.receive, self._gateway.limits.body, self._gateway.limits.upload)

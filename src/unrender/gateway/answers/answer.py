@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from unrender import Usage
 from unrender.gateway.answers.choice import Choice
+from unrender.gateway.answers.kept import Shelf
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
@@ -88,6 +89,11 @@ class Answer:
         """Whether a finished choice breaks a promise that no grammar bound the engine to."""
         engine = self.model.capabilities
         return any(self.prepared.lacking(engine, choice.outcome) for choice in self.choices)
+
+    def keep(self, shelf: Shelf) -> None:
+        """Keep what was answered, for the next request of the conversation."""
+        for choice in self.choices:
+            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf)
 
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice, surface = self.choices[index], self.surface

@@ -45,6 +45,7 @@ class Choice:
         """The answer has as many calls as one may have."""
         self.usage: unrender.Usage | None = None
         """What the engine has counted."""
+        self._texts: list[str] = []
         self._stops = _Stops(stop) if stop else None
         self._before: list[unrender.Event] = []
         """The events of a call that the prompt has begun and this answer goes on with."""
@@ -86,12 +87,18 @@ class Choice:
                 self._place(self._logprobs, piece.text)
         if not piece.text:
             return []
+        self._texts.append(piece.text)
         return self._taken(self.parser.feed(piece.text), piece.tokens)
 
     def finish(self) -> list[unrender.Event]:
         """End the answer; return the last events."""
         # After a stop text the parser has not seen the end: its last events would be of text that nobody wants.
         return [] if self.stopped_by else self._taken(self.parser.finish(self.finish_reason), 0)
+
+    @property
+    def text(self) -> str:
+        """All that the engine has written."""
+        return "".join(self._texts)
 
     @property
     def outcome(self) -> Outcome:

@@ -1,6 +1,6 @@
 """Makes the turn for an Ask, and the grammar that the engine gets with it; says what no grammar makes the engine keep.
 
-Strategy: templates are rendered and grammars built in threads, in which clients take turns, so that no stream waits for them, and
+Strategy: a conversation that goes on from a kept answer is extended, any other is rendered. Templates are rendered and grammars built in threads, in which clients take turns, so that no stream waits for them, and
 no client for all that another has asked for. A grammar depends on the format, the tools, the choice and what the prompt has begun,
 and is kept for the next request that has the same.
 Rule: with a grammar, or with an engine that needs none, no answer is judged: it was bound while it was written.
@@ -11,17 +11,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import secrets
 import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from unrender import (
     CallStatus,
@@ -35,16 +36,26 @@ from unrender import (
     TemplateError,
     ToolChoice,
     Turn,
+    UnrenderError,
 )
 from unrender.cache import Cache
+from unrender.errors import ExtendError
+from unrender.gateway.answers.history import History, key_of, read_history
+from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
-from unrender.limits import MOST_GRAMMARS
+from unrender.limits import MOST_CALLS, MOST_GRAMMARS
 
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
+_WHOLE_REASONS = (None, "stop", "length")
+"""The engines' reasons for an end of answers that are kept; others are cut by somebody else."""
+_NOTED = re.compile(r"messages\[(\d+)\]")
+"""A message that a note is about."""
+_NOT_EXTENDED = "prompt_not_extended"
+"""The code for a conversation that cannot be continued as it was generated, where that is required."""
 _FORCED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 _NO_CALL = "tool_choice: the model made no call, and no grammar made it"
 _NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
@@ -80,11 +91,49 @@ class Calls(StrEnum):
     """As they are written: one that breaks stays an incomplete call."""
 
 
+class Extend(StrEnum):
+    """When a prompt goes on from a kept answer, instead of being rendered."""
+
+    ON = "on"
+    """Whenever the conversation continues one."""
+    REQUIRED = "required"
+    """Likewise, and a conversation with an answer in it that cannot be continued is refused."""
+    OFF = "off"
+
+
+Thoughts = Literal["template", "tool_cycle", "all"]
+"""Which thoughts a prompt may hold that the template would have dropped, as `Turn.next` takes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Tells how a prompt was made."""
+
+    history: History | None = None
+    """What was said until now; None where the answer will not be kept."""
+    parts: tuple[Part, ...] = ()
+    """What the turn holds, where it will be kept."""
+    reused: int = 0
+    """Characters of the prompt that were there before: the last prompt, and the answer to it."""
+    reason: str = ""
+    """Why it was rendered, in a word; "" where it was extended."""
+
+
+class _NotExtended(Exception):
+    """A prompt has to be rendered; `reason` says why in a word."""
+
+    def __init__(self, reason: str, said: str) -> None:
+        super().__init__(said)
+        self.reason = reason
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A turn that is ready to be generated."""
 
     turn: Turn
+    origin: Origin | None = None
+    """None for a prompt that no template writes."""
     grammar: EngineGrammar | None = None
     warnings: tuple[str, ...] = ()
     grammar_result: str = "none"
@@ -189,6 +238,10 @@ class Turns:
     constrain: Constrain = Constrain.ALWAYS
     variables: Mapping[str, Any] = field(default_factory=dict)
     tool_format: str = "auto"
+    extend: Extend = Extend.ON
+    thoughts: Thoughts = "tool_cycle"
+    _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    """Belongs to the key of what is kept: two models, or one with other settings, share nothing."""
     _grammars: Cache[_Built] = field(default_factory=lambda: Cache(MOST_GRAMMARS))
     """Each weighs one."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
@@ -201,16 +254,19 @@ class Turns:
         with suppress(Failure):  # A template may refuse this conversation and take others.
             await self.turn(replace(HELLO, tools=(tool,)))
 
-    async def turn(self, ask: Ask, client: Hashable = "") -> Turn:
-        """Return the turn. Raises `Failure`. `client` tells who asks: clients take turns."""
-        return await self._prompts.run(client, lambda: self._turn(ask))
+    async def turn(self, ask: Ask, client: Hashable = "", shelf: Shelf | None = None) -> Turn:
+        """Return the turn. Raises `Failure`. `client` tells who asks: clients take turns. `shelf` has what may be continued."""
+        turn, _ = await self._prompts.run(client, lambda: self._turn(ask, shelf))
+        return turn
 
-    async def prepare(self, ask: Ask, engine: EngineCapabilities, client: Hashable = "") -> Prepared:
+    async def prepare(
+        self, ask: Ask, engine: EngineCapabilities, client: Hashable = "", shelf: Shelf | None = None
+    ) -> Prepared:
         """Return the turn and its grammar. Raises `Failure` when the request or the template refuses."""
         begun = time.monotonic()
-        turn, key = await self._prompts.run(client, lambda: self._keyed(ask, engine))
+        turn, origin, key = await self._prompts.run(client, lambda: self._keyed(ask, engine, shelf))
         rendered = time.monotonic()
-        plain = Prepared(turn=turn, warnings=turn.notes, prompt_seconds=rendered - begun)
+        plain = Prepared(turn=turn, origin=origin, warnings=turn.notes, prompt_seconds=rendered - begun)
         if key is None:
             return plain
         found = self._grammars.get(key)
@@ -229,9 +285,69 @@ class Turns:
             grammar_seconds=time.monotonic() - rendered,
         )
 
-    def _turn(self, ask: Ask) -> Turn:
+    def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf) -> None:
+        """Keep a finished answer for the next request of its conversation, unless its text is not what the client was given."""
+        origin, message = prepared.origin, outcome.message
+        # Behind a stop text, or in a call that failed, the text says more than the client knows of.
+        odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
+        if origin is None or origin.history is None or odd or len(message.tool_calls) >= MOST_CALLS:
+            return
+        place, ids = origin.history.answered(message), tuple(call.id for call in message.tool_calls)
+        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, parts=origin.parts))
+
+    def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin | None]:
+        """Return the turn, and how its prompt was made: from a kept answer where there is one that it continues."""
         if ask.raw is not None:
-            return replace(_UNREAD, prompt=self._opened(ask.raw))
+            return replace(_UNREAD, prompt=self._opened(ask.raw)), None
+        if self.extend is Extend.OFF or shelf is None or (self.extend is Extend.ON and not shelf.all.most):
+            return self._rendered(ask), Origin(reason="off")
+        key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
+        history = None if ask.continues else read_history(key, ask.messages)
+        if history is None and not ask.continues:  # which rendering refuses
+            return self._rendered(ask), None
+        try:
+            return self._extended(ask, history, shelf, images)
+        except _NotExtended as error:
+            if self.extend is Extend.REQUIRED and error.reason != "new":
+                raise invalid(f"messages: {error}", param="messages", code=_NOT_EXTENDED) from error
+            return self._rendered(ask), Origin(history=history, reason=error.reason)
+
+    def _extended(self, ask: Ask, history: History | None, shelf: Shelf, images: str) -> tuple[Turn, Origin]:
+        """Return the turn that goes on from a kept answer. Raises `_NotExtended`."""
+        if history is None:
+            raise _NotExtended("continued", "an answer that is to be written on is not kept")
+        if history.answer is None:
+            raise _NotExtended("new", "there is no answer to continue")
+        news = ask.messages[history.length :]
+        if not news:
+            raise _NotExtended("no_news", "expected a message behind the last answer")
+        if images != "shown" and any(_marked(message) is not message for message in news):
+            raise _NotExtended("media", "images are shown by a mark of the engine's")
+        kept = shelf.all.find(history)
+        if kept is None:
+            raise _NotExtended("not_kept", "the conversation up to its last answer is not one that was kept")
+        # A client may have named the calls anew; the prompt holds the names that the answer gave them.
+        names = dict(zip(history.calls, kept.calls, strict=True))
+        own = tuple(_renamed(message, names) for message in news)
+        try:
+            turn = kept.turn.next(
+                kept.text,
+                own,
+                thoughts=self.thoughts,
+                # What a request does not say is not what the last one said.
+                tool_choice=ask.tool_choice or "auto",
+                response_format=ask.response_format or {"type": "text"},
+                parallel_tool_calls=ask.parallel_tool_calls,
+            )
+        except ExtendError as error:
+            raise _NotExtended(error.reason, str(error)) from error
+        except UnrenderError as error:  # which rendering says with the place in the whole conversation
+            raise _NotExtended("messages", str(error)) from error
+        end = replace(history.end, thoughts=kept.place.thoughts)
+        turn = replace(turn, notes=tuple(_notes(kept.turn, turn, history.length)))
+        return turn, Origin(history=replace(history, end=end), reused=len(kept.turn.prompt) + len(kept.text))
+
+    def _rendered(self, ask: Ask) -> Turn:
         variables = {"reasoning_effort": ask.effort, **self.variables, "chat_template_kwargs": ask.template}
         try:
             return self.template.prepare(
@@ -251,19 +367,9 @@ class Turns:
         except TemplateError as error:
             raise invalid(f"the model's template refuses the conversation: {error}", param="messages") from error
 
-    def _showing(self, ask: Ask, turn: Turn, engine: EngineCapabilities) -> Turn:
-        """Return the turn with its images where the engine looks for them. Raises `Failure` for what it does not take."""
-        for medium in turn.media:
-            where = f"messages[{medium.message}].content"
-            if medium.kind != "image" or not engine.images:
-                raise invalid(f"{where}: the engine takes no {medium.kind} beside a prompt", param=where)
-            if not (isinstance(medium.data, str) and _IMAGE_DATA.match(medium.data)):
-                said = f"expected images as data URLs (data:image/png;base64,…), since none is fetched, found {medium.data!r:.40}"
-                raise invalid(f"{where}: {said}", param=where)
-        if engine.images == "shown":
-            return turn
-        # "<|image_pad|>" means nothing to an engine that marks the place by itself, so its mark is there in place of the image.
-        marked = self._turn(replace(ask, messages=tuple(map(_marked, ask.messages))))
+    def _marking(self, ask: Ask, turn: Turn) -> Turn:
+        """Return the turn with a mark in place of each image: "<|image_pad|>" means nothing to an engine that has marks of its own."""
+        marked = self._rendered(replace(ask, messages=tuple(map(_marked, ask.messages))))
         if marked.prompt.count(IMAGE) != len(turn.media):
             raise invalid("messages: the model's template does not show each image once", param="messages")
         return replace(marked, media=turn.media)
@@ -277,7 +383,7 @@ class Turns:
     def _writes_bos(self) -> bool:
         """Whether the template begins its prompts with the token for that."""
         with suppress(Failure):
-            return self._turn(HELLO).prompt.startswith(self.template.template.bos_token)
+            return self._rendered(HELLO).prompt.startswith(self.template.template.bos_token)
         return False
 
     def _constrained(self, turn: Turn, engine: EngineCapabilities) -> bool:
@@ -286,22 +392,56 @@ class Turns:
         free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
 
-    def _keyed(self, ask: Ask, engine: EngineCapabilities) -> tuple[Turn, Hashable | None]:
-        """Return the turn, and the key of the grammar that is due; None where none is."""
-        turn = self._turn(ask)
-        if turn.media:
-            turn = self._showing(ask, turn, engine)
+    def _keyed(
+        self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None
+    ) -> tuple[Turn, Origin | None, Hashable | None]:
+        """Return the turn, how it was made, and the key of the grammar that is due; None where none is."""
+        turn, origin = self._turn(ask, shelf, engine.images)
+        _check_media(turn, engine)
+        # A prompt that was extended holds the marks already.
+        if turn.media and engine.images == "marked" and origin is not None and origin.reason:
+            turn = self._marking(ask, turn)
+        if shelf is not None and origin is not None and origin.history is not None:
+            origin = replace(origin, parts=shelf.all.weighed(turn))
         due = engine.dialect and self._constrained(turn, engine)
-        return turn, _key(turn, engine) if due else None
+        return turn, origin, _key(turn, engine) if due else None
+
+
+def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
+    """Raise `Failure` for what the engine does not take beside a prompt."""
+    for medium in turn.media:
+        where = f"messages[{medium.message}].content"
+        if medium.kind != "image" or not engine.images:
+            raise invalid(f"{where}: the engine takes no {medium.kind} beside a prompt", param=where)
+        if not (isinstance(medium.data, str) and _IMAGE_DATA.match(medium.data)):
+            said = f"expected images as data URLs (data:image/png;base64,…), since none is fetched, found {medium.data!r:.40}"
+            raise invalid(f"{where}: {said}", param=where)
+
+
+def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
+    """Return the notes of a turn that was extended: those on the whole prompt, and those on new messages, of which `length` are before."""
+    lasting = [note for note in before.notes if not _NOTED.search(note)]
+    new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.notes]
+    return dict.fromkeys([*lasting, *new])
+
+
+def _renamed(message: Any, names: Mapping[str, str]) -> Any:
+    """Return a result under the id that its call has in the prompt; any other message as it is."""
+    id = message.get("tool_call_id")
+    return {**message, "tool_call_id": names[id]} if id and names.get(id, id) != id else message
 
 
 def _marked(message: Any) -> Any:
     """Return a message with `IMAGE` as a text in place of each image."""
     content = message.get("content")
-    if not isinstance(content, list):
+    if not isinstance(content, list) or not any(map(_is_image, content)):
         return message
     mark = {"type": "text", "text": IMAGE}
-    return {**message, "content": [mark if part.get("type") in _IMAGES else part for part in content]}
+    return {**message, "content": [mark if _is_image(part) else part for part in content]}
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in _IMAGES
 
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:

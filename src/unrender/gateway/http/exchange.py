@@ -61,6 +61,7 @@ class Exchange:
         self._api = api
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         self._client = gateway.client(scope)
+        self._shelf = gateway.shelf(scope)
         self._receive = receive
         self._send = send
         self._gone = False
@@ -151,7 +152,10 @@ class Exchange:
         return ask
 
     async def _keep(self, surface: Surface) -> None:
-        """Store the answer, where that is wanted."""
+        """Keep the answer for the next prompt, and store it, where that is wanted."""
+        if self._answer is not None:
+            self._answer.keep(self._shelf)
+            self._gateway.metrics.hold(self._gateway.kept)
         if not self._stores:
             return
         try:
@@ -170,7 +174,7 @@ class Exchange:
             task.cancel()
 
     async def _respond(self, ask: Ask, model: Model) -> None:
-        prepared = await model.turns.prepare(ask, model.capabilities, self._client)
+        prepared = await model.turns.prepare(ask, model.capabilities, self._client, self._shelf)
         self._record.prepared = prepared
         if ask.store and not self._stores:
             ask = replace(ask, unheeded=(*ask.unheeded, "store"))

@@ -1,0 +1,166 @@
+"""Keeps finished answers as the model wrote them, so that the prompt of the next turn goes on from the very text.
+
+A template that writes a conversation again rarely writes an answer as it was generated: white space, the order of keys, dropped
+thoughts. What is kept is the turn and the raw text, under the digests of the conversation up to that answer.
+Rules: what is kept is found by the same sender, with the same model, tools and variables, and by nobody else. All that is kept has a
+weight in bytes, and what was used longest ago gives way. Where nothing is found a prompt is only rendered, so a store needs no other
+process. Two answers that look alike are both kept; ids of calls, and reasoning that is sent back, tell which is meant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+from sys import getsizeof
+from threading import Lock
+from typing import Any, NamedTuple
+
+from unrender import Turn
+from unrender.cache import bytes_of
+from unrender.gateway.answers.history import History, Place
+from unrender.limits import MOST_ALIKE
+
+_OWN = 2000
+"""Bytes of an answer's own objects: its turn, its place, and its entries in the tables."""
+
+
+class Part(NamedTuple):
+    """Something that a turn holds, and others may hold as well."""
+
+    value: Any
+    weight: int
+    """Its bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeptAnswer:
+    """An answer that was given."""
+
+    place: Place
+    turn: Turn
+    """The turn that it answers."""
+    text: str
+    """The answer as the model wrote it."""
+    calls: tuple[str, ...] = ()
+    """The ids of its calls, as the client was told them."""
+    parts: tuple[Part, ...] = ()
+    """What the turn holds, as `Conversations.weighed` tells."""
+
+    @property
+    def own(self) -> int:
+        """The bytes that no other answer holds."""
+        texts = (self.text, *self.turn.known_ids, *self.turn.notes, *self.place.thoughts)
+        return _OWN + sum(map(getsizeof, texts)) + 8 * (len(texts) + len(self.parts))
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversations:
+    """The kept answers of all models and senders: those used last, as many as have `most` bytes together."""
+
+    most: int
+    weight: int = 0
+    """The bytes of all that is kept."""
+    evicted: int = 0
+    """How many answers have given way."""
+    evicted_weight: int = 0
+    """The bytes of these."""
+    _answers: OrderedDict[KeptAnswer, None] = field(default_factory=OrderedDict)
+    """Those used last are at the end."""
+    _alike: dict[bytes, list[KeptAnswer]] = field(default_factory=dict)
+    """By digest, the latest first."""
+    _parts: dict[int, Part] = field(default_factory=dict)
+    """By id: what several answers hold counts once."""
+    _holders: Counter[int] = field(default_factory=Counter)
+    """By id: how many answers hold it."""
+    _lock: Lock = field(default_factory=Lock)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def weighed(self, turn: Turn) -> tuple[Part, ...]:
+        """Return what a turn holds with its weight; what is kept already is not weighed again."""
+        # It takes a while for a conversation that is new here, so it is done where prompts are made.
+        request, held = turn.request, turn.source.held() if turn.source else ()
+        parts = (turn.prompt, request.tools, request.response_schema, turn.injected, *turn.media, *held)
+        return tuple(self._parts.get(id(part)) or Part(part, bytes_of(part)) for part in parts)
+
+    def find(self, history: History) -> KeptAnswer | None:
+        """Return the answer that these messages continue, or None.
+
+        Of several that look alike it is the one whose ids were sent, else the latest; never one whose reasoning is another.
+        """
+        sent = history.answer
+        if sent is None:
+            return None
+        with self._lock:
+            fitting = [one for one in self._alike.get(sent.digest, ()) if one.place.admits(sent)]
+            found = next((one for one in fitting if one.place.ids == sent.ids), next(iter(fitting), None))
+            if found is not None:
+                self._answers.move_to_end(found)
+            return found
+
+    def keep(self, answer: KeptAnswer) -> None:
+        """Keep an answer, in place of an equal one; what was used longest ago gives way. One that is too large is not kept."""
+        with self._lock:
+            known = self._alike.setdefault(answer.place.digest, [])
+            same = [one for one in known if (one.text, one.turn.prompt, one.place) == _said(answer)]
+            for one in [*same, *known[MOST_ALIKE - 1 :]]:
+                if one in self._answers:
+                    self._drop(one)
+            self._alike.setdefault(answer.place.digest, []).insert(0, answer)
+            self._answers[answer] = None
+            added = answer.own + sum(map(self._hold, answer.parts))
+            self.weight += added
+            if added > self.most:  # it alone goes, and not all others before it
+                self._drop(answer)
+            self._make_room()
+
+    def resize(self, most: int) -> None:
+        """Set how many bytes may be kept; what is too much gives way at once."""
+        with self._lock:
+            self.most = most
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while self.weight > self.most and self._answers:
+            before = self.weight
+            self._drop(next(iter(self._answers)))
+            self.evicted += 1
+            self.evicted_weight += before - self.weight
+
+    def _drop(self, answer: KeptAnswer) -> None:
+        del self._answers[answer]
+        alike = self._alike[answer.place.digest]
+        alike.remove(answer)
+        if not alike:
+            del self._alike[answer.place.digest]
+        self.weight -= answer.own + sum(map(self._release, answer.parts))
+
+    def _hold(self, part: Part) -> int:
+        """Count one more holder of a part; return the bytes that come with it."""
+        key = id(part.value)
+        self._holders[key] += 1
+        self._parts.setdefault(key, part)
+        return self._parts[key].weight if self._holders[key] == 1 else 0
+
+    def _release(self, part: Part) -> int:
+        """Count one holder fewer; return the bytes that go with it."""
+        key = id(part.value)
+        self._holders[key] -= 1
+        if self._holders[key]:
+            return 0
+        del self._holders[key]
+        return self._parts.pop(key).weight
+
+
+def _said(answer: KeptAnswer) -> tuple[str, str, Place]:
+    return answer.text, answer.turn.prompt, answer.place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """The kept answers that one sender may continue."""
+
+    all: Conversations
+    sender: bytes
+    """Who that is, as a digest of the credential."""

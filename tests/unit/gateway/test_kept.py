@@ -1,0 +1,547 @@
+"""Kept conversations: the next prompt goes on from what the model wrote, and it is always the prompt of what was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from serving import (
+    HELLO,
+    RED,
+    SHOWING,
+    TOOL,
+    WEATHER,
+    Told,
+    anthropic_client,
+    browser,
+    chunked,
+    metric,
+    openai_client,
+    posted,
+    template,
+)
+
+from unrender import ChatTemplate
+from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Keys, Model, Piece, Turns, app
+from unrender.gateway.answers.history import key_of, read_history
+from unrender.gateway.answers.turns import Extend
+
+Messages = list[dict[str, Any]]
+STAMPED = ChatTemplate.from_string(
+    "It is {{ strftime_now('%S %f') }}.{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+THOUGHTFUL = ChatTemplate.from_string(
+    "{% set ns = namespace(last=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}"
+    "{% endfor %}{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' and m.reasoning_content and loop.index0 > ns.last %}"
+    "<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+    '\n<tool_call>\n{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}'
+    "<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+"""Drops thoughts before the last user."""
+
+
+def call(number: int) -> str:
+    """Return an answer with a thought and a call, written otherwise than templates write it."""
+    arguments = f'{{"city":"Town {number}" , "day": {number}.0}}'
+    written = f'{{"name": "get_weather","arguments":{arguments}}}'
+    return f"<think>\nLook {number}.\n\n\n</think>\n\n<tool_call>\n{written}\n</tool_call>"
+
+
+class Scripted(Told):
+    """An engine that gives one answer after the other, the last one again and again."""
+
+    def __init__(self, *answers: str, finish: str = "stop", **more: Any) -> None:
+        super().__init__("", **more)
+        self.answers = answers
+        self.finish = finish
+
+    async def generate(self, job):
+        text = self.answers[min(len(self.jobs), len(self.answers) - 1)]
+        self.jobs.append(job)
+        for piece in chunked(text, 7):
+            yield Piece(piece)
+        yield Piece("", 0, self.finish)
+
+    @property
+    def prompts(self) -> list[str]:
+        """The prompts that it was given."""
+        return [job.turn.prompt for job in self.jobs]
+
+
+def gateway(
+    engine: Told,
+    chat: ChatTemplate | str = "json-tags",
+    *,
+    limits: GatewayLimits | None = None,
+    keys: Keys | None = None,
+    **more: Any,
+) -> Any:
+    """Return a gateway with one model; `more` are settings of its turns."""
+    loaded = template(chat) if isinstance(chat, str) else chat
+    return app([Model(name="m", turns=Turns(template=loaded, **more), backend=engine)], limits=limits, keys=keys)
+
+
+async def by_chat(application: Any, turns: int, stream: bool) -> None:
+    """Be an agent on Chat Completions, which sends no reasoning back."""
+    client, messages = openai_client(application), list[Any](HELLO)
+    for number in range(turns):
+        asked: Any = {"model": "m", "messages": messages, "tools": [TOOL]}
+        if stream:
+            async with client.chat.completions.stream(**asked) as events:
+                said = (await events.get_final_completion()).choices[0].message
+        else:
+            said = (await client.chat.completions.create(**asked)).choices[0].message
+        messages.append(said.model_dump(include={"role", "content", "tool_calls"}))
+        messages += [
+            {"role": "tool", "tool_call_id": one.id, "content": f"wet {number}"} for one in said.tool_calls or ()
+        ]
+
+
+async def by_responses(application: Any, turns: int, stream: bool) -> None:
+    """Be an agent on Responses, which sends all items back."""
+    client, items = openai_client(application), list[Any](HELLO)
+    for number in range(turns):
+        asked: Any = {"model": "m", "input": items, "tools": [{"type": "function", **WEATHER}], "store": False}
+        if stream:
+            output = [event async for event in await client.responses.create(stream=True, **asked)][-1].response.output
+        else:
+            output = (await client.responses.create(**asked)).output
+        items += [one.model_dump(exclude_none=True) for one in output]
+        calls = [one for one in output if one.type == "function_call"]
+        items += [{"type": "function_call_output", "call_id": one.call_id, "output": f"wet {number}"} for one in calls]
+
+
+async def by_messages(application: Any, turns: int, stream: bool) -> None:
+    """Be an agent on Messages, which sends thinking back."""
+    client, messages = anthropic_client(application), list[Any](HELLO)
+    tool = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
+    for number in range(turns):
+        asked: Any = {"model": "m", "max_tokens": 99, "messages": messages, "tools": [tool]}
+        if stream:
+            async with client.messages.stream(**asked) as events:
+                said = await events.get_final_message()
+        else:
+            said = await client.messages.create(**asked)
+        messages.append({"role": "assistant", "content": [one.model_dump(exclude_none=True) for one in said.content]})
+        calls = [one for one in said.content if one.type == "tool_use"]
+        results = [{"type": "tool_result", "tool_use_id": one.id, "content": f"wet {number}"} for one in calls]
+        messages.append({"role": "user", "content": results})
+
+
+AGENTS: Mapping[str, Callable[..., Any]] = {"chat": by_chat, "responses": by_responses, "messages": by_messages}
+
+
+@pytest.mark.parametrize(
+    ("api", "stream", "name"), [*itertools.product(AGENTS, [False, True], ["json-tags"]), ("chat", True, "")]
+)
+def test_agent_of_20_turns_reuses_every_prompt(api, stream, name):
+    """Each prompt begins with the last one and the answer to it, as the model wrote it, thoughts included."""
+    engine = Scripted(*map(call, range(20)))
+    application = gateway(engine, name)
+
+    asyncio.run(AGENTS[api](application, 20, stream))
+
+    assert len(engine.prompts) == 20
+    for before, answer, after in zip(engine.prompts, engine.answers, engine.prompts[1:], strict=False):
+        assert after.startswith(before + answer)
+    assert len({prompt.count("wet ") for prompt in engine.prompts}) == 20
+
+
+class Conversation:
+    """A chat of one question, one answer with a thought and a call, and its result."""
+
+    def __init__(self, engine: Scripted | None = None, **settings: Any) -> None:
+        self.engine = engine or Scripted(call(1), "It rains.")
+        self.application = gateway(self.engine, **settings)
+        self.begun: Messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Rain?"}]
+
+    def ask(
+        self, messages: Messages, headers: Mapping[str, str] | None = None, path: str = "chat/completions", **more: Any
+    ) -> Any:
+        """Return the answer of the gateway."""
+        body = {"model": "m", "messages": messages, "tools": [TOOL], **more}
+        answer = posted(self.application, f"/v1/{path}", content=json.dumps(body), headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def answer(self, **more: Any) -> dict[str, Any]:
+        """Ask the first question; return the answer."""
+        message: dict[str, Any] = self.ask(self.begun, **more)["choices"][0]["message"]
+        return message
+
+    def continued(self, answer: Mapping[str, Any], *news: Mapping[str, Any], **more: Any) -> str:
+        """Return the prompt of the conversation with this answer and what came after it: by default, the call's result."""
+        id = (answer.get("tool_calls") or [{}])[0].get("id")
+        news = news or ({"role": "tool", "tool_call_id": id, "content": "wet"},)
+        return str(self.ask([*self.begun, dict(answer), *map(dict, news)], path="render", **more)["prompt"])
+
+    def extends(self, prompt: str) -> bool:
+        """Return whether a prompt begins with the last one and the answer to it."""
+        last = len(self.engine.prompts) - 1
+        return prompt.startswith(
+            self.engine.prompts[last] + self.engine.answers[min(last, len(self.engine.answers) - 1)]
+        )
+
+
+def _function(answer: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    (one,) = answer["tool_calls"]
+    return answer | {"tool_calls": [one | {"function": one["function"] | changed}]}
+
+
+FORMS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "as it was given": lambda answer: answer,
+    "without reasoning": lambda answer: {name: answer[name] for name in answer if name != "reasoning_content"},
+    "reasoning under another name": lambda answer: answer | {"reasoning_content": None, "reasoning": "Look 1."},
+    "content null": lambda answer: answer | {"content": None},
+    "content absent": lambda answer: {name: answer[name] for name in answer if name != "content"},
+    "no parts": lambda answer: answer | {"content": []},
+    "white space": lambda answer: answer | {"content": [{"type": "text", "text": "\n"}]},
+    "fields of nothing": lambda answer: (
+        answer | {"refusal": None, "annotations": [], "audio": None, "function_call": None}
+    ),
+    "another id": lambda answer: answer | {"tool_calls": [answer["tool_calls"][0] | {"id": "mine"}]},
+    "no id": lambda answer: answer | {"tool_calls": [{"function": answer["tool_calls"][0]["function"]}]},
+    "arguments as values": lambda answer: _function(answer, arguments={"city": "Town 1", "day": 1}),
+    "arguments written anew": lambda answer: _function(answer, arguments='{"day":1,\n "city":"Town\\u0020\\u0031"}'),
+}
+EDITS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "content": lambda answer: answer | {"content": "Let me see."},
+    "reasoning": lambda answer: answer | {"reasoning_content": "Look elsewhere."},
+    "another argument": lambda answer: _function(answer, arguments='{"city": "Town 2", "day": 1}'),
+    "an argument of another type": lambda answer: _function(answer, arguments='{"city": "Town 1", "day": "1"}'),
+    "one argument fewer": lambda answer: _function(answer, arguments='{"city": "Town 1"}'),
+    "another tool": lambda answer: _function(answer, name="get_whether"),
+    "a call twice": lambda answer: answer | {"tool_calls": answer["tool_calls"] * 2},
+    "a name": lambda answer: answer | {"name": "Bob"},
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_answer_is_known_in_every_form_that_clients_send(form):
+    """With and without reasoning, ids, empty contents, in parts, with arguments written anew: it is the answer that was given."""
+    chat = Conversation()
+
+    assert chat.extends(chat.continued(form(chat.answer())))
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_edited_answer_is_rendered(edit):
+    """An answer that was changed is not the one that was kept: the prompt is that of what was sent."""
+    chat, plain = Conversation(), Conversation(extend=Extend.OFF)
+
+    sent = edit(chat.answer())
+
+    assert chat.continued(sent) == plain.continued(sent)
+
+
+OTHERS: Mapping[str, Mapping[str, Any]] = {
+    "tools": {"tools": [TOOL, {"type": "function", "function": {"name": "now"}}]},
+    "no tools": {"tools": None},
+    "variables": {"chat_template_kwargs": {"custom": 1}},
+    "effort": {"reasoning_effort": "high"},
+    "key": {"headers": {"authorization": "Bearer other"}},
+    "no key": {"headers": {}},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_nothing_is_given_to_others(other):
+    """Other tools, variables or keys share nothing, whether the gateway asks for keys or not."""
+    headers = {"x-api-key": "own"}
+    chat, plain = Conversation(), Conversation(extend=Extend.OFF)
+    sent = chat.answer(headers=headers)
+
+    assert chat.extends(chat.continued(sent, headers=headers))
+    assert chat.continued(sent, **{"headers": headers} | other) == plain.continued(sent, **other)
+
+
+def test_models_share_nothing():
+    """A model under another name, or the same with other settings, does not go on from what the first one wrote."""
+    engine = Scripted(call(1))
+    models = [Model(name=name, turns=Turns(template=template("json-tags")), backend=engine) for name in ("m", "n")]
+    chat = Conversation(engine)
+    chat.application = app(models)
+
+    sent = chat.answer()
+
+    assert chat.extends(chat.continued(sent))
+    assert not chat.extends(chat.continued(sent, model="n"))
+
+
+def test_history_that_was_changed_is_rendered():
+    """A question that was edited, a message that was deleted or put in, another order: nothing of what was kept is in the prompt."""
+    chat, plain = Conversation(), Conversation(extend=Extend.OFF)
+    sent = chat.answer()
+    system, user = chat.begun
+    for begun in (
+        [system, user | {"content": "Snow?"}],
+        [user],
+        [system, user, {"role": "user", "content": "Well?"}],
+        [user | {"content": "Be brief."}, user],
+    ):
+        chat.begun = plain.begun = begun
+
+        assert chat.continued(sent) == plain.continued(sent)
+
+
+def test_branches_go_on_from_the_same_answer():
+    """Of one answer several continuations can be asked for, one after the other and again; each is its own conversation."""
+    engine = Scripted(call(1), "Wet.", "Dry.", "Wet again.")
+    chat = Conversation(engine)
+    sent = chat.answer()
+    result = {"role": "tool", "tool_call_id": sent["tool_calls"][0]["id"]}
+    given = [[*chat.begun, sent, result | {"content": content}] for content in ("wet", "dry", "wet")]
+
+    answers = [chat.ask(messages)["choices"][0]["message"] for messages in given]
+
+    first, wet, dry, again = engine.prompts
+    assert wet == again
+    assert all(prompt.startswith(first + call(1)) for prompt in (wet, dry))
+    for messages, answer, prompt, text in zip(given, answers, (wet, dry, wet), engine.answers[1:], strict=True):
+        more = [*messages, answer, {"role": "user", "content": "Sure?"}]
+        assert chat.ask(more, path="render")["prompt"].startswith(prompt + text)
+
+
+def test_answers_that_look_alike_are_told_apart_by_ids_and_reasoning():
+    """Two clients with one history get answers that differ in their thoughts alone; each goes on from its own."""
+    mine, other = call(1), call(1).replace("Look 1", "Look twice")
+    chat = Conversation(Scripted(mine, other))
+    first, second = chat.answer(), chat.answer()
+    assert first["tool_calls"][0]["id"] != second["tool_calls"][0]["id"]
+
+    for answer, thought in ((first, "Look 1."), (second, "Look twice."), (first, "Look 1.")):
+        bare = FORMS["without reasoning"](answer)
+        assert thought in chat.continued(bare).rpartition("<|user|>")[2]
+    unnamed = FORMS["no id"](first)
+    assert "Look 1." in chat.continued(unnamed)
+    assert "Look twice." in chat.continued(FORMS["without reasoning"](unnamed))
+
+
+def test_results_find_their_calls_under_other_ids():
+    """A client that names calls anew, and sends results in another order, means the same calls."""
+    two = call(1) + call(2).partition("\n\n\n</think>\n\n")[2].join(["\n", ""])
+    chat = Conversation(Scripted(two))
+    answer = chat.answer()
+    own = [one["id"] for one in answer["tool_calls"]]
+
+    def asked(ids: Sequence[str]) -> str:
+        calls = [one | {"id": id} for one, id in zip(answer["tool_calls"], ids, strict=True)]
+        results = [
+            {"role": "tool", "tool_call_id": id, "content": said} for id, said in zip(ids, ("wet", "dry"), strict=True)
+        ]
+        return chat.continued(answer | {"tool_calls": calls}, *reversed(results))
+
+    assert chat.extends(asked(own))
+    assert asked(["b", "a"]) == asked(own)
+
+
+@pytest.mark.parametrize(
+    ("engine", "more"),
+    [
+        (Scripted("It rains.", finish="content_filter"), {}),
+        (Scripted("It rains.", finish="abort"), {}),
+        (Scripted('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa', finish="length"), {}),
+        (Scripted("It rains. STOP It pours."), {"stop": ["STOP"]}),
+    ],
+)
+def test_what_did_not_end_well_is_not_kept(engine, more):
+    """An answer that was filtered, cut in a call, or ended at the client's stop text is rendered in the next prompt."""
+    chat, plain = Conversation(engine), Conversation(extend=Extend.OFF)
+    again = {"role": "user", "content": "Again?"}
+
+    sent = chat.answer(**more)
+
+    assert len(chat.application.state.gateway.kept) == 0
+    assert chat.continued(sent, again) == plain.continued(sent, again)
+
+
+def test_broken_answers_are_not_kept():
+    """An engine that breaks off, and a client that leaves, leave nothing behind."""
+    broken, slow = Told(["It ", EngineError("cut")]), Told(["It ", 5.0, "rains."])
+
+    async def leave(application: Any) -> None:
+        body = json.dumps({"messages": HELLO, "stream": True})
+        async with browser(application) as client:
+            asking = asyncio.create_task(client.post("/v1/chat/completions", content=body))
+            await slow.asked.wait()
+            asking.cancel()
+
+    failed, left = gateway(broken), gateway(slow)
+    posted(failed, "/v1/chat/completions", content=json.dumps({"messages": HELLO, "stream": True}))
+    asyncio.run(leave(left))
+
+    assert [len(one.state.gateway.kept) for one in (failed, left)] == [0, 0]
+
+
+def test_cut_answer_goes_on():
+    """An answer that the limit of tokens ends in its content is kept, and ended in the next prompt."""
+    chat = Conversation(Scripted("It rains and", finish="length"))
+
+    prompt = chat.continued(chat.answer(), {"role": "user", "content": "Go on."})
+
+    assert chat.extends(prompt)
+    assert prompt.count("It rains and") == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_choices_are_all_kept(stream):
+    """Whichever of several choices a client goes on with, it is continued as it was generated."""
+    chat = Conversation(Scripted("Yes.", "No ."))
+    again = {"role": "user", "content": "Sure?"}
+
+    if stream:
+        body = json.dumps({"model": "m", "messages": chat.begun, "tools": [TOOL], "n": 2, "stream": True})
+        posted(chat.application, "/v1/chat/completions", content=body)
+    else:
+        chat.ask(chat.begun, n=2)
+
+    for text in ("Yes.", "No ."):
+        prompt = chat.continued({"role": "assistant", "content": text}, again)
+        assert prompt.startswith(chat.engine.prompts[0] + text)
+    assert len(chat.application.state.gateway.kept) == 2
+
+
+def test_clock_stays_what_it_was():
+    """A time in the prompt is that of the first request: a prompt that grows does not change its beginning."""
+    chat = Conversation(Scripted("It rains."), chat=STAMPED)
+    answer, again = chat.answer(), {"role": "user", "content": "Sure?"}
+
+    prompts = {chat.continued(answer, again) for _ in range(3)}
+
+    assert len(prompts) == 1
+    assert chat.extends(*prompts)
+
+
+def test_policy_for_thoughts():
+    """A thought that the template drops at a new user is dropped by default, and stays where a setting keeps all."""
+    again, thought = {"role": "user", "content": "Sure?"}, "<think>\nHm.\n\n</think>\n\n"
+    prompts = {}
+    for policy in ("tool_cycle", "all", "template"):
+        chat = Conversation(Scripted(f"{thought}It rains."), chat=THOUGHTFUL, thoughts=policy)
+        answer = chat.answer()
+        prompts[policy] = chat.continued(answer, again)
+        assert chat.extends(prompts[policy]) is (policy == "all")
+    assert prompts["tool_cycle"] == prompts["template"]
+    assert thought in prompts["all"]
+
+
+def test_what_is_required_is_refused_otherwise():
+    """Where going on is required, a conversation with another answer gets an error with a code; new ones and known ones do not."""
+    chat = Conversation(extend=Extend.REQUIRED)
+    answer = chat.answer()
+
+    assert chat.extends(chat.continued(answer))
+    for path in ("render", "chat/completions"):
+        messages = [*chat.begun, EDITS["content"](answer), {"role": "user", "content": "Well?"}]
+        body = json.dumps({"model": "m", "messages": messages, "tools": [TOOL]})
+        refused = posted(chat.application, f"/v1/{path}", content=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "prompt_not_extended")
+
+
+def test_wrong_messages_are_named_by_their_place_in_the_conversation():
+    """What is wrong with a new message is said as it is without anything kept: by its place among all messages."""
+    chat = Conversation()
+    answer = chat.answer()
+
+    messages = [*chat.begun, answer, {"role": "user"}]
+    refused = posted(chat.application, "/v1/render", content=json.dumps({"messages": messages, "tools": [TOOL]}))
+
+    assert refused.status_code == 400
+    assert "messages[3].content" in refused.json()["error"]["message"]
+
+
+def test_budget_counts_what_is_held():
+    """So many bytes are kept and no more, of what was used last; texts that answers share count once."""
+    chat = Conversation(Scripted("It rains."), limits=GatewayLimits(kept=60_000))
+    store, again = chat.application.state.gateway.kept, {"role": "user", "content": "Sure?"}
+    first = chat.begun[-1]
+
+    def asked(number: int) -> str:
+        chat.begun[-1] = first | {"content": f"{number}" * 5_000}
+        return chat.continued(chat.answer(), again)
+
+    for number in range(1, 10):
+        chat.continued(chat.answer(), again)
+        assert chat.extends(asked(number))
+        assert store.weight <= 60_000
+        chat.begun[-1] = first
+    held = sum(len(kept.turn.prompt) + len(kept.text) for kept in store._answers)
+    # A turn also holds the messages that it shows.
+    assert held <= store.weight <= 2 * held + 4_000 * len(store)
+    assert 0 < len(store) < 10
+    assert store.evicted == 10 - len(store)
+    assert store.evicted_weight > 5_000 * store.evicted
+    chat.application.state.gateway.kept.resize(0)
+    assert (store.weight, len(store), store._parts, store._alike) == (0, 0, {}, {})
+
+
+def test_answer_above_the_budget_is_not_kept():
+    """An answer that is larger than all that may be kept drives nothing out."""
+    chat = Conversation(Scripted("It rains."), limits=GatewayLimits(kept=30_000))
+    store = chat.application.state.gateway.kept
+    chat.answer()
+
+    chat.begun[-1] = {"role": "user", "content": "x" * 40_000}
+    chat.answer()
+
+    assert (len(store), store.evicted) == (1, 0)
+
+
+def test_metrics_tell_what_was_extended():
+    """`/metrics` counts prompts by how they were made, the characters that were there before, and what is kept."""
+    chat = Conversation()
+    answer = chat.answer()
+    result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "wet"}
+    chat.ask([*chat.begun, answer, result])
+    chat.ask([*chat.begun, EDITS["content"](answer), result])
+
+    async def read() -> str:
+        async with browser(chat.application) as client:
+            return (await client.get("/metrics")).text
+
+    text = asyncio.run(read())
+    for result_, reason in (("extended", ""), ("rendered", "new"), ("rendered", "not_kept")):
+        assert metric(text, "unrender_prompts_total", model="m", result=result_, reason=reason) == 1
+    reused = len(chat.engine.prompts[0]) + len(call(1))
+    assert metric(text, "unrender_prompt_characters_reused_total", model="m") == reused
+    assert metric(text, "unrender_kept_conversations") == 3
+    assert metric(text, "unrender_kept_bytes") == chat.application.state.gateway.kept.weight
+    assert metric(text, "unrender_kept_evicted_total") == 0
+
+
+@pytest.mark.parametrize("images", ["shown", "marked"])
+def test_images_stay_where_they_were(images):
+    """An image of an earlier turn goes to the engine again, and a new one is shown once."""
+    engine = Scripted("Red.", capabilities=EngineCapabilities(images=images))
+    chat = Conversation(engine, chat=SHOWING)
+    shown = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": RED}}]
+    chat.begun = [{"role": "user", "content": shown}]
+    answer = chat.answer(tools=None)
+
+    chat.ask([*chat.begun, answer, {"role": "user", "content": "Sure?"}], tools=None)
+    chat.ask([*chat.begun, answer, {"role": "user", "content": shown}], tools=None)
+
+    first, words, image = (job.turn for job in engine.jobs)
+    assert words.prompt.startswith(first.prompt + "Red.")
+    assert [len(turn.media) for turn in (first, words, image)] == [1, 1, 2]
+    assert images == "marked" or image.prompt.startswith(first.prompt + "Red.")
+
+
+def test_digests_are_chained():
+    """Each message is looked at once: the place behind an answer is the same in every longer conversation."""
+    answer = {"role": "assistant", "content": "Yes."}
+    messages = [*HELLO, answer, {"role": "user", "content": "Sure?"}, answer | {"reasoning_content": "Hm."}, *HELLO]
+
+    whole = [read_history(key_of("k"), messages[:length]) for length in range(1, 6)]
+
+    assert [one.length for one in whole if one] == [0, 2, 2, 4, 4]
+    assert whole[1].end == whole[1].answer == whole[2].answer
+    assert len({one.end.digest for one in whole}) == 5
+    assert whole[4].answer.thoughts[0] == b"" != whole[4].answer.thoughts[1]
+    assert read_history(key_of("other"), messages[:2]).end != whole[1].end
+    assert read_history(key_of("k"), ["Hello"]) is None
