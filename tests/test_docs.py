@@ -13,7 +13,6 @@ Rules, for who writes a page:
 from __future__ import annotations
 
 import doctest
-import importlib
 import logging
 import os
 import pkgutil
@@ -29,6 +28,7 @@ from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
+from importing import imported
 
 import unrender
 from unrender.cli.commands import app
@@ -120,7 +120,7 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_run(name: str) -> None:
     """Every example in a docstring does what it says."""
-    assert doctest.testmod(importlib.import_module(name), optionflags=OPTIONS).failed == 0
+    assert doctest.testmod(imported(name), optionflags=OPTIONS).failed == 0
 
 
 def run_block(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import collections
-import importlib
 import pkgutil
 import subprocess
 import sys
 
 import pytest
+from importing import imported
 
 import unrender
 
@@ -18,7 +18,7 @@ MODULES = ["unrender", *(module.name for module in pkgutil.walk_packages(unrende
 @pytest.mark.parametrize("name", MODULES)
 def test_every_exported_name_is_there(name: str) -> None:
     """Each name in a module's `__all__` can be imported from it, and is there once."""
-    module = importlib.import_module(name)
+    module = imported(name)
     exported = getattr(module, "__all__", [])
 
     assert [item for item in exported if not hasattr(module, item)] == []

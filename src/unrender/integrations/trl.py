@@ -1,6 +1,6 @@
 """TRL: a tokenizer of any chat template that trainers can read answers with, and masks as columns of a dataset.
 
-TRL reads tool calls by `tokenizer.parse_response`, for templates that it knows, by comparing them with files of its own.
+`rollout_func` makes rollouts of many turns, whose prompts only grow. TRL reads tool calls by `tokenizer.parse_response`, for templates that it knows, by comparing them with files of its own.
 `install` gives a tokenizer one that reads by the format derived from its template.
 
 >>> class Tokenizer:  # any tokenizer of transformers will do
@@ -19,11 +19,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from unrender import ChatTemplate, ExportError, Message, assistant_mask
+from unrender import ChatTemplate, ExportError, ExtendError, Message, assistant_mask
 from unrender.integrations.rendered import lenient_turn
 from unrender.integrations.transformers import AS_WRITTEN, chat_template
+from unrender.token_ids import PromptEncoder
+from unrender.training import Rollout, TrainingRow
 
 _Tokenizer = TypeVar("_Tokenizer")
+Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
+"""The ids of answers, and their log probabilities if there are any."""
 
 
 def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tokenizer:
@@ -60,6 +64,68 @@ def masked(tokenizer: Any, **template_kwargs: Any) -> Callable[[Mapping[str, Any
         }
 
     return tokenized
+
+
+def rollout_func(
+    tools: Sequence[Callable[..., Any]] = (),
+    *,
+    respond: Callable[[Message], Sequence[Mapping[str, Any]]] | None = None,
+    generate: Callable[[Sequence[list[int]], Any], Sampled] | None = None,
+    template: ChatTemplate | None = None,
+    turns: int = 8,
+    **settings: Any,
+) -> Callable[[Sequence[Any], Any], dict[str, Any]]:
+    """Return a `rollout_func` for `GRPOTrainer`: conversations of many turns, each of them one row of the ids that were sampled.
+
+    `tools` are functions that are offered and called; give them here, and none to the trainer. `respond` returns what is said after
+    an answer, nothing to end; by default the results of the tools. `generate` samples answers to prompts of ids; by default the
+    trainer does. `template` is by default the tokenizer's own, and `settings` are those of `ChatTemplate.prepare`. A conversation ends
+    after `turns` answers, at the trainer's `max_completion_length`, and where its prompt cannot be extended.
+    """
+    said = respond or (lambda message: _results(message, tools))
+    sample = generate or _by_trainer
+
+    def rollouts(prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
+        tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+        used, encoder = template or chat_template(tokenizer), PromptEncoder(tokenizer)
+        made = [Rollout(used, encoder, prompt, tools=list(tools) or None, **settings) for prompt in prompts]
+        longest = [len(rollout.ids) + trainer.max_completion_length for rollout in made]
+        running = list(range(len(made)))
+        for turn in range(turns):
+            ids, logprobs = sample([made[number].ids for number in running], trainer)
+            ended = []
+            for place, number in enumerate(running):
+                message = made[number].sampled(ids[place], None if logprobs is None else logprobs[place])
+                following = None if turn + 1 == turns else _extended(made[number], said(message), longest[number])
+                made[number] = following or made[number]
+                ended += [] if following else [number]
+            running = [number for number in running if number not in ended]
+            if not running:
+                break
+        return _columns([rollout.row() for rollout in made], trainer.max_completion_length)
+
+    return rollouts
+
+
+def _extended(rollout: Rollout, messages: Sequence[Mapping[str, Any]], longest: int) -> Rollout | None:
+    """Return a longer conversation; None where nothing is said, it cannot be extended, or no token is left for an answer."""
+    longer = rollout.fork()
+    try:
+        if messages:
+            longer.extend(messages)
+    except ExtendError:
+        return None
+    return longer if messages and len(longer.ids) < longest else None
+
+
+def _columns(rows: Sequence[TrainingRow], longest: int) -> dict[str, Any]:
+    """Return what TRL wants of all rows, without what is longer than its `max_completion_length`."""
+    named = [row.trl() for row in rows]
+    columns = {
+        name: [row[name] if name == "prompt_ids" or row[name] is None else row[name][:longest] for row in named]
+        for name in named[0]
+    }
+    return {**columns, "logprobs": None} if None in columns["logprobs"] else columns
 
 
 def _exported(template: ChatTemplate) -> dict[str, Any]:
@@ -115,3 +181,30 @@ def _as_trained(message: Message) -> dict[str, Any]:
     for call in plain.get("tool_calls", ()):
         call["function"]["arguments"] = json.loads(call["function"]["arguments"])
     return plain
+
+
+def _by_trainer(prompts: Sequence[list[int]], trainer: Any) -> Sampled:
+    ids, logprobs = trainer._generate_single_turn(prompts, None, {}, 1)
+    return ids, logprobs
+
+
+def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict[str, Any]]:
+    """Call the functions; return their results, or what they raised, as messages."""
+    named = {function.__name__: function for function in tools}
+    return [
+        {
+            "role": "tool",
+            "tool_call_id": call.id,
+            "name": call.name,
+            "content": _called(named[call.name], call.arguments),
+        }
+        for call in message.tool_calls
+    ]
+
+
+def _called(function: Callable[..., Any], arguments: str) -> str:
+    try:
+        result = function(**json.loads(arguments))
+    except Exception as error:  # noqa: BLE001 - the model has to see what its call did
+        result = {"error": f"{type(error).__name__}: {error}"}
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)

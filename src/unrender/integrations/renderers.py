@@ -1,0 +1,243 @@
+"""renderers (Prime Intellect), and with it prime-rl and verifiers: a renderer of any chat template.
+
+    [renderer]
+    name = "custom"
+    import_path = "unrender.integrations.renderers.Renderer"
+
+`template` names another template than the tokenizer's; what else stands beside `import_path` are variables of the template, such as
+`enable_thinking`.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+from renderers.base import (
+    ParsedResponse,
+    ParsedToolCall,
+    RenderedTokens,
+    ToolCallParseStatus,
+    extract_message_tool_names,
+)
+from renderers.configs import BaseRendererConfig
+
+from unrender import (
+    CallStatus,
+    ChatTemplate,
+    Event,
+    Policy,
+    TemplateWarning,
+    ToolCall,
+    ToolCallFinished,
+    Turn,
+    UnrenderError,
+)
+from unrender.format import Reasoning
+from unrender.grammar import Role
+from unrender.integrations.rendered import tail_text
+from unrender.integrations.transformers import chat_template
+from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
+from unrender.training import Attributed, attributed_conversation, attributed_prompt
+
+_QUESTION = {"role": "user", "content": "Hello"}
+_READ = Policy(unknown_tools="call", failed_calls="apart")
+
+
+class Config(BaseRendererConfig):  # type: ignore[misc]
+    """Settings of the renderer; fields that it does not have are variables of the template."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    template: str | None = None
+    """A template's file, or a model's folder or id; by default the tokenizer's own template."""
+    _internal_fields = frozenset({"template"})
+    _allow_opaque_template_kwargs = True
+
+
+class Renderer:
+    """A renderer whose rules are derived from a chat template.
+
+    Thinking is retained as `thinking_retention` says. Where it says nothing, a bridge is given up where the template itself would drop
+    a thought that the prompt holds.
+    """
+
+    config_class = Config
+
+    def __init__(self, tokenizer: Any, config: Config | None = None) -> None:
+        self.config = config or Config()
+        self.effective_thinking_retention: Literal["template", "tool_cycle", "all"] = (
+            self.config.thinking_retention or "tool_cycle"
+        )
+        self._encoder = PromptEncoder(tokenizer)
+        self._template = _template(tokenizer, self.config.template)
+        self._variables: Mapping[str, Any] = dict(self.config.model_extra or {})
+
+    @property
+    def is_prefix_stable(self) -> bool:
+        """Whether the template only appends to what it has written, whatever messages hold."""
+        return bool(self._template.continuation.append_only)
+
+    def render(
+        self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False
+    ) -> RenderedTokens:
+        """Return a conversation as tokens. `sampled_mask` is empty where it is not certain what a model would have written."""
+        make = attributed_prompt if add_generation_prompt else attributed_conversation
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TemplateWarning)
+            found: Attributed = make(self._template, messages, tools=tools, **self._variables)
+        encoded = self._encoder.prompt(found.pieces(self._encoder, messages))
+        owners = [found.parts[piece] for piece in encoded.pieces]
+        certain = found.bodies_certain and found.sampled_certain
+        return RenderedTokens(
+            token_ids=encoded.ids,
+            message_indices=[-1 if part.message is None else part.message for part in owners],
+            sampled_mask=[part.sampled for part in owners] if found.sampled_certain else [],
+            is_content=[part.body for part in owners] if certain else [],
+            message_roles=[str(message.get("role") or "") for message in messages],
+            message_tool_names=extract_message_tool_names(messages),
+        )
+
+    def render_ids(
+        self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
+        """Return the tokens of a conversation alone."""
+        return list(self.render(messages, tools=tools, add_generation_prompt=add_generation_prompt).token_ids)
+
+    def parse_response(
+        self, token_ids: list[int], *, tools: list[Any] | None = None, prompt_ids: list[int] | None = None
+    ) -> ParsedResponse:
+        """Return what an answer means. Without a prompt it answers one that the template writes. No ids raise an error."""
+        turn = self._answered(prompt_ids, tools)
+        reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
+        ends = [at + 1 for at, id in enumerate(token_ids) for event in reader.feed(id) if _completes(event)]
+        stops = set(self.get_stop_token_ids())
+        length = next((at + 1 for at in reversed(range(len(token_ids))) if token_ids[at] not in stops), 0)
+        ends += [length for event in reader.finish() if _completes(event)]
+        message, (text, starts) = reader.message, self._measured(token_ids)
+        said = [span.end for span in reader.parser.spans if span.role in (Role.CONTENT, Role.REASONING)]
+        reasoning = turn.format.reasoning
+        calls, last = [], 0
+        for call, end in zip(message.tool_calls, ends, strict=False):
+            place = _begun(text, starts, said, slice(last, end), reasoning)
+            calls.append(_parsed(call, self._text(token_ids[place]), (place.start, place.stop)))
+            last = end
+        whole = turn.begun + text
+        open_thought = reasoning.opened_in(whole) and not reasoning.closed_in(whole)
+        return ParsedResponse(
+            content=message.content,
+            reasoning_content=message.reasoning or None,
+            tool_calls=[*calls, *(_parsed(call, call.text, None) for call in message.failed_calls)],
+            reasoning_complete=not open_thought or bool(message.content or message.tool_calls),
+        )
+
+    def get_stop_token_ids(self) -> list[int]:
+        """Return the ids of the texts at which generation ends, and the tokenizer's own end of sequence."""
+        texts = self._answered(None, None).stop
+        ids = [self._encoder.special_tokens[text] for text in texts if text in self._encoder.special_tokens]
+        eos = getattr(self._encoder.tokenizer, "eos_token_id", None)
+        return list(dict.fromkeys([*ids, *([] if eos is None else [eos])]))
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: list[int],
+        previous_completion_ids: list[int],
+        new_messages: list[Any],
+        *,
+        tools: list[Any] | None = None,
+    ) -> RenderedTokens | None:
+        """Return prompt, completion and what follows them; None where it is not certain what the template writes."""
+        if not previous_prompt_ids or not new_messages:
+            return None
+        prompt, answer = self._text(previous_prompt_ids), self._text(previous_completion_ids)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TemplateWarning)
+                turn = self._template.turn(prompt, tools=tools, **self._variables)
+                pieces = turn.next(answer, new_messages, thoughts=self.effective_thinking_retention).appended
+            encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
+        except UnrenderError:
+            return None
+        before = [*previous_prompt_ids, *previous_completion_ids]
+        owners = [pieces[piece] for piece in encoded.pieces]
+        return RenderedTokens(
+            token_ids=[*before, *encoded.ids],
+            message_indices=[-1] * len(before) + [-1 if piece.message is None else piece.message for piece in owners],
+            sampled_mask=[False] * (len(before) + len(owners)),
+            is_content=[False] * len(before) + [piece.body for piece in owners],
+            message_roles=[str(message.get("role") or "") for message in new_messages],
+            message_tool_names=extract_message_tool_names(new_messages),
+        )
+
+    def _answered(self, prompt_ids: Sequence[int] | None, tools: Sequence[Any] | None) -> Turn:
+        """Return the turn that answers a prompt, or one that the template writes for a short question."""
+        if prompt_ids:
+            return self._template.turn(tail_text(self._encoder.tokenizer, prompt_ids), tools=tools)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TemplateWarning)
+            return self._template.prepare([_QUESTION], tools=tools, **self._variables)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return Detokenizer(self._encoder.tokenizer).text(ids)
+
+    def _measured(self, ids: Sequence[int]) -> tuple[str, list[int]]:
+        """Return the text of ids, and where that of each begins."""
+        decoded, parts, starts, length = Detokenizer(self._encoder.tokenizer), [], [], 0
+        for id in ids:
+            starts.append(length)
+            parts.append(decoded.feed(id))
+            length += len(parts[-1])
+        return "".join([*parts, decoded.flush()]), starts
+
+
+def _template(tokenizer: Any, name: str | None) -> ChatTemplate:
+    if name is None:
+        return chat_template(tokenizer)
+    if name.endswith(".jinja"):
+        bos, eos = (str(getattr(tokenizer, token, None) or "") for token in ("bos_token", "eos_token"))
+        return ChatTemplate.from_file(name, bos_token=bos, eos_token=eos)
+    return ChatTemplate.from_pretrained(name)
+
+
+def _completes(event: Event) -> bool:
+    return isinstance(event, ToolCallFinished) and event.status is CallStatus.COMPLETE
+
+
+def _begun(text: str, starts: Sequence[int], said: Sequence[int], ids: slice, reasoning: Reasoning) -> slice:
+    """Return the ids of a call: those since the last call, without content, reasoning and its closer, and white space."""
+    end = starts[ids.stop] if ids.stop < len(starts) else len(text)
+    start = max([starts[ids.start], *(place for place in said if place <= end)])
+    rest, opener, closer = text[start:end].lstrip(), reasoning.start.strip(), reasoning.end.strip()
+    if opener and rest.startswith(opener):  # A thought without words.
+        rest = rest.partition(closer)[2].lstrip()
+    begun = end - len(rest.removeprefix(closer).lstrip())
+    return slice(next((at for at in range(ids.start, ids.stop) if starts[at] >= begun), ids.start), ids.stop)
+
+
+def _parsed(call: ToolCall, raw: str, ids: tuple[int, int] | None) -> ParsedToolCall:
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        arguments = call.arguments
+    return ParsedToolCall(
+        raw=raw,
+        name=call.name or None,
+        arguments=arguments,
+        token_span=ids,
+        status=_status(call, arguments),
+        id=call.id,
+    )
+
+
+def _status(call: ToolCall, arguments: Any) -> ToolCallParseStatus:
+    if not call.name:
+        return ToolCallParseStatus.MISSING_NAME
+    if call.status is CallStatus.TRUNCATED:
+        return ToolCallParseStatus.UNCLOSED_BLOCK
+    if call.status is not CallStatus.COMPLETE:
+        structured = isinstance(arguments, dict)
+        return ToolCallParseStatus.MALFORMED_STRUCTURE if structured else ToolCallParseStatus.INVALID_JSON
+    return ToolCallParseStatus.OK if call.known else ToolCallParseStatus.UNKNOWN_TOOL

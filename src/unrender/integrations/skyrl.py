@@ -1,0 +1,43 @@
+"""SkyRL: a generator that appends observations as any chat template writes them.
+
+Use `Generator` in place of `SkyRLGymGenerator`, with `use_conversation_multi_turn`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skyrl.train.generators.skyrl_gym_generator import SkyRLGymGenerator
+
+from unrender import TemplateWarning
+from unrender.integrations.transformers import chat_template
+from unrender.token_ids import PromptEncoder
+
+_ANSWER = "Yes."
+
+
+class Generator(SkyRLGymGenerator):  # type: ignore[misc]
+    """SkyRL's own generator, but for the tokens of observations.
+
+    SkyRL gives observations without the answer before them, so they follow an answer in words that ended in the model's end of
+    sequence. Raises `ExtendError` where it is not certain what the template writes behind it.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._template = chat_template(self.tokenizer)
+        self._encoder = PromptEncoder(self.tokenizer)
+
+    def get_obs_ids_from_obs(self, new_obs: Sequence[Mapping[str, Any]], is_done: bool) -> list[int]:
+        """Return the ids of observations, and of the next generation prompt unless the conversation is done."""
+        if not self.use_conversation_multi_turn or not new_obs:
+            return list(super().get_obs_ids_from_obs(new_obs, is_done))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TemplateWarning)
+            turn = self._template.turn("", **self.generator_cfg.chat_template_kwargs)
+            pieces = list(turn.next(f"{_ANSWER}{self.tokenizer.eos_token}", new_obs).appended)
+        while is_done and pieces and pieces[-1].message is None:
+            pieces.pop()
+        return self._encoder.continuation([(piece.text, piece.body) for piece in pieces]).ids

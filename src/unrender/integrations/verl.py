@@ -1,0 +1,128 @@
+"""verl: prompts that only grow, and a tool parser, for agent loops with any chat template.
+
+`install()` puts both in place, in each process that runs agent loops: for example from the module that `actor_rollout_ref.model.external_lib`
+names. Then `actor_rollout_ref.rollout.multi_turn.format` is `unrender`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+from verl.experimental.agent_loop.tool_parser import FunctionCall
+from verl.experimental.agent_loop.tool_parser import ToolParser as VerlToolParser
+from verl.utils.tokenizer import continuous_token_wiring as wiring
+from verl.utils.tokenizer.continuous_token import ContinuousTokenBuilder as VerlBuilder
+from verl.utils.tokenizer.continuous_token import MergeResult
+
+from unrender import TemplateWarning, UnrenderError
+from unrender.integrations.transformers import chat_template
+from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
+from unrender.training import attributed_prompt
+
+_QUESTION = {"role": "user", "content": "Hello"}
+
+
+class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
+    """A builder that appends what the template writes behind the answer itself, whatever template it is.
+
+    It serves one conversation, as those of verl's agent loops do. Nothing that was sampled is taken out of the prompt. Methods raise
+    `ValueError` where it is not certain what the template writes.
+    """
+
+    def __init__(self, tokenizer: Any, **settings: Any) -> None:
+        super().__init__(tokenizer, **settings)
+        self._template = chat_template(tokenizer)
+        self._encoder = PromptEncoder(tokenizer)
+        self._answer: range = range(0)
+        """The places of the answer that was merged last."""
+
+    def build_initial_tokens(
+        self, messages: list[dict[str, Any]], *, tools: list[dict[str, Any]] | None = None, **media: Any
+    ) -> list[int]:
+        """Return the first prompt. Media are not supported: the processor has to expand them."""
+        if any(media.get(name) for name in ("images", "videos", "audios")):
+            raise ValueError(
+                "expected a conversation without images, videos and audios; use verl's own builder for them"
+            )
+        try:
+            found = attributed_prompt(self._template, messages, tools=tools, **self.chat_template_kwargs)
+            return self._encoder.prompt(found.pieces(self._encoder, messages)).ids
+        except UnrenderError as error:
+            raise ValueError(str(error)) from error
+
+    def merge_assistant_tokens(self, runtime_token_ids: list[int], assistant_token_ids: list[int]) -> MergeResult:
+        """Append an answer, or more of one; the ids stay as they are."""
+        start = len(runtime_token_ids)
+        begun = self._answer.start if self._answer and self._answer.stop == start else start
+        self._answer = range(begun, start + len(assistant_token_ids))
+        return super().merge_assistant_tokens(runtime_token_ids, assistant_token_ids)
+
+    def merge_context_tokens(
+        self,
+        previous_messages: list[dict[str, Any]],
+        updated_messages: list[dict[str, Any]],
+        runtime_token_ids: list[int],
+        *,
+        tools: list[dict[str, Any]] | None = None,
+    ) -> MergeResult:
+        """Append what is said after the answer that was merged last."""
+        self._assert_append_only(previous_messages, updated_messages)
+        if self._answer.stop != len(runtime_token_ids):
+            raise ValueError("merge_context_tokens: expected the ids that merge_assistant_tokens returned last")
+        decoded, start = Detokenizer(self.tokenizer), self._answer.start
+        prompt, answer = decoded.text(runtime_token_ids[:start]), decoded.text(runtime_token_ids[start:])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TemplateWarning)
+                turn = self._template.turn(prompt, tools=tools, **self.chat_template_kwargs)
+                pieces = turn.next(answer, updated_messages[len(previous_messages) :]).appended
+            encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
+        except UnrenderError as error:
+            raise ValueError(str(error)) from error
+        # The answer's end is verl's "boundary"; neither it nor what follows is trained on.
+        boundary = sum(1 for _ in takewhile(lambda piece: pieces[piece].message is None, encoded.pieces))
+        self._answer = range(0)
+        return MergeResult(
+            token_ids=[*runtime_token_ids, *encoded.ids],
+            appended_token_count=len(encoded.ids) - boundary,
+            kind="context",
+            inserted_token_ids=encoded.ids[:boundary],
+        )
+
+
+class ToolParser(VerlToolParser):  # type: ignore[misc]
+    """A parser of any template's calls."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        super().__init__(tokenizer)
+        self._template = chat_template(tokenizer)
+
+    async def extract_tool_calls(
+        self, responses_ids: list[int], tools: Sequence[Any] | None = None
+    ) -> tuple[str, list[FunctionCall]]:
+        """Return the content of an answer, and its calls. No ids raise an error."""
+        offered = [tool.model_dump(exclude_unset=True, exclude_none=True) for tool in tools or ()]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TemplateWarning)
+            turn = self._template.prepare([_QUESTION], tools=offered or None)
+        reader = TokenParser(turn.parser(), self.tokenizer)
+        reader.feed(responses_ids)
+        reader.finish()
+        text = Detokenizer(self.tokenizer).text(responses_ids)
+        return reader.message.content, [
+            FunctionCall(name=call.name, arguments=call.arguments, tool_call_id=call.id if call.id in text else None)
+            for call in reader.message.tool_calls
+        ]
+
+
+def install(*families: str) -> None:
+    """Put builder and parser in place: the parser as `unrender`, the builder for models that verl has none for.
+
+    `families` names those of verl's whose builders are replaced as well, e.g. "qwen3"; the classes for images stay.
+    """
+    for family in ("default", *families):
+        wiring._CONTINUOUS_TOKEN_BUILDER_REGISTRY[wiring._normalize_model_family(family)] = ContinuousTokenBuilder
+    VerlToolParser.register("unrender")(ToolParser)

@@ -1,0 +1,226 @@
+"""Our renderer beside those that Prime Intellect's `renderers` has written by hand, on the same templates."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+from byte_tokenizer import byte_tokenizer
+from renderers import create_renderer
+from renderers.base import Renderer
+from renderers.configs import CustomRendererConfig, _config_class_for
+from vendor import vendor_templates
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "description": "Weather of a city.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        },
+    }
+]
+ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather in Paris?"}]
+MARKER = re.compile(r"<\|?[\w/|\"=:.-]+\|?>|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]|\[EOS\]")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One of their renderers, and the template that it writes out by hand."""
+
+    template: str
+    eos: str
+    bos: str = ""
+    more: tuple[str, ...] = ()
+    """Tokens that their renderer demands, and the template does not have."""
+    stop: tuple[str, str] = ("", "")
+    """What is sampled after content and after calls, where that is not part of their rendering."""
+    one_call: bool = False
+    id: str = "call_{}abcdefg"
+
+
+THINK = ("<think>", "</think>")
+CALLS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
+GLM = (
+    "<|endoftext|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|observation|>",
+    "<|system|>",
+    "<arg_key>",
+    "</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+)
+FAMILIES = {
+    "qwen3": Family("Qwen-Qwen3-0.6B", "<|im_end|>", more=("<|endoftext|>",)),
+    "glm-4.5": Family("GLM-4.6", "<|endoftext|>", more=GLM, stop=("<|user|>", "<|observation|>")),
+    "glm-5": Family("GLM-4.7-Flash", "<|endoftext|>", more=GLM, stop=("<|user|>", "<|observation|>")),
+    "kimi-k2": Family("Kimi-K2-Instruct", "[EOS]", id="functions.weather:{}"),
+    "minimax-m2": Family("MiniMax-M2", "[e~["),
+    "nemotron-3": Family("NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "<|im_end|>", more=("<|endoftext|>",)),
+    "gemma4": Family(
+        "google-gemma-4-31B-it",
+        "<eos>",
+        bos="<bos>",
+        more=("<|image>", "<image|>", "<|image|>", "<pad>", "<unk>", "<|video|>", "<|audio|>"),
+    ),
+    "llama-3": Family(
+        "meta-llama-Llama-3.2-3B-Instruct",
+        "<|eot_id|>",
+        bos="<|begin_of_text|>",
+        more=("<|end_of_text|>", "<|eom_id|>", "<|python_tag|>"),
+        one_call=True,
+    ),
+}
+OTHER_PROMPTS = {
+    "kimi-k2": "another template of theirs writes tools without spaces",
+    "llama-3": "theirs has the day of the template's training, and the template today's",
+}
+pytestmark = pytest.mark.skipif(
+    any(family.template not in vendor_templates() for family in FAMILIES.values()), reason="no vendor templates"
+)
+
+
+@cache
+def tokenizer(name: str) -> Any:
+    family = FAMILIES[name]
+    source = vendor_templates()[family.template].read_text(encoding="utf-8")
+    special = {*MARKER.findall(source), *THINK, *CALLS, *family.more, family.eos, *([family.bos] if family.bos else [])}
+    made = byte_tokenizer(sorted(special), eos=family.eos, template=source)
+    if family.bos:
+        made.bos_token = family.bos
+    return made
+
+
+@cache
+def renderers(name: str, **settings: Any) -> tuple[Renderer, Renderer]:
+    """Return their renderer and ours."""
+    custom = CustomRendererConfig(
+        import_path="unrender.integrations.renderers.Renderer", thinking_retention="all", **settings
+    )
+    theirs = _config_class_for(name)(thinking_retention="all", **settings)
+    return create_renderer(tokenizer(name), theirs), create_renderer(tokenizer(name), custom)
+
+
+def answers(name: str) -> dict[str, dict[str, Any]]:
+    """Return answers of each kind."""
+    family = FAMILIES[name]
+    calls = [
+        {"type": "function", "id": family.id.format(i), "function": {"name": "weather", "arguments": {"city": city}}}
+        for i, city in enumerate(("Paris", "Rome"))
+    ]
+    plain: dict[str, dict[str, Any]] = {
+        "content": {"content": "It rains."},
+        "thought": {"reasoning_content": "Hm.", "content": "It rains."},
+        "call": {"content": "", "tool_calls": calls[:1]},
+        "calls": {"content": "", "tool_calls": calls},
+        "content and call": {"content": "Let me see.", "tool_calls": calls[:1]},
+        "thought and call": {"reasoning_content": "Hm.", "content": "", "tool_calls": calls[:1]},
+    }
+    return {
+        kind: {"role": "assistant", **said} for kind, said in plain.items() if not (kind == "calls" and family.one_call)
+    }
+
+
+def sampled(name: str, message: dict[str, Any]) -> tuple[list[int], list[int]]:
+    """Return a prompt, and the ids of an answer to it, with its stop: what their renderer says that a model samples."""
+    theirs, tokens = renderers(name)[0], tokenizer(name)
+    prompt = list(theirs.render(ASKED, tools=TOOLS, add_generation_prompt=True).token_ids)
+    whole = theirs.render([*ASKED, message], tools=TOOLS)
+    own = zip(whole.token_ids, whole.sampled_mask, whole.message_indices, strict=True)
+    completion = [id for id, was_sampled, index in own if was_sampled and index == len(ASKED)]
+    stops = theirs.get_stop_token_ids()
+    if whole.token_ids[: len(prompt)] == prompt:
+        rest = whole.token_ids[len(prompt) :]
+        completion = rest[: max((at + 1 for at, id in enumerate(rest) if id in stops), default=len(rest))]
+    if tokens.decode(prompt).rstrip().endswith("<think>") and "</think>" not in tokens.decode(completion):
+        completion = [*tokens.encode("Hm.\n</think>\n\n", add_special_tokens=False), *completion]
+    stop = FAMILIES[name].stop[bool(message.get("tool_calls"))]
+    return prompt, [*completion, *([tokens.convert_tokens_to_ids(stop)] if stop else [])]
+
+
+def following(message: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return what may be said after an answer."""
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "name": "weather", "content": "sunny"}
+        for call in message.get("tool_calls", ())
+    ]
+    user = {"role": "user", "content": "And Rome?"}
+    return {"user": [user], **({"results": results, "results and user": [*results, user]} if results else {})}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_bridges_are_theirs(name: str) -> None:
+    """Ids, the messages they belong to and what is content are theirs, wherever they bridge; where they do not, we do."""
+    theirs, ours = renderers(name)
+    assert isinstance(ours, Renderer)
+    for kind, message in answers(name).items():
+        prompt, completion = sampled(name, message)
+        for said, new in following(message).items():
+            wanted, made = (r.bridge_to_next_turn(prompt, completion, new, tools=TOOLS) for r in (theirs, ours))
+            assert made is not None, (kind, said)
+            assert made.token_ids[: len(prompt) + len(completion)] == prompt + completion
+            assert not any(made.sampled_mask)
+            if wanted is not None:
+                assert tokenizer(name).decode(made.token_ids) == tokenizer(name).decode(wanted.token_ids), (kind, said)
+                assert made.token_ids == wanted.token_ids
+                assert sum(made.tokens_per_message()) == sum(wanted.tokens_per_message())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_answers_are_read_as_theirs(name: str) -> None:
+    """Content, reasoning and calls are the same; each call says which tokens it is."""
+    theirs, ours = renderers(name)
+    for kind, message in answers(name).items():
+        prompt, completion = sampled(name, message)
+        wanted, made = (r.parse_response(completion, tools=TOOLS, prompt_ids=prompt) for r in (theirs, ours))
+        assert made.content.strip() == wanted.content.strip(), kind
+        assert (made.reasoning_content or "").strip() == (wanted.reasoning_content or "").strip(), kind
+        assert [(call.name, call.arguments, call.status) for call in made.tool_calls] == [
+            (call.name, call.arguments, call.status) for call in wanted.tool_calls
+        ], kind
+        assert made.reasoning_complete
+        for call in made.tool_calls:
+            assert tokenizer(name).decode(completion[slice(*call.token_span)]) == call.raw
+            assert call.raw.count("weather") == 1
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_prompts_are_theirs(name: str) -> None:
+    """The first prompt has the same ids, and its bodies are the same."""
+    theirs, ours = renderers(name)
+    wanted, made = (r.render(ASKED, tools=TOOLS, add_generation_prompt=True) for r in (theirs, ours))
+    bodies = [
+        [
+            tokenizer(name).decode(
+                [
+                    id
+                    for id, at, body in zip(r.token_ids, r.message_indices, r.is_content, strict=True)
+                    if body and at == n
+                ]
+            )
+            for n in (0, 1)
+        ]
+        for r in (wanted, made)
+    ]
+
+    if name not in OTHER_PROMPTS:
+        assert tokenizer(name).decode(made.token_ids) == tokenizer(name).decode(wanted.token_ids)
+    assert bodies[1] == bodies[0]
+
+
+def test_stops_are_theirs() -> None:
+    """Every stop of theirs that the template or the tokenizer shows."""
+    assert {
+        name: [tokenizer(name).decode([id]) for id in renderers(name)[1].get_stop_token_ids()]
+        for name in ("qwen3", "glm-4.5", "minimax-m2")
+    } == {
+        "qwen3": ["<|im_end|>"],
+        "glm-4.5": ["<|user|>", "<|observation|>", "<|endoftext|>"],
+        "minimax-m2": ["[e~["],
+    }
