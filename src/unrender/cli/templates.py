@@ -46,6 +46,7 @@ from unrender.cli.terminal import (
     print_table,
     progress,
 )
+from unrender.conversation.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
@@ -104,9 +105,24 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
         "format": template.format.to_dict(),
         "capabilities": asdict(analysis.capabilities),
         "help": {name: getattr(plan, name) for name in ("offers", "format_name", "writes_calls", "writes_results")},
+        "continuation": _continuation_data(template.continuation),
         "checks": report.to_dict(),
         "evidence": [asdict(evidence) | {"split": asdict(evidence.split)} for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
+    }
+
+
+def _continuation_data(found: Continuation) -> dict[str, Any]:
+    """Return what is known of next turns as plain JSON data."""
+    sets = {name: sorted(getattr(found, name)) for name in ("needs_system", "needs_history", "drops_thoughts")}
+    witness = None if found.witness is None else asdict(found.witness) | {"text": str(found.witness)}
+    ends = {"ends": dict(found.ends), "last_ends": dict(found.last_ends)}
+    return {
+        "append_only": found.append_only,
+        "witness": witness,
+        **ends,
+        "restates_tools": found.restates_tools,
+        **sets,
     }
 
 
@@ -147,6 +163,8 @@ def _show_template(name: str, template: ChatTemplate, *, everything: bool) -> No
     if helped := help_rows(_plan(template)):
         print_heading("Help", "what prepare() does for tools, as the template does not")
         print_rows(helped)
+    print_heading("Next turn", "what the template writes behind an answer when more is said")
+    print_rows([*template.continuation.rows()])
     if everything:
         print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
         print_rows(

@@ -96,6 +96,29 @@ class Continuation:
         """Whether the template changes nothing of what it has written of a conversation, when more is said."""
         return self.witness is None
 
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield what was found, each with its name: whether the template only appends, and what ends answers."""
+        yield "append-only", "yes" if self.witness is None else f"no, because of {self.witness}"
+        for kind, end in self.ends.items():
+            last = self.last_ends.get(kind, end)
+            yield f"{kind} ends in", repr(end) if end == last else f"{end!r}, where it is last in {last!r}"
+        facts = {
+            "tools are written again for": "a new user" if self.restates_tools else "",
+            "thoughts are dropped for": ", ".join(
+                f"a new {_SAID.get(role, role)}" for role in sorted(self.drops_thoughts)
+            ),
+            "depends on": ", ".join(
+                (*(f"the system message ({role})" for role in sorted(self.needs_system)), *self.needs_history)
+            ),
+        }
+        yield from ((name, value) for name, value in facts.items() if value)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.rows())
+
+
+_SAID = {"tool": "result"}
+
 
 def continuation_of(writer: Writer, format: Format) -> Continuation:
     """Return what a template writes behind answers, with these variables, and with tools if any are offered."""

@@ -21,6 +21,7 @@ from unrender.rendering.template import Template
 from unrender.verify import hostile, judge
 from unrender.verify.axes import AXES, TOOL_NAMES, ProofAnswer, proof_id
 from unrender.verify.grammars import check_grammars
+from unrender.verify.next_turns import NEXT_TURNS, check_append_only, check_next_turns
 from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
@@ -52,7 +53,8 @@ def verify(
         if progress:
             progress(found.capability)
         findings.append(found)
-    return Report(findings=tuple(findings), history=() if only else tuple(judge.check_history(run.candidate)))
+    history = () if only else (*judge.check_history(run.candidate), check_append_only(template))
+    return Report(findings=tuple(findings), history=history)
 
 
 def verify_format(format: Format, *, seed: int = 0) -> Report:
@@ -122,6 +124,7 @@ _CHECKS: Mapping[str, Callable[[_Run], Iterable[CapabilityFinding]]] = {
     "stray closers": lambda run: [hostile.stray_closers(run.candidate)],
     "empty results": lambda run: [hostile.empty_results(run.candidate, run.random)],
     "structured results": lambda run: [hostile.structured_results(run.template)],
+    NEXT_TURNS: lambda run: [check_next_turns(run.template, run.random)],
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
 """The checks, in the order in which they are made; a check may have several findings."""

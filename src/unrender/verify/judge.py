@@ -216,18 +216,18 @@ def second_turn(candidate: Candidate, answers: Sequence[ProofAnswer]) -> Capabil
     tried = []
     for answer, found in shown:
         parsed = parse(candidate, found.prompt, [found.text]).to_openai()
-        expected = _with_results(candidate, _with_ids(answer.to_openai(), parsed))
+        expected = _with_results(candidate, with_ids(answer.to_openai(), parsed))
         if expected is not None:
             # A call that was read and sent back must be written as the call itself was, e.g. with its arguments in the same order.
             tried.append(_unlike(found.text, expected, _with_results(candidate, parsed)))
     return finding("second turn", tried, reason="the template takes no results of calls")
 
 
-def _with_ids(message: Mapping[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:
+def with_ids(message: Mapping[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """Give calls the ids that parsing gave them: what the format does not write cannot come back as it was."""
     ids = [call["id"] for call in parsed.get("tool_calls", ())]
-    calls = [{**call, "id": id} for call, id in zip(message["tool_calls"], ids, strict=False)]
-    return {**message, "tool_calls": calls or message["tool_calls"]}
+    calls = [{**call, "id": id} for call, id in zip(message.get("tool_calls", ()), ids, strict=False)]
+    return {**message, "tool_calls": calls} if calls else dict(message)
 
 
 def _with_results(candidate: Candidate, message: Mapping[str, Any]) -> str | None:

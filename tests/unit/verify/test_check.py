@@ -40,6 +40,7 @@ AFTER_AXES = [
     "stray closers",
     "empty results",
     "structured results",
+    "next turns",
     "generated answers",
     "written answers",
     "grammar in Lark",

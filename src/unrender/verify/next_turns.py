@@ -1,0 +1,112 @@
+"""Extends prompts by answers and what is said next, and compares with what the template writes behind these answers.
+
+Rules: what is right is read off a rendering of the whole conversation, behind a word that the answer ends with; nothing that
+derived the next turn is asked. A turn that is refused with a reason is no failure.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from unrender.analysis.prove.readback import with_and_without_end
+from unrender.chat_template import ChatTemplate
+from unrender.errors import ExtendError, TemplateWarning, UnrenderError
+from unrender.turn import Turn
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer, prose
+from unrender.verify.judge import finding, with_ids
+from unrender.verify.renditions import Candidate, show_after_prompt
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
+
+_WORD = "Quorndal"
+_ASKED: Mapping[str, Any] = {"role": "user", "content": "What about zebra crossings?"}
+_NEXT: Mapping[str, Any] = {"role": "user", "content": "And what about unicorns?"}
+_CALLS = ((TOOL_NAMES[0], {"text": "to Rome"}), (TOOL_NAMES[1], {"note": f"near {_WORD}"}))
+NEXT_TURNS, APPEND_ONLY = "next turns", "append-only"
+
+
+def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFinding:
+    """Compare the text behind answers of all kinds, followed by results and questions."""
+    # The end of sequence that the turns know, and no stand-in for it.
+    candidate = Candidate.of(template, template.template.eos_token)
+    asked = (offered for tools in (PROOF_TOOLS, ()) if (offered := _asked(template, candidate.offering(tools))))
+    if candidate.grammar or (found := next(asked, None)) is None:
+        return finding(NEXT_TURNS, [], reason="the template does not write the prompt alone")
+    candidate, prepared = found
+    bare = template.turn(prepared.prompt, tools=candidate.tools)
+    extended = [_extended(turn, case) for case in _cases(candidate, prepared, random) for turn in (prepared, bare)]
+    tried = [found for found in extended if not isinstance(found, ExtendError)]
+    reason = str(extended[0]) if extended else "the template does not show what it writes behind answers"
+    return finding(NEXT_TURNS, tried, reason=reason)
+
+
+def check_append_only(template: ChatTemplate) -> CapabilityFinding:
+    """Return whether the template writes nothing otherwise that it has written, and the shortest conversation where it does."""
+    witness = template.continuation.witness
+    verdict = Verdict.PASSED if witness is None else Verdict.FAILED
+    return CapabilityFinding(capability=APPEND_ONLY, verdict=verdict, reason="" if witness is None else str(witness))
+
+
+def _asked(template: ChatTemplate, candidate: Candidate) -> tuple[Candidate, Turn] | None:
+    """Return the turn that answers a question, if its prompt is what the template alone writes."""
+    try:
+        turn = template.prepare([_ASKED], tools=candidate.tools)
+    except UnrenderError:
+        return None
+    return (candidate, turn) if turn.prompt == candidate.prompt else None
+
+
+def _answers(random: Random) -> Iterator[ProofAnswer]:
+    said, thought = f"{prose(random)} {_WORD}", prose(random)
+    yield ProofAnswer(content=said)
+    yield ProofAnswer(content=said, reasoning=thought)
+    yield ProofAnswer(calls=_CALLS[1:])
+    yield ProofAnswer(calls=_CALLS)
+    yield ProofAnswer(content=prose(random), calls=_CALLS[1:])
+    yield ProofAnswer(reasoning=thought, calls=_CALLS[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    answer: str
+    following: Sequence[Mapping[str, Any]]
+    right: str
+
+
+def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:
+    """Yield answers, what is said next, and what the template writes between them and behind that."""
+    for answer in _answers(random):
+        shown = show_after_prompt(candidate, answer)
+        bare = min(with_and_without_end(candidate.format, shown.text), key=len) if shown else ""
+        if bare.count(_WORD) != 1:
+            continue
+        message = with_ids(answer.to_openai(), turn.parse(bare).to_openai())
+        results: list[Mapping[str, Any]] = [
+            {"role": "tool", "tool_call_id": call["id"], "name": name, "content": f"{prose(random)} {i}"}
+            for i, (call, (name, _)) in enumerate(zip(message.get("tool_calls", ()), answer.calls, strict=False))
+        ]
+        closers = bare.rpartition(_WORD)[2]
+        for following in ([*results, _NEXT], results or [_NEXT, _NEXT]):
+            whole = candidate.prompt_after(message, *following) or ""
+            behind = whole.rpartition(_WORD)[2]
+            shows = all(str(message["content"]) in behind for message in following)
+            # A template that leaves the answer out, or writes a part of it elsewhere, does not show what follows it.
+            if whole.count(_WORD) == 1 and behind.startswith(closers) and shows:
+                yield _Case(bare, following, behind[len(closers) :])
+
+
+def _extended(turn: Turn, case: _Case) -> Counterexample | ExtendError | None:
+    """Return a counterexample, None where what is appended is right, and the error where there is a reason against it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TemplateWarning)
+        try:
+            found = turn.next(case.answer, case.following).prompt
+        except ExtendError as error:
+            return error
+    kept = turn.prompt + case.answer
+    if found == kept + case.right:
+        return None
+    return Counterexample(answer=case.answer, expected=case.right, found=found[len(kept) :])

@@ -1,0 +1,61 @@
+"""Next turns compared with what a template writes behind answers, and whether it only appends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from unit.verify.conftest import SOURCE
+
+from unrender import ChatTemplate, Turn
+from unrender.errors import ExtendError
+from unrender.verify.next_turns import check_append_only, check_next_turns
+from unrender.verify.verdicts import Verdict
+
+TAKES_TOOLS = "{%- if tools %}{{ '<|tools|>' ~ tools | tojson }}{% endif %}" + SOURCE
+FORGETFUL = SOURCE.replace("if message.reasoning_content", "if message.reasoning_content and loop.last")
+
+
+def told(source: str):
+    return check_next_turns(ChatTemplate.from_string(source), Random(7))
+
+
+def test_answers_of_all_kinds_are_extended():
+    """Content, thoughts and calls are followed by questions and results, from messages and from the prompt alone."""
+    found = told(TAKES_TOOLS)
+
+    assert (found.verdict, found.held, found.total) == (Verdict.PASSED, 24, 24)
+
+
+def test_a_wrong_text_behind_an_answer_is_shown(monkeypatch):
+    """The counterexample has what the template writes, and what was appended instead."""
+    extend = Turn.next
+    monkeypatch.setattr(Turn, "next", lambda *given: replace(turn := extend(*given), prompt=turn.prompt + "\n"))
+    found = told(SOURCE)
+
+    assert found.verdict is Verdict.FAILED
+    assert found.counterexample.found == found.counterexample.expected + "\n"
+
+
+def test_what_is_refused_is_no_failure(monkeypatch):
+    """A reason against a next turn is given, and nothing is compared."""
+
+    def refuse(*given):
+        raise ExtendError("nobody knows", "unproved")
+
+    monkeypatch.setattr(Turn, "next", refuse)
+    found = told(SOURCE)
+
+    assert (found.verdict, found.reason) == (Verdict.SKIPPED, "nobody knows")
+
+
+@pytest.mark.parametrize(
+    ("source", "verdict", "why"), [(SOURCE, Verdict.PASSED, ""), (FORGETFUL, Verdict.FAILED, "thoughts: after user")]
+)
+def test_a_template_that_rewrites_is_told_with_a_conversation(source, verdict, why):
+    """The reason is the shortest conversation, and what changes in it."""
+    found = check_append_only(ChatTemplate.from_string(source))
+
+    assert found.verdict is verdict
+    assert found.reason.startswith(why)
