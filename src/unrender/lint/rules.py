@@ -93,6 +93,8 @@ _ORDINARY: Mapping[str, tuple[Messages, tuple[Any, ...]]] = MappingProxyType(
         "a question with tools": ([USER], TOOLS),
     }
 )
+_REWRITES = "append-only: no, because"
+"""Begins what is said of a template that writes otherwise what it has written."""
 _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
 
 
@@ -318,7 +320,7 @@ def reasoning_dropped_from_history(subject: Subject) -> Iterator[Symptom]:
     """Yield an answer whose reasoning is no longer written when the next question is asked."""
     messages = [USER, _REASONED, NEXT_USER]
     if subject.writes_reasoning:
-        text = "the reasoning of an answer is gone when the next question is asked"
+        text = f"{_REWRITES} the reasoning of an answer is gone when the next question is asked"
         yield from _missing(subject.prompt(messages, **subject.thinking), THOUGHT, messages, text)
 
 
@@ -428,6 +430,8 @@ def history_not_prefix_stable(subject: Subject) -> Iterator[Symptom]:
         yield from _unstable(subject, [USER, ASSISTANT], NEXT_USER, TOOLS, "the next question, with tools")
     if subject.writes_calls:
         yield from _unstable(subject, [USER, calling(FIRST)], tool_result(), TOOLS, "a tool's result")
+        answered = [USER, calling(FIRST), tool_result(), ASSISTANT]
+        yield from _unstable(subject, answered, NEXT_USER, TOOLS, "the question after a tool's result")
 
 
 def _unstable(
@@ -445,7 +449,7 @@ def _unstable(
     for before, whose in ((asked.text, "prompt"), (written.text.rstrip(), "answer")):
         if not later.text.startswith(before):
             same = len(os.path.commonprefix([before, later.text]))
-            sentence = f"{what} changes the {whose} before it: {before[same : same + 40]!r} is not kept"
+            sentence = f"{_REWRITES} {what} changes the {whose} before it: {before[same : same + 40]!r} is not kept"
             yield Symptom(sentence, messages, around(later.text, same, same))
             return
 
