@@ -1,0 +1,255 @@
+"""Answers of all kinds, conversations before them, and what a case of the next turn is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plain_jinja import Message
+
+from unrender import Turn, errors
+
+THOUGHT, CONTENT, FIRST, SECOND = "Zandrik", "Contrell", "Marvoth", "Quaxlor"
+WORDS = (THOUGHT, CONTENT, FIRST, SECOND)
+_TEXT = {"type": "string", "description": "d"}
+
+
+def tool(name: str, *required: str) -> Message:
+    parameters = {"type": "object", "properties": dict.fromkeys(required, _TEXT), "required": list(required)}
+    return {"type": "function", "function": {"name": name, "description": "d", "parameters": parameters}}
+
+
+TOOLS = [tool("get_weather", "city", "town"), tool("get_time", "zone")]
+USER: Message = {"role": "user", "content": "How is the weather in Trondheim?"}
+AGAIN: Message = {"role": "user", "content": "And what about Uppsala?"}
+SYSTEM: Message = {"role": "system", "content": "Be as brief as Wendeline."}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an answer says."""
+
+    thought: str = ""
+    content: str = ""
+    calls: tuple[str, ...] = ()
+    """The last word of each call."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        texts = (self.thought, self.content, *self.calls)
+        return tuple(word for text in texts for word in WORDS if word in text)
+
+
+HOLDS = f"I wonder about {THOUGHT}"
+SAYS = f"It will be fine in {CONTENT}"
+KINDS = {
+    "content": Said(content=SAYS),
+    "empty": Said(),
+    "thought and content": Said(thought=HOLDS, content=SAYS),
+    "thought": Said(thought=HOLDS),
+    "call": Said(calls=(FIRST,)),
+    "two calls": Said(calls=(FIRST, SECOND)),
+    "content and call": Said(content=SAYS, calls=(FIRST,)),
+    "thought and call": Said(thought=HOLDS, calls=(FIRST,)),
+    "all": Said(thought=HOLDS, content=SAYS, calls=(FIRST, SECOND)),
+}
+NAMES = ("get_weather", "get_time")
+
+
+@dataclass(frozen=True)
+class Ids:
+    """A way of making the ids of calls."""
+
+    name: str
+    make: Callable[[str, int, int], str]
+    """From the tool's name, the number of the call in the conversation and in the message."""
+
+
+STYLES = (
+    Ids("nine", lambda name, number, place: f"proof{number:04d}"),
+    Ids("running", lambda name, number, place: f"functions.{name}:{number}"),
+    Ids("placed", lambda name, number, place: f"functions.{name}:{place}"),
+    Ids("counted", lambda name, number, place: f"{number}"),
+)
+
+
+def assistant(said: Said, ids: Sequence[str]) -> Message:
+    """Return an answer as a message in OpenAI's form."""
+    message: Message = {"role": "assistant", "content": said.content}
+    if said.thought:
+        message["reasoning_content"] = said.thought
+    if said.calls:
+        message["tool_calls"] = [
+            {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(_arguments(name, word))}}
+            for id, name, word in zip(ids, NAMES, said.calls, strict=False)
+        ]
+    return message
+
+
+def _arguments(name: str, word: str) -> Message:
+    return {"city": "Oslo", "town": f"near {word}"} if name == "get_weather" else {"zone": f"of {word}"}
+
+
+NEWS = "Belvoir"
+"""A word of all results that say something."""
+
+
+def result(call: int, ids: Sequence[str], content: Any = None) -> Message:
+    """Return the result of an answer's call."""
+    words = f"{NEWS} says result {call}." if content is None else content
+    return {"role": "tool", "tool_call_id": ids[call], "name": NAMES[call], "content": words}
+
+
+HISTORIES: dict[str, tuple[Message | Said | str, ...]] = {
+    "none": (USER,),
+    "system": (SYSTEM, USER),
+    "turn": (USER, Said(content="It was fine."), AGAIN),
+    "call": (USER, Said(calls=("Roros",)), "result", Said(content="It was fine."), AGAIN),
+    "cycle": (USER, Said(calls=("Roros",)), "result"),
+    "thought": (USER, Said(thought="Hm, hm.", content="It was fine."), AGAIN),
+    "all": (SYSTEM, USER, Said(thought="Hm, hm.", calls=("Roros", "Narvik")), "result", Said(content="So."), AGAIN),
+}
+
+
+def history(name: str, style: Ids) -> list[Message]:
+    """Return a conversation before the answer, its calls counted from 0."""
+    messages: list[Message] = []
+    last: list[str] = []
+    for item in HISTORIES[name]:
+        if isinstance(item, Said):
+            last = call_ids(item, style, messages)
+            messages.append(assistant(item, last))
+        elif isinstance(item, dict):
+            messages.append(item)
+        else:
+            messages += [result(i, last, "It was 3 degrees.") for i in range(len(last))]
+    return messages
+
+
+def call_ids(said: Said, style: Ids, before: Sequence[Message]) -> list[str]:
+    """Return ids for the calls of an answer."""
+    made = sum(len(message.get("tool_calls", ())) for message in before)
+    return [style.make(name, made + i, i) for i, name in enumerate(NAMES[: len(said.calls)])]
+
+
+# Cases.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """An answer and new messages, and what must be appended."""
+
+    label: str
+    before: tuple[Message, ...]
+    answer: str
+    new: tuple[Message, ...]
+    tools: Any = None
+    right: tuple[str, ...] = ()
+    """The texts that may be appended; none where the case must be refused."""
+    reasons: tuple[str, ...] = ()
+    """The reasons with which it may be refused. Empty: any."""
+    may_refuse: bool = False
+    """Whether a refusal is right as well."""
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `turn.next`."""
+    switched: Mapping[str, Any] = field(default_factory=dict)
+    """Variables that change with the next turn."""
+    prompt: str | None = None
+    """The prompt, for a turn without messages."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a case."""
+
+    word: str
+    """right, refused, wrong, pieces (they do not fit the messages), accepted (what must be refused)."""
+    case: Case
+    got: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.word}: {self.case.label}", f"   answer   {self.case.answer!r}"]
+        if self.case.right and self.word != "refused":
+            expected = self.case.right[0]
+            same = next((i for i, (a, b) in enumerate(zip(expected, self.got, strict=False)) if a != b), None)
+            at = max(0, (min(len(expected), len(self.got)) if same is None else same) - 40)
+            lines += [f"   expected {'…' if at else ''}{expected[at : at + 160]!r}"]
+            lines += [f"   got      {'…' if at else ''}{self.got[at : at + 160]!r}"]
+        elif self.got:
+            lines.append(f"   got      {self.got[:200]!r}")
+        return "\n".join([*lines, *([f"   because  {self.why[:300]}"] if self.why else [])])
+
+
+CYCLES = (
+    ("call", "thought and call", "two calls", "content", "call", "content"),
+    ("thought and call", "content and call", "thought and call", "thought and content"),
+    ("two calls", "two calls", "content", "two calls"),
+    ("content", "thought and content", "content", "content"),
+)
+
+
+USERS: dict[str, list[Message]] = {
+    "user": [AGAIN],
+    "two users": [AGAIN, {"role": "user", "content": "Or Malmö?"}],
+    "system, user": [{"role": "system", "content": "Now be as long as Ulrike."}, AGAIN],
+}
+
+
+def liberties(answer: str) -> Iterator[tuple[str, str]]:
+    """Yield what models write otherwise than the template."""
+    if re.search(r'": "', answer):
+        yield "compact JSON", re.sub(r'": "', '":"', answer)
+    elif re.search(r'":"', answer):
+        yield "loose JSON", re.sub(r'":"', '": "', answer)
+    if HOLDS in answer:
+        yield "blank lines in a thought", answer.replace(HOLDS, f"\n{HOLDS}\n\nSo\n", 1)
+
+
+def without(message: Message, *names: str) -> Message:
+    return {name: value for name, value in message.items() if name not in names}
+
+
+def verdict_of(turn: Turn, case: Case, new: Turn) -> Verdict:
+    start = turn.prompt + case.answer
+    if not new.prompt.startswith(start):
+        return Verdict("wrong", case, got=new.prompt[-200:], why="the prompt does not begin with the last one")
+    got = new.prompt[len(start) :]
+    if not case.right:
+        return Verdict("accepted", case, got=got)
+    if got not in case.right:
+        return Verdict("wrong", case, got=got)
+    why = _pieces_differ(case, got, getattr(new, "appended", None))
+    return Verdict("pieces" if why else "right", case, got=got, why=why)
+
+
+def refusal_of(case: Case, error: Exception) -> Verdict:
+    """Return the verdict on an error: a refusal, or a fault."""
+    reason = getattr(error, "reason", None)
+    why = f"{type(error).__name__} {reason}: {error}"
+    if not case.right or case.may_refuse:
+        fits = isinstance(error, errors.UnrenderError) and (
+            case.may_refuse or not case.reasons or reason in case.reasons
+        )
+        return Verdict("right" if fits else "raised", case, why=why)
+    return Verdict("refused" if reason is not None else "raised", case, why=why)
+
+
+def _pieces_differ(case: Case, got: str, pieces: Any) -> str:
+    """Return in words where the appended pieces do not fit the text or the messages."""
+    if pieces is None:
+        return ""
+    if "".join(piece.text for piece in pieces) != got:
+        return "the pieces are another text"
+    for i, message in enumerate(case.new):
+        content = message["content"]
+        if not isinstance(content, str) or len(content.strip()) < 4 or content.strip() not in got:
+            continue
+        body = "".join(piece.text for piece in pieces if piece.message == i and piece.body)
+        if body.strip() != content.strip():
+            return f"message {i} has the body {body!r:.120}"
+    return ""
