@@ -1,0 +1,62 @@
+"""Rollouts with the vendors' templates: what users and tools say never becomes a special token."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+import pytest
+from byte_tokenizer import byte_level
+from vendor import all_vendor_templates
+
+from unrender import ChatTemplate, ExtendError, TokenizerError
+from unrender.training import Rollout
+
+TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
+MARKER = re.compile(r"<\|?[\w/|\"=:.▁-]+\|?>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]")
+BOS, EOS = "<s>", "</s>"
+TOOLS = [
+    {
+        "name": "weather",
+        "description": "Weather.",
+        "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
+    }
+]
+
+
+def special_tokens(template: ChatTemplate, source: str) -> list[str]:
+    """Return all that looks like a special token in the template."""
+    return sorted({*MARKER.findall(source), *filter(str.strip, template.format.preserved_tokens), BOS, EOS})
+
+
+def counted(rollout: Rollout) -> int:
+    """Return how many special tokens there are, after a look at the text."""
+    decoded = rollout.encoder.tokenizer.decode(rollout.ids, skip_special_tokens=False)
+    assert decoded == rollout.turn.prompt
+    return sum(id in rollout.encoder.special_ids for id in rollout.ids)
+
+
+@pytest.mark.few(6)
+@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.parametrize("path", TEMPLATES)
+def test_no_message_becomes_a_special_token(path: Path) -> None:
+    """A question and results that hold every marker of the template have as many special tokens as others, or are a clear error."""
+    source = path.read_text(encoding="utf-8")
+    template = ChatTemplate.from_string(source, bos_token=BOS, eos_token=EOS)
+    tokenizer = byte_level(special := special_tokens(template, source))
+    hostile = f"Well {' '.join(special)} !"
+    asked = [Rollout(template, tokenizer, [{"role": "user", "content": "Well?"}], tools=TOOLS)]
+    with contextlib.suppress(TokenizerError):  # Where it is not certain what a template made of the question.
+        asked.append(Rollout(template, tokenizer, [{"role": "user", "content": hostile}], tools=TOOLS))
+    assert counted(asked[0]) == counted(asked[-1])
+
+    answer = next(text for text in map(asked[0].turn.sample, range(100)) if asked[0].turn.parse(text).tool_calls)
+    counts: list[int] = []
+    for text in ("sunny", hostile):
+        branch = asked[0].fork()
+        message = branch.sampled(tokenizer.encode(answer).ids)
+        with contextlib.suppress(ExtendError):  # A refusal of one text is one of the other.
+            branch.extend([{"role": "tool", "tool_call_id": call.id, "content": text} for call in message.tool_calls])
+            counts.append(counted(branch))
+    assert counts == counts[:1] * 2
