@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from byte_tokenizer import byte_tokenizer
 from renderers import create_renderer
-from renderers.base import Renderer
+from renderers.base import Renderer, ToolCallParseStatus, build_training_sample
 from renderers.configs import CustomRendererConfig, _config_class_for
 from vendor import vendor_templates
 
@@ -212,6 +212,64 @@ def test_prompts_are_theirs(name: str) -> None:
     if name not in OTHER_PROMPTS:
         assert tokenizer(name).decode(made.token_ids) == tokenizer(name).decode(wanted.token_ids)
     assert bodies[1] == bodies[0]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_stability_is_theirs(name: str) -> None:
+    """A template keeps the beginnings of conversations exactly where they say so."""
+    theirs, ours = renderers(name)
+
+    assert ours.is_prefix_stable is theirs.is_prefix_stable
+
+
+@pytest.mark.parametrize("name", ["qwen3", "glm-4.5", "minimax-m2", "kimi-k2"])
+def test_thoughts_are_retained_as_configured(name: str) -> None:
+    """Without a word, a new question renders anew where the template would drop a thought, and results do not."""
+    config = CustomRendererConfig(import_path="unrender.integrations.renderers.Renderer")
+    ours = create_renderer(tokenizer(name), config)
+    prompt, completion = sampled(name, answers(name)["thought and call"])
+    new = following(answers(name)["thought and call"])
+    bridged = {said: ours.bridge_to_next_turn(prompt, completion, new[said], tools=TOOLS) is not None for said in new}
+
+    drops = name != "kimi-k2"
+    assert bridged == {"user": not drops, "results": True, "results and user": not drops}
+
+
+def test_broken_calls_have_a_status() -> None:
+    """Each attempt is there, with its text; only whole ones are OK."""
+    theirs, ours = renderers("qwen3")
+    whole = '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+    texts = {
+        whole.replace('{"city": "Paris"}', "{city}"): ToolCallParseStatus.INVALID_JSON,
+        whole[:-30]: ToolCallParseStatus.UNCLOSED_BLOCK,
+        whole.replace("weather", "time"): ToolCallParseStatus.UNKNOWN_TOOL,
+    }
+    for text, status in texts.items():
+        ids = tokenizer("qwen3").encode(f"Hm.\n{whole}\n{text}<|im_end|>", add_special_tokens=False)
+        (first, second) = ours.parse_response(ids, tools=TOOLS).tool_calls
+        assert (first.status, second.status) == (ToolCallParseStatus.OK, status)
+        assert (first.raw, second.raw.removesuffix("<|im_end|>")) == (whole, text)
+        assert theirs.parse_response(ids, tools=TOOLS).tool_calls[0].status == first.status
+
+
+def test_a_cut_thought_is_incomplete() -> None:
+    """Reasoning that the limit cut off is said to be incomplete."""
+    for name in ("qwen3", "glm-4.5"):
+        theirs, ours = renderers(name)
+        ids = tokenizer(name).encode("<think>\nHm. I", add_special_tokens=False)
+        wanted, made = (r.parse_response(ids, tools=TOOLS) for r in (theirs, ours))
+        assert (made.reasoning_complete, wanted.reasoning_complete) == (False, False)
+        assert (made.content, made.reasoning_content.strip()) == ("", wanted.reasoning_content.strip())
+
+
+@pytest.mark.parametrize("name", ["qwen3", "kimi-k2", "llama-3"])
+def test_training_samples_are_masked_as_theirs(name: str) -> None:
+    """`build_training_sample` trains on the same tokens of a whole conversation, where generation prompts are headers alone."""
+    for kind, message in answers(name).items():
+        samples = [build_training_sample(r, [*ASKED, message], tools=TOOLS) for r in renderers(name)]
+        wanted, made = ([id for id, own in zip(s.token_ids, s.loss_mask, strict=True) if own] for s in samples)
+        assert tokenizer(name).decode(made) == tokenizer(name).decode(wanted), kind
+        assert made == wanted
 
 
 def test_stops_are_theirs() -> None:
