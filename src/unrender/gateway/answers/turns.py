@@ -27,6 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from unrender import (
     CallStatus,
     ChatTemplate,
+    ExtendError,
     Format,
     GrammarError,
     MessageError,
@@ -39,7 +40,6 @@ from unrender import (
     UnrenderError,
 )
 from unrender.cache import Cache
-from unrender.errors import ExtendError
 from unrender.gateway.answers.history import History, key_of, read_history
 from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
