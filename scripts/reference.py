@@ -366,6 +366,7 @@ def gallery(page: str) -> str:
         if not found.items() <= before.items():
             day = date.today().isoformat()  # noqa: DTZ011 - a day for readers
             kept[path.stem] = {"derived": day, **found, "sketch": sketch(found["rows"])}
+        kept[path.stem]["rewrites"] = rewrites(path)
     lines = (
         f"{json.dumps(name)}: {json.dumps(kept[name], ensure_ascii=False)}" for name in sorted(kept, key=str.lower)
     )
@@ -376,6 +377,12 @@ def picture(path: Path) -> dict[str, Any]:
     """Return how a template writes calls, and the picture of its format: text, role and field of each part."""
     template = ChatTemplate.from_file(path)
     return {"calls": template.format.tools.mode.value, "rows": _rows(template)}
+
+
+def rewrites(path: Path) -> str:
+    """Return what a template writes otherwise once more is said, and after what; "" if it only appends."""
+    witness = ChatTemplate.from_file(path).continuation.witness
+    return "" if witness is None else witness.why
 
 
 def _rows(template: ChatTemplate) -> list[list[list[str]]]:

@@ -355,7 +355,8 @@ def models() -> Iterator[str]:
                 [PicturePiece(text=text, role=role, field=field) for text, role, field in row]
                 for row in kept[name]["rows"]
             ]
-            said = f"derived on {kept[name]['derived']}"
+            rewritten = kept[name]["rewrites"]
+            said = f"derived on {kept[name]['derived']} · append-only: {f'no, because of {escape(rewritten)}' if rewritten else 'yes'}"
             if sketch := kept[name]["sketch"]:
                 said += f' · <a href="{playground_link(sketch)}">open it in the playground</a>'
             yield titled(name, said, rows)

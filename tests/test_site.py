@@ -133,6 +133,8 @@ def test_the_gallery_has_what_was_derived_of_models() -> None:
         shown.count("\n<p>derived on 20") == shown.count("#### ") == len(json.loads(website.DERIVED.read_text("utf-8")))
     )
     assert "#### Qwen3-Coder\n" in shown
+    assert shown.count(" · append-only: ") == shown.count("#### ")
+    assert " · append-only: no, because of thoughts: after user → thought + content → user" in shown
     assert shown.count("#v1=") > len(json.loads(website.DERIVED.read_text("utf-8"))) / 2
 
 

@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -114,16 +114,10 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
 
 def _continuation_data(found: Continuation) -> dict[str, Any]:
     """Return what is known of next turns as plain JSON data."""
-    sets = {name: sorted(getattr(found, name)) for name in ("needs_system", "needs_history", "drops_thoughts")}
-    witness = None if found.witness is None else asdict(found.witness) | {"text": str(found.witness)}
-    ends = {"ends": dict(found.ends), "last_ends": dict(found.last_ends)}
-    return {
-        "append_only": found.append_only,
-        "witness": witness,
-        **ends,
-        "restates_tools": found.restates_tools,
-        **sets,
-    }
+    data = {item.name: getattr(found, item.name) for item in fields(found)}
+    plain = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in data.items()}
+    witness = found.witness and {name: getattr(found.witness, name) for name in ("why", "what", "before", "after")}
+    return {"append_only": found.append_only, **plain, "witness": witness}
 
 
 def _show_comparison(name: str, evidence: Sequence[Evidence]) -> None:

@@ -61,15 +61,19 @@ class Rewritten:
     messages: int
     """How many of its messages the shorter one has."""
     what: str
-    """"thoughts", "system", "tools", "white space" or "text"."""
+    """"generation prompt", "thoughts", "system", "tools", "white space" or "text"."""
     before: str
     """The text at the first difference in the shorter conversation."""
     after: str
     """The text there in the longer one."""
 
+    @property
+    def why(self) -> str:
+        """What is rewritten, and after what, without the template's own words: `thoughts: after user → content → user`."""
+        return f"{self.what}: after {' → '.join(map(_in_words, self.conversation))}"
+
     def __str__(self) -> str:
-        said = " → ".join(_in_words(message) for message in self.conversation)
-        return f"{self.what}: after {said}, {self.before!r} becomes {self.after!r}"
+        return f"{self.why}, {self.before!r} becomes {self.after!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,10 +296,12 @@ class _Probing:
         for shorter in (prompt, answer and answer[: answer.rfind(word) + len(word)]):
             if shorter and not longer.startswith(shorter):
                 at = next(i for i in range(len(shorter)) if not longer.startswith(shorter[: i + 1]))
+                asked = self._text(conversation[:index], asks=False)
+                asking = shorter == prompt and asked is not None and longer.startswith(asked)
                 return Rewritten(
                     conversation=conversation,
                     messages=index if shorter == prompt else index + 1,
-                    what=_what(shorter[at:], longer[at:]),
+                    what="generation prompt" if asking else _what(shorter[at:], longer[at:], self._format),
                     before=shorter[max(at - 10, 0) : at + 30],
                     after=longer[max(at - 10, 0) : at + 30],
                 )
@@ -309,15 +315,25 @@ def _last_word(message: Said) -> str:
     return "Otherword" if "Otherword" in str(message) else NEEDLE
 
 
-def _what(before: str, after: str) -> str:
-    if THOUGHT in before and THOUGHT not in after:
+def _what(before: str, after: str, format: Format) -> str:
+    marks = [mark for mark in (format.reasoning.start.strip(), format.reasoning.end.strip()) if mark]
+    # `<think>\n\n</think>` goes, too, where nothing was thought.
+    if any(before.count(word) > after.count(word) for word in (THOUGHT, *marks)):
         return "thoughts"
     for word, what in ((_SYSTEM.content, "system"), ("Wurzeltool", "tools")):
-        if before.count(word) != after.count(word):
+        # The tools may also move: from the first question to the last one.
+        if any(
+            one.count(word) != other.count(word)
+            for one, other in ((before, after), map(_up_to_question, (before, after)))
+        ):
             return what
     return (
         "white space" if "".join(before.split()) == "".join(after.split())[: len("".join(before.split()))] else "text"
     )
+
+
+def _up_to_question(text: str) -> str:
+    return text.partition(QUESTION.content)[0]
 
 
 def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:
