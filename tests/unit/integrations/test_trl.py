@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from byte_tokenizer import byte_level
 
 from unrender import ChatTemplate, TemplateError
-from unrender.integrations.trl import install, masked
+from unrender.integrations.trl import install, masked, rollout_func
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 TOOL = {
@@ -143,3 +144,69 @@ def test_the_real_libraries_read_with_it():
     )
     own = [id for id, ours in zip(row["input_ids"], row["assistant_masks"], strict=True) if ours]
     assert tokenizer.decode(own).endswith("Hé.<|end|>")
+
+
+class Trainer:
+    """What a `rollout_func` sees of a trainer."""
+
+    processing_class = byte_level(("<|user|>", "<|tool|>", "<|assistant|>", "<|end|>", "<tool_call>", "</tool_call>"))
+    max_completion_length = 1000
+
+
+def now(n: int) -> dict[str, int]:
+    """Say how late it is."""
+    if n > 1:
+        raise ValueError(n)
+    return {"hour": 12}
+
+
+def rollouts(*answers, longest=1000, **settings):
+    """Return the columns of a conversation whose answers are known."""
+    tokenizer, given = Trainer.processing_class, iter(answers)
+    made = rollout_func(
+        [now],
+        generate=lambda prompts, _: ([tokenizer.encode(next(given)).ids for _ in prompts], None),
+        template=ChatTemplate.from_string(SOURCE, eos_token="<|end|>"),
+        **settings,
+    )
+    trainer = Trainer()
+    trainer.max_completion_length = longest
+    return made([[{"role": "user", "content": "Hello"}]], trainer)
+
+
+def split(columns):
+    """Return what was sampled of a row, and what was said in between."""
+    (ids,), (mask,) = columns["completion_ids"], columns["env_mask"]
+    parts = ([id for id, own in zip(ids, mask, strict=True) if own == wanted] for wanted in (1, 0))
+    return tuple(Trainer.processing_class.decode(part, skip_special_tokens=False) for part in parts)
+
+
+def test_rollouts_call_tools():
+    """A result is between two answers, with mask 0; what a tool raises is its result."""
+    done = rollouts(CALL, "Noon.<|end|>")
+    failed = rollouts(CALL.replace('"n": 1', '"n": 2'), "Oh.<|end|>")
+
+    assert split(done) == (CALL + "Noon.<|end|>", '<|tool|>{"hour": 12}<|end|><|assistant|>')
+    assert '{"error": "ValueError: 2"}' in split(failed)[1]
+    assert done["logprobs"] is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "settings"),
+    [(["Hi.<|end|>"], {}), ([CALL], {"turns": 1}), ([CALL[:-30]], {}), ([CALL], {"longest": 50})],
+)
+def test_rollouts_end(answers, settings):
+    """At an answer without calls, after the last turn, at a broken call, and at the longest completion."""
+    sampled, said = split(rollouts(*answers, **settings))
+
+    assert answers[0].startswith(sampled)
+    assert said == ""
+
+
+def test_rollouts_with_users():
+    """`respond` says what follows an answer; nothing ends the conversation."""
+    replies = iter([[{"role": "user", "content": "And <|end|>?"}], []])
+
+    sampled, said = split(rollouts("Hi.<|end|>", "Bye.<|end|>", respond=lambda message: next(replies)))
+
+    assert (sampled, said) == ("Hi.<|end|>Bye.<|end|>", "<|user|>And <|end|>?<|end|><|assistant|>")
