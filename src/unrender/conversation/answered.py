@@ -6,6 +6,7 @@ thought, or it does not.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from unrender.turn import Turn, Unfinished
 
 _WORD = "Vexquill"
+_SAID = (Role.CONTENT, Role.NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,71 +29,75 @@ class Answered:
     """An answer, and where it ended."""
 
     message: Message
+    """As `Turn.parse` reads it."""
+    written_ids: tuple[str, ...]
+    """For each call the id that the answer holds; "" where it holds none."""
     text: str
     """The answer without the end that was sampled, and without white space around that."""
     space: str
     """White space at the end of the answer."""
+    layout: str = ""
+    """White space before the end that was sampled."""
     sampled: str = ""
     """The end of the turn that the model wrote; empty where it wrote none."""
     thinks: bool = False
     """The answer ended inside a thought."""
-    made_ids: frozenset[str] = frozenset()
-    """Ids of calls that the answer does not hold, since its format writes none."""
-
-    @property
-    def calls(self) -> bool:
-        """Whether the answer makes calls."""
-        return bool(self.message.tool_calls)
 
 
-def read_answer(turn: Turn, answer: str, unfinished: Unfinished) -> Answered:
-    """Read an answer to a turn.
+def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collection[str]) -> Answered:
+    """Read an answer to a turn; `ends` are texts that end one, beside those that its format knows.
 
     Raises `ExtendError` for a call that was begun and is not complete, unless that counts as text, for text behind the end of
     the turn, and for an end inside a thought.
     """
-    # Reasoning that is asked for as content is a thought all the same.
+    # Reasoning that is asked for as content is a thought all the same. The answer's own ids may be those of earlier calls.
     turn = replace(turn, request=replace(turn.request, reasoning_format="auto"))
-    text, sampled = _without_end(turn, answer)
-    parser = turn.parser()
-    parser.feed(text)
+    bare = replace(turn, known_ids=())
+    text, sampled = _without_end(turn, answer, ends)
+    parser = bare.parser()
+    parser.feed(answer[: answer.rindex(sampled)] if sampled else answer)
     thinks = _goes_on_thinking(parser)
     if thinks and sampled and not parser.message.tool_calls:
         if not turn.format.reasoning.closed_in(sampled):
             raise ExtendError(f"the answer ends with {sampled!r} inside a thought", "answer")
         # `<|end|>` ends a thought as well as a turn: here it ends the thought, and the answer is not over.
         text, sampled, thinks = answer.rstrip(), "", False
-    whole = turn.parser()
+    whole = bare.parser()
     events = whole.finish(text=answer)
-    thinks = thinks and not whole.message.tool_calls
     _check_ends(turn, answer, whole)
-    message = whole.message
-    broken = bool(message.failed_calls) or (not thinks and any(isinstance(event, Malformed) for event in events))
+    thinks = thinks and not whole.message.tool_calls
+    broken = bool(whole.message.failed_calls) or (not thinks and any(isinstance(event, Malformed) for event in events))
     if broken and unfinished == "error":
         raise ExtendError("the answer has a call that is not complete", "call")
+    made = whole.state()["ids"]
     return Answered(
-        message=message,
+        message=turn.parse(answer),
+        written_ids=tuple("" if call.id in made else call.id for call in whole.message.tool_calls),
         text=text,
         space=answer[len(answer.rstrip()) :],
+        layout=answer[len(text) : answer.rindex(sampled)] if sampled else "",
         sampled=sampled,
         thinks=thinks,
-        made_ids=frozenset(whole.state()["ids"]),
     )
 
 
 def ends_of_turn(format: Format) -> tuple[str, ...]:
     """Return all texts that may end an answer, the longest first, without white space around them."""
     turn = format.turn
-    texts = (turn.end, *turn.ends, format.reasoning.end)
+    return longest_first((turn.end, *turn.ends, format.reasoning.end))
+
+
+def longest_first(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return texts without white space around them, each once."""
     found = dict.fromkeys(text.strip() for text in texts if text.strip())
     return tuple(sorted(found, key=len, reverse=True))
 
 
-def _without_end(turn: Turn, answer: str) -> tuple[str, str]:
+def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
     """Return the answer without the end of the turn that was sampled, if one was, and that end."""
     text = answer.rstrip()
-    for end in ends_of_turn(turn.format):
-        if text.endswith(end) and end != turn.format.reasoning.end.strip():
+    for end in longest_first((turn.format.turn.end, *turn.format.turn.ends, *ends)):
+        if text.endswith(end):
             return text.removesuffix(end).rstrip(), end
     return text, ""
 
@@ -104,12 +110,15 @@ def _goes_on_thinking(parser: Parser) -> bool:
 
 
 def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
-    ended = ""
+    """Raise `ExtendError` for text behind the end of a turn, where that is not in a value."""
+    ends, said, ended = longest_first((turn.format.turn.end, *turn.format.turn.ends)), False, ""
     for span in parser.spans:
-        text = answer[span.start : span.end].strip()
-        if ended and text:
+        text = answer[span.start : span.end]
+        if ended and span.role is Role.CONTENT and text.strip():
             raise ExtendError(
-                f"the answer goes on after its end: expected nothing behind {ended!r}, found {text!r:.60}", "answer"
+                f"the answer goes on after its end: found {text.strip()!r:.60} behind {ended!r}", "answer"
             )
-        if span.role is Role.MARKER and text in turn.stop:
-            ended = text
+        # Where the same text ends a thought, content may come after it.
+        said = said or (span.role in _SAID and bool(text.strip()))
+        if said and span.role is Role.MARKER:
+            ended = next((end for end in ends if end in text), ended)

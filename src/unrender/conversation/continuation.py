@@ -9,13 +9,16 @@ the shortest such conversation is the witness.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import product
 
 from unrender.cache import SHARED
 from unrender.conversation.answered import ends_of_turn
 from unrender.conversation.capabilities import shape_context
 from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.places import pasts, result_of
 from unrender.conversation.preparation import Planned
 from unrender.conversation.stubs import (
     NEEDLE,
@@ -25,12 +28,13 @@ from unrender.conversation.stubs import (
     Called,
     WrittenTail,
     behind,
+    counted,
     written,
 )
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError
-from unrender.format import Format
+from unrender.format import Format, ReasoningMode
 from unrender.freezing import content_key
 from unrender.limits import SLOWEST_RENDERINGS
 from unrender.machine.ids import id_maker, numbered_id
@@ -46,10 +50,6 @@ _TOOL = {
 }
 _SYSTEM = Said(role="system", content="Systembrook")
 _USER = Said(role="user", content="Nextquestion")
-
-
-def _earlier(kind: AnswerKind, word: str, *after: Said) -> Conversation:
-    return (QUESTION, kind.message(word), *after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,17 @@ class Rewritten:
         return f"{self.why}, {self.before!r} becomes {self.after!r}"
 
 
+class Needs(StrEnum):
+    """How much of a conversation decides what a template writes behind its last answer."""
+
+    ANSWER = "answer"
+    """The answer, and what comes after it."""
+    PLACE = "place"
+    """Beside that, its place: whether it follows a result, and whether answers before it have calls and thoughts."""
+    HISTORY = "history"
+    """All of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
     """What a template writes behind an answer, and whether it changes what it has written before."""
@@ -86,8 +97,10 @@ class Continuation:
     """The same where no message comes after it."""
     needs_system: frozenset[str] = frozenset()
     """Roles whose messages are written otherwise, or together with the system message, where the conversation has one."""
-    needs_history: tuple[str, ...] = ()
-    """Histories on which it depends, in words; empty where the last answer and what comes after it decide."""
+    needs: Needs = Needs.ANSWER
+    """How much of a conversation decides it."""
+    counts: bool = False
+    """With results the template writes numbers that count the calls of the conversation."""
     restates_tools: bool = False
     """The tools are written again for a new user's message."""
     drops_thoughts: frozenset[str] = frozenset()
@@ -112,7 +125,12 @@ class Continuation:
                 f"a new {_SAID.get(role, role)}" for role in sorted(self.drops_thoughts)
             ),
             "depends on": ", ".join(
-                (*(f"the system message ({role})" for role in sorted(self.needs_system)), *self.needs_history)
+                (
+                    *(f"the system message ({role})" for role in sorted(self.needs_system)),
+                    *(("earlier calls and thoughts",) if self.needs is Needs.PLACE else ()),
+                    *(("all earlier messages",) if self.needs is Needs.HISTORY else ()),
+                    *(("the number of calls",) if self.counts else ()),
+                )
             ),
         }
         yield from ((name, value) for name, value in facts.items() if value)
@@ -153,7 +171,7 @@ class _Probing:
         self._writer, self._format = writer, format
         # `functions.probe_tool:0` where ids are made of names and counters.
         self._counted = id_maker(format.tools) if format.tools.id_parts else numbered_id
-        one, two, before = self._call(0), self._call(1), self._call(7)
+        one, two = self._call(0), self._call(1)
         self._kinds = {
             "content": AnswerKind(),
             "thought": AnswerKind(thinks=True),
@@ -161,16 +179,7 @@ class _Probing:
             "thought and call": AnswerKind(thinks=True, calls=(one,)),
             "two calls": AnswerKind(calls=(one, two)),
         }
-        called = _earlier(AnswerKind(calls=(before,)), "Earlierword", self._result(7))
-        thinking = _earlier(AnswerKind(thinks=True, calls=(before,)), "Earlierword", self._result(7))
-        again = AnswerKind(thinks=True, calls=(self._call(8),)).message("Otherword")
-        self._histories: Mapping[str, Conversation] = {
-            "an earlier turn": _earlier(AnswerKind(), "Earlierword", QUESTION),
-            "an earlier thought": _earlier(AnswerKind(thinks=True), "Earlierword", QUESTION),
-            "an earlier call": called,
-            "an earlier call and answer": (*called, AnswerKind().message("Morewords"), QUESTION),
-            "earlier calls and thoughts": (*thinking, again, self._result(8)),
-        }
+        self._pasts = tuple(pasts(self._call))
         self._until = now() + SLOWEST_RENDERINGS * writer.template.limits.seconds
         self._known: dict[str, WrittenTail | None] = {}
 
@@ -180,17 +189,14 @@ class _Probing:
         kinds = {name: kind for name, kind in self._kinds.items() if calls or not kind.calls}
         ends = {name: self._end(kind) for name, kind in kinds.items()}
         last = {name: self._last_end(kind) for name, kind in kinds.items()}
-        needs = tuple(
-            name
-            for name, history in self._histories.items()
-            if any(any(self._depending(k, history)) for k in kinds.values())
-        )
+        needs, counts = self._needs(kinds.values())
         tail = self._tail((QUESTION, AnswerKind().message(), _USER)) or ""
         return Continuation(
             ends={name: end for name, end in ends.items() if end is not None},
             last_ends={name: end for name, end in last.items() if end is not None},
             needs_system=frozenset(role for kind in kinds.values() for role in self._needs_system(kind)),
-            needs_history=needs if now() < self._until else tuple(self._histories),
+            needs=needs if now() < self._until else Needs.HISTORY,
+            counts=counts,
             restates_tools="Wurzeltool" in tail,
             drops_thoughts=frozenset(self._drops()),
             witness=self._witness(),
@@ -200,7 +206,7 @@ class _Probing:
         return Called(name="probe_tool", id=self._counted(number, "probe_tool"))
 
     def _result(self, number: int) -> Said:
-        return Said(role="tool", answers=self._call(number).id, name="probe_tool", content=f"Resultfern{number}")
+        return result_of(self._call(number), str(number))
 
     def _written(self, messages: Conversation, *, asks: bool = True) -> WrittenTail | None:
         key = repr((messages, asks))
@@ -215,16 +221,35 @@ class _Probing:
         found = self._written(messages, asks=asks)
         return None if found is None else found.tail
 
-    def _depending(self, kind: AnswerKind, history: Conversation) -> Iterator[Conversation]:
-        """Yield what may be said after an answer and is written otherwise after this history than after a bare question."""
-        for after in self._next_of(kind):
-            short, long = (self._tail((*before, kind.message(), *after)) for before in ((QUESTION,), history))
-            if short is not None and long is not None and short != long:
-                yield after
+    def _needs(self, kinds: Iterable[AnswerKind]) -> tuple[Needs, bool]:
+        """Return how much of a conversation decides what is behind an answer, and whether calls are counted there."""
+        first, needs, counts = {past.place: past for past in reversed(self._pasts)}, Needs.ANSWER, False
+        for kind, past in product(kinds, self._pasts):
+            for after in self._next_of(kind):
+                if self._tail((*self._pasts[0].messages, kind.message(), *after)) is None:
+                    continue
+                tail, same, bare = (
+                    self._tail((*p.messages, kind.message(), *after)) for p in (past, first[past.place], self._pasts[0])
+                )
+                for other, before, need in (
+                    (same, first[past.place], Needs.HISTORY),
+                    (bare, self._pasts[0], Needs.PLACE),
+                ):
+                    if tail is None or other is None or tail == other:
+                        continue
+                    if counted(other, tail, past.calls - before.calls):
+                        counts = True
+                    else:
+                        needs = max(needs, need, key=list(Needs).index)
+        return needs, counts
 
     def _needs_system(self, kind: AnswerKind) -> Iterator[str]:
-        for after in self._depending(kind, (_SYSTEM, QUESTION)):
-            yield "system" if _SYSTEM in after else after[-1].role
+        for after in self._next_of(kind):
+            short, long = (
+                self._tail((*before, kind.message(), *after)) for before in ((QUESTION,), (_SYSTEM, QUESTION))
+            )
+            if short is not None and long is not None and short != long:
+                yield "system" if _SYSTEM in after else after[-1].role
 
     def _next_of(self, kind: AnswerKind) -> Iterator[Conversation]:
         """Yield what may come after an answer."""
@@ -274,9 +299,8 @@ class _Probing:
     def _drops(self) -> Iterator[str]:
         thought, both = self._kinds["thought"], self._kinds["thought and call"]
         for role, answer, after in (("user", thought, _USER), ("tool", both, self._result(0))):
-            last = self._written((QUESTION, answer.message()), asks=False)
             more = self._written((QUESTION, answer.message(), after))
-            if last and more and THOUGHT in last.text and THOUGHT not in more.text:
+            if more and THOUGHT not in more.text and self._format.reasoning.mode is not ReasoningMode.NONE:
                 yield role
 
     def _witness(self) -> Rewritten | None:

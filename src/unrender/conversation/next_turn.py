@@ -13,24 +13,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from unrender.conversation.adapt import Media, shown_media
 from unrender.conversation.answered import Answered, read_answer
-from unrender.conversation.continuation import Continuation, continuation_of
+from unrender.conversation.continuation import Continuation, Needs, continuation_of
+from unrender.conversation.endings import Ending, shared_end
 from unrender.conversation.messages import RESULTS, Conversation, Said, conversation_of
 from unrender.conversation.pieces import Extended, appended_pieces
+from unrender.conversation.places import Past, Place, may_be, pasts
 from unrender.conversation.preparation import Planned
-from unrender.conversation.stubs import QUESTION, AnswerKind, Called, WrittenTail, behind, written
+from unrender.conversation.stubs import QUESTION, AnswerKind, Called, Stub, WrittenTail
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
-from unrender.errors import ExtendError, TemplateError
-from unrender.format import Format
+from unrender.errors import ExtendError
 from unrender.machine.ids import is_made_for
-from unrender.messages.wire import Request, ToolCall
+from unrender.messages.wire import Request
 from unrender.parser.prompt_tail import begun_by
 from unrender.turn import Extending, Piece, Turn
 
+_NUMBER = re.compile(r"\d+$")
 _NOTE = re.compile(r"messages\[(\d+)\]")
 
 
@@ -100,14 +103,15 @@ class Extender:
         """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
         if turn.grammar is not None:
             raise ExtendError("a grammar made by hand does not tell how a template ends answers", "unproved")
-        said = read_answer(turn, answer, how.unfinished)
         planned, writer, request, asked = self._writing(turn, how)
-        new, ids = answering(_checked(writer.read(messages)), said, len(turn.known_ids))
         facts = continuation_of(writer, planned.format)
+        said = read_answer(turn, answer, how.unfinished, (*facts.ends.values(), *facts.last_ends.values()))
+        new, calls = answering(_checked(writer.read(messages)), said, len(turn.known_ids))
         self._check_thoughts(said, new, facts, how)
-        kind = _kind_of(said, ids)
-        made = self._written(writer, facts, kind, new, how)
-        lead, rest = lacking(made.tail, said, kind, turn.format, facts)
+        kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
+        stub = self._stub(turn, writer, facts, (kind.message(), *new), how)
+        made = stub.written(kind.message(), new)
+        lead, rest = Ending(stub, made, said, kind, turn.format, facts).lacking(new)
         known_ids = (*turn.known_ids, *(call.id for call in said.message.tool_calls))
         following = replace(
             self,
@@ -116,7 +120,7 @@ class Extender:
             history=self.history
             and History(before=self.history, messages=(*conversation_of([said.message.to_openai()]), *new)),
             thought=self.thought or bool(said.message.reasoning),
-            extended=_extended(made, lead, rest, _shared_end(rest, said, kind, facts), kind, new),
+            extended=Extended(stub, kind, new, lead, rest, shared_end(rest, said, kind, facts)),
         )
         return replace(
             turn,
@@ -157,26 +161,55 @@ class Extender:
         if how.thoughts != "all" and dropping and held:
             raise ExtendError("the template leaves out thoughts that the prompt holds", "thoughts")
 
-    def _written(
-        self, writer: Writer, facts: Continuation, kind: AnswerKind, new: Conversation, how: Extending
-    ) -> WrittenTail:
-        answer = kind.message()
-        before: Conversation = (*self.system, QUESTION)
-        if self.history is None and how.restate and facts.needs_system & {message.role for message in new}:
-            raise ExtendError("the template writes the system message again, and it is not known", "state")
-        if facts.needs_history:
-            if self.history is None:
-                raise ExtendError(f"what the template writes depends on {facts.needs_history[0]}", "unproved")
-            before = self.history.all()
+    def _stub(self, turn: Turn, writer: Writer, facts: Continuation, end: Conversation, how: Extending) -> Stub:
+        """Return the beginning of a conversation that goes on as this one does. Raises `ExtendError` where none is certain to."""
+        system = self.system
         if not how.restate:
-            before, writer = (QUESTION,), _without_tools(writer) if facts.restates_tools else writer
-        try:
-            made = written(writer, (*before, answer, *new))
-        except TemplateError as error:
-            raise ExtendError(f"the template refuses what is said: {error}", "messages") from error
-        if made is None:
-            raise ExtendError("the template does not write an answer once, as it was given", "unproved")
-        return made
+            system, writer = (), _without_tools(writer) if facts.restates_tools else writer
+        elif self.history is None and facts.needs_system & {message.role for message in end}:
+            raise ExtendError("the template writes the system message again, and it is not known", "state")
+        if facts.needs is Needs.HISTORY and self.history is not None:
+            return Stub(writer=writer, before=self.history.all())
+        unknown = ExtendError("what the template writes depends on earlier messages, which are not known", "state")
+        if facts.needs is Needs.HISTORY:
+            raise unknown
+        answer, *new = end
+        stubs = [self._counting(writer, system, past, facts, answer, turn) for past in self._pasts(turn, writer, facts)]
+        tails = {stub.written(answer, tuple(new)).tail for stub in stubs[1:] and stubs}
+        if not stubs or len(tails) > 1:
+            raise unknown
+        return stubs[0]
+
+    def _pasts(self, turn: Turn, writer: Writer, facts: Continuation) -> Iterator[Past]:
+        """Yield a short history for each place at which the answer may be."""
+        seen: dict[Place, Past] = {}
+        for past in pasts(_past_call):
+            seen.setdefault(past.place, past)
+        if facts.needs is Needs.ANSWER:
+            yield seen[Place()]
+        elif self.history is not None:
+            messages = self.history.all()
+            called = any(message.calls for message in messages)
+            after_result = called and messages[-1].role in RESULTS
+            yield seen[Place(called=called, after_result=after_result, thought=self.thought)]
+        else:
+            yield from (past for past in seen.values() if may_be(past, turn, writer))
+
+    def _counting(
+        self, writer: Writer, system: Conversation, past: Past, facts: Continuation, answer: Said, turn: Turn
+    ) -> Stub:
+        """Return a stub whose calls are counted as the answer counts its own."""
+        stub = Stub(writer=writer, before=(*system, *past.messages))
+        calls = answer.calls
+        if not facts.counts or not calls:
+            return stub
+        number, start = _NUMBER.search(calls[0].id or ""), turn.format.tools.index_start
+        if number is None and self.history is None:
+            raise ExtendError("the template counts calls, and the answer does not say how many there were", "state")
+        by = (int(number[0]) - start if number else len(turn.known_ids)) - past.calls
+        nearest = sorted(pasts(_past_call), key=lambda other: other.place != past.place)
+        later = next(other for other in nearest if other.calls == past.calls + 1)
+        return replace(stub, later=(*system, *later.messages), by=by)
 
     def _media(self, writer: Writer, new: Conversation) -> Iterator[Media]:
         _, media = shown_media(new, writer.template, writer.capabilities)
@@ -201,14 +234,8 @@ class Extender:
                 yield "the template writes the system message again; the prompt now holds it twice"
 
 
-def _extended(made: WrittenTail, lead: str, rest: str, end: str, kind: AnswerKind, new: Conversation) -> Extended:
-    before, cut = tuple(made.messages[: -len(new) - 1]), len(made.tail) - len(rest)
-    return Extended(writer=made.writer, kind=kind, lead=lead, rest=rest, cut=cut, end=end, before=before, new=new)
-
-
-def _kind_of(said: Answered, ids: Mapping[str, str]) -> AnswerKind:
-    calls = tuple(Called(name=call.name, id=ids.get(call.id, call.id)) for call in said.message.tool_calls)
-    return AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
+def _past_call(number: int) -> Called:
+    return Called(name="probe_tool", id=f"call{number:05}")
 
 
 def _checked(new: Conversation) -> Conversation:
@@ -235,101 +262,36 @@ def _without_tools(writer: Writer) -> Writer:
     return replace(writer, heard=replace(writer.heard, context=context))
 
 
-def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, Mapping[str, str]]:
-    """Return the messages, each result under the id of the call that it answers: found by id, by name, or in order.
+def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, tuple[Called, ...]]:
+    """Return the messages, each result under the id of the call that it answers, and the calls under these ids.
 
-    With them come other ids of calls: those that the results have, where the answer itself holds none. Raises `ExtendError` for more results than calls.
+    A result's call is found by id, by name, or in order. The ids are those that the answer holds; where it holds none, those that
+    the results have. Raises `ExtendError` for more results than calls.
     """
-    calls = list(said.message.tool_calls)
+    calls = said.message.tool_calls
     waiting = [i for i, message in enumerate(messages) if message.role in RESULTS]
     if len(waiting) > len(calls):
-        raise ExtendError(
-            f"messages: expected at most {len(calls)} results, one for each call, found {len(waiting)}", "messages"
-        )
-    found: dict[int, ToolCall] = {}
+        found = f"expected at most {len(calls)} results, one for each call, found {len(waiting)}"
+        raise ExtendError(f"messages: {found}", "messages")
 
-    def fits(by: str, call: ToolCall, message: Said) -> bool:
+    def fits(by: str, k: int, message: Said) -> bool:
         given = message.answers or ""
         match by:
             case "id":
-                return call.id == given
+                return given in (calls[k].id, said.written_ids[k] or calls[k].id)
             case "position":
-                return call.id in said.made_ids and is_made_for(given, offset + said.message.tool_calls.index(call))
+                return not said.written_ids[k] and is_made_for(given, offset + k)
             case "name":
-                return call.name == message.name
+                return calls[k].name == message.name
         return True
 
-    for by in ("id", "position", "name", "order"):
-        for i in waiting:
-            call = next((call for call in calls if fits(by, call, messages[i])), None) if i not in found else None
-            if call is not None:
-                calls.remove(call)
-                found[i] = call
-    # An id that the answer does not hold is known to the caller alone.
-    ids = {call.id: messages[i].answers or call.id for i, call in found.items() if call.id in said.made_ids}
-    answered = {i: replace(messages[i], answers=ids.get(call.id, call.id), name=call.name) for i, call in found.items()}
-    return tuple(answered.get(i, message) for i, message in enumerate(messages)), ids
-
-
-def lacking(tail: str, said: Answered, kind: AnswerKind, format: Format, facts: Continuation) -> tuple[str, str]:
-    """Return what closes an answer, and what comes after that, of what a template writes behind its last word."""
-    lead = format.reasoning.end if said.thinks else ""
-    rest = _behind_calls(tail, said, kind, format) if kind.calls else _behind_content(tail, said, format)
-    if said.sampled:
-        rest = _behind_end(rest, said, kind, facts)
-    space = said.space
-    whole = lead + rest
-    # White space at the end of an answer is not written once more: `</call>\n` before `\n<end>`.
-    while space and not whole.startswith(space):
-        space = space[1:]
-    if lead:
-        return lead[len(space) :], rest
-    return "", rest[len(space) :]
-
-
-def _behind_calls(tail: str, said: Answered, kind: AnswerKind, format: Format) -> str:
-    call_end, section_end = format.tools.call_end.strip(), format.tools.section_end.strip()
-    closers = kind.closers(format).rstrip().removesuffix(section_end)
-    at = behind(tail, closers)
-    if at is None and call_end in tail and (call_end or section_end in tail):
-        # The template writes more before the end of a call than its format knows, e.g. an id.
-        at = tail.index(call_end or section_end) + len(call_end)
-    if at is None:
-        raise ExtendError("the template ends calls otherwise than its format says", "unproved")
-    goes_on = (
-        call_end
-        and section_end
-        and not said.sampled
-        and said.text.endswith(call_end)
-        and not said.text.endswith(section_end)
-    )
-    # A first call in a template that forgets to end the section may lack its end.
-    return tail[at:] if goes_on else tail[at + (behind(tail[at:], section_end) or 0) :]
-
-
-def _behind_content(tail: str, said: Answered, format: Format) -> str:
-    end = format.content.end.strip()
-    is_open = said.message.content.strip() and not said.sampled and not said.text.endswith(end)
-    at = None if not end or is_open else behind(tail, end)
-    return tail if at is None else tail[at:]
-
-
-def _behind_end(rest: str, said: Answered, kind: AnswerKind, facts: Continuation) -> str:
-    bare = rest.lstrip()
-    if bare.startswith(said.sampled):
-        return bare[len(said.sampled) :]
-    # Another end than the template writes before a message, as `<|return|>` for `<|end|>`, stands for it.
-    end = _end_of(kind, facts).strip()
-    return bare[len(end) :] if end and bare.startswith(end) else rest
-
-
-def _end_of(kind: AnswerKind, facts: Continuation) -> str:
-    return facts.ends.get("two calls" if len(kind.calls) > 1 else "call" if kind.calls else "content", "")
-
-
-def _shared_end(rest: str, said: Answered, kind: AnswerKind, facts: Continuation) -> str:
-    """Return what of the end of the answer `rest` begins with: white space alone, where the end itself was sampled."""
-    end = _end_of(kind, facts)
-    if said.sampled:
-        end = end[len(end.rstrip()) :]
-    return next((end[i:] for i in range(len(end)) if rest.startswith(end[i:])), "")
+    answers: dict[int, int] = {}
+    for by, i in product(("id", "position", "name", "order"), waiting):
+        free = (k for k in range(len(calls)) if k not in answers.values() and fits(by, k, messages[i]))
+        if i not in answers and (k := next(free, None)) is not None:
+            answers[i] = k
+    given = {k: messages[i].answers for i, k in answers.items()}
+    ids = [own or given.get(k) or calls[k].id for k, own in enumerate(said.written_ids)]
+    named = tuple(Called(name=call.name, id=id) for call, id in zip(calls, ids, strict=True))
+    answered = {i: replace(messages[i], answers=ids[k], name=calls[k].name) for i, k in answers.items()}
+    return tuple(answered.get(i, message) for i, message in enumerate(messages)), named

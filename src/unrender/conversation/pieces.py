@@ -11,46 +11,46 @@ from dataclasses import dataclass, replace
 from os.path import commonprefix
 
 from unrender.conversation.messages import Conversation
-from unrender.conversation.stubs import AnswerKind, written
-from unrender.conversation.transcript import Writer
+from unrender.conversation.stubs import AnswerKind, Stub
 from unrender.errors import ExtendError
 from unrender.turn import Piece
 
 _WORD = "Wobblefern{}x{}z"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Extended:
     """What was appended to a prompt and its answer, and what that was made from."""
 
-    writer: Writer
+    stub: Stub
     kind: AnswerKind
+    new: Conversation
     lead: str
     """What closes the answer, and is not in the template's own rendering."""
     rest: str
     """What the template writes behind the answer."""
-    cut: int
-    """How much of what is behind the answer's last word the answer holds already."""
     end: str
     """What ends the answer, as far as it is in `rest`."""
-    before: Conversation
-    new: Conversation
 
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     """Return what was appended in pieces. Raises `ExtendError` where the template mixes the words of messages."""
-    texts = list(_texts(extended.new))
-    planted = _planted(extended.new)
-    around = _between([word for word, _, _ in texts], _tail(extended, planted, asks=True)[extended.cut :])
-    bodies = _bodies(extended.rest, around, [text for _, _, text in texts])
+    planted, rest = _planted(extended.new), extended.rest
+    whole, tail = (_tail(extended, new, asks=True) for new in (planted, extended.new))
+    # Some templates write results in the order of the calls.
+    texts = sorted(_texts(extended.new), key=lambda text: whole.find(text[0]))
+    first, *around = _between([word for word, _, _ in texts], whole)
+    # What the answer holds already is no part of `rest`: what comes after the answer is the same in both.
+    first = rest[: len(first) + len(rest) - len(tail)] if texts else rest
+    bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
     owners: list[int | None] = [index for _, index, _ in texts]
-    pieces += _scaffold(around[0].removeprefix(extended.end), "", None, owners[0] if owners else None)
+    pieces += _scaffold(first.removeprefix(extended.end), "", None, owners[0] if owners else None)
     for at, body in enumerate(bodies):
         owner, following = owners[at], owners[at + 1] if at + 1 < len(owners) else None
         closing = "" if owner == following else _closing(extended, planted, texts[at])
         pieces.append(Piece(text=body, message=owner, body=True))
-        pieces += _scaffold(around[at + 1], closing, owner, following)
+        pieces += _scaffold(around[at], closing, owner, following)
     return tuple(piece for piece in pieces if piece.text)
 
 
@@ -80,10 +80,7 @@ def _planted(new: Conversation) -> Conversation:
 
 
 def _tail(extended: Extended, new: Conversation, *, asks: bool) -> str:
-    found = written(extended.writer, (*extended.before, extended.kind.message(), *new), asks=asks)
-    if found is None:
-        raise _mixed()
-    return found.tail
+    return extended.stub.written(extended.kind.message(), new, asks=asks).tail
 
 
 def _mixed() -> ExtendError:

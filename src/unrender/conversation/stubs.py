@@ -7,11 +7,13 @@ after it but what ends the answer.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from unrender.conversation.adapt import shown_media
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.conversation.transcript import Writer
+from unrender.errors import ExtendError, TemplateError
 from unrender.format import Format
 from unrender.values.notations import encode_calls
 
@@ -62,6 +64,61 @@ class WrittenTail:
     text: str
     tail: str
     """The text behind the needle."""
+
+
+_NUMBER = re.compile(r"(\d+)")
+
+
+def counted(first: str, later: str, calls: int) -> bool:
+    """Return whether two texts differ in numbers alone, each greater by a number of calls in the later one.
+
+    >>> counted("result 0 of 1", "result 2 of 1", 2), counted("result 0", "results 2", 2)
+    (True, False)
+    """
+    one, other = _NUMBER.split(first), _NUMBER.split(later)
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(
+        a == b or (i % 2 and int(b) - int(a) == calls) for i, (a, b) in enumerate(pairs)
+    )
+
+
+def recounted(first: str, later: str, by: int) -> str:
+    """Return a text with the numbers greater by `by` that are greater by one in a text with one more call before it.
+
+    >>> recounted("result 0 of 1", "result 1 of 1", 5)
+    'result 5 of 1'
+    """
+    if not counted(first, later, 1):
+        raise ExtendError("the template writes numbers that do not count calls alone", "unproved")
+    pairs = zip(_NUMBER.split(first), _NUMBER.split(later), strict=True)
+    return "".join(a if a == b else str(int(a) + by) for a, b in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stub:
+    """The beginning of a short conversation that goes on as a long one does."""
+
+    writer: Writer
+    before: Conversation
+    """The messages before the answer."""
+    later: Conversation = ()
+    """The same with one more call."""
+    by: int = 0
+    """How many calls more the long conversation has, for a template that counts them."""
+
+    def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
+        """Return how it goes on. Raises `ExtendError` where the template does not write the needle once, or refuses."""
+        try:
+            made = written(self.writer, (*self.before, answer, *new), asks=asks, needle=needle)
+            later = written(self.writer, (*self.later, answer, *new), asks=asks, needle=needle) if self.by else None
+        except TemplateError as error:
+            raise ExtendError(f"the template refuses what is said: {error}", "messages") from error
+        if made is None:
+            raise ExtendError("the template does not write an answer once, as it was given", "unproved")
+        if later is None:
+            return made
+        tail = recounted(made.tail, later.tail, self.by)
+        return replace(made, tail=tail, text=made.text.removesuffix(made.tail) + tail)
 
 
 def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail | None:

@@ -1,0 +1,124 @@
+"""Finds what an answer lacks of what a template writes behind its last word.
+
+An answer may end anywhere: inside a thought, in content, behind a call, behind the end of its turn. The template has written a whole
+one. What of the template's text the answer holds already is not written again; what closes an open thought is added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrender.conversation.answered import Answered
+from unrender.conversation.continuation import Continuation
+from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.stubs import THOUGHT, AnswerKind, Stub, WrittenTail, behind
+from unrender.errors import ExtendError
+from unrender.format import Format
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of an answer, beside what a template writes of an answer of its kind."""
+
+    stub: Stub
+    made: WrittenTail
+    said: Answered
+    kind: AnswerKind
+    format: Format
+    facts: Continuation
+
+    def lacking(self, new: Conversation) -> tuple[str, str]:
+        """Return what closes the answer, and what comes after that before the `new` messages."""
+        said = self.said
+        # `### Answer` without the line breaks behind it may still be a thought for the parser.
+        end = self.format.reasoning.end
+        lead = end if said.thinks and not said.text.endswith(end.strip()) else ""
+        rest = self._behind_calls() if self.kind.calls else self._behind_content()
+        if said.sampled:
+            rest = self._behind_end(rest)
+        elif not said.text and (whole := self._said_nothing(new)) is not None:
+            lead, rest = "", whole
+        elif not self.kind.calls and not said.message.content.strip() and said.message.reasoning:
+            more, rest = self._behind_thought(rest, new)
+            lead += more
+        kept = not_again(lead + rest, said.space)
+        own = max(len(kept) - len(rest), 0)
+        return kept[:own], kept[own:]
+
+    def _behind_calls(self) -> str:
+        tail, text, tools = self.made.tail, self.said.text, self.format.tools
+        call_end, section_end = tools.call_end.strip(), tools.section_end.strip()
+        at = behind(tail, self.kind.closers(self.format).rstrip().removesuffix(section_end))
+        if at is None and call_end in tail and (call_end or section_end in tail):
+            # The template writes more before the end of a call than its format knows, e.g. an id.
+            at = tail.index(call_end or section_end) + len(call_end)
+        if at is None:
+            raise ExtendError("the template ends calls otherwise than its format says", "unproved")
+        between = call_end and section_end and text.endswith(call_end) and not text.endswith(section_end)
+        if between and not self.said.sampled:
+            return tail[at:]
+        # After a first call, templates that forget what was before may not write the end of the section.
+        return tail[at + (behind(tail[at:], section_end) or 0) :]
+
+    def _behind_content(self) -> str:
+        said, tail, end = self.said, self.made.tail, self.format.content.end.strip()
+        is_open = said.message.content.strip() and not said.sampled and not said.text.endswith(end)
+        at = None if not end or is_open else behind(tail, end)
+        return tail if at is None else tail[at:]
+
+    def _behind_end(self, rest: str) -> str:
+        bare = rest.lstrip()
+        if bare.startswith(self.said.sampled):
+            return bare[len(self.said.sampled) :]
+        # Another end than the template writes before a message, as `<|return|>` for `<|end|>`, stands for it.
+        end = end_of(self.kind, self.facts).strip()
+        return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
+
+    def _said_nothing(self, new: Conversation) -> str | None:
+        """Return what the template writes behind the prompt for an empty answer; None where it changes the prompt for it."""
+        writer, before = self.stub.writer, self.stub.before
+        prompt = writer.text(before, asks=True)
+        text = writer.text((*before, Said(role="assistant", content=""), *new), asks=True)
+        return text[len(prompt) :] if prompt and text and text.startswith(prompt) else None
+
+    def _behind_thought(self, rest: str, new: Conversation) -> tuple[str, str]:
+        """Return what stands for empty content behind a thought, and what comes after that."""
+        answer = Said(role="assistant", content="", reasoning=THOUGHT)
+        try:
+            shown = self.stub.written(answer, new, needle=THOUGHT)
+        except ExtendError:
+            return "", rest
+        at = behind(shown.tail, self.format.reasoning.end)
+        if at is None:
+            return "", rest
+        whole = shown.tail[at:]
+        if not whole.endswith(rest):  # Without content, the template leaves out the end of the turn.
+            return "", whole
+        between = whole.removesuffix(rest)
+        if markers := between.strip():
+            return ("" if self.said.text.endswith(markers) else between), rest
+        # A thought that was cut gets its end, and then the turn ends: no layout for content that does not come.
+        return "" if self.said.thinks else between, rest
+
+
+def not_again(text: str, space: str) -> str:
+    r"""Return a text without white space at its beginning that is there before it: `</call>\n` before `\n<end>`.
+
+    >>> not_again("\n<end>", " \n"), not_again("\n\n<end>", "\n")
+    ('<end>', '\n<end>')
+    """
+    leading = text[: len(text) - len(text.lstrip())]
+    return text[next(k for k in range(len(leading), -1, -1) if leading[:k] in space) :]
+
+
+def end_of(kind: AnswerKind, facts: Continuation) -> str:
+    """Return what ends an answer of this kind where a message comes after it."""
+    return facts.ends.get("two calls" if len(kind.calls) > 1 else "call" if kind.calls else "content", "")
+
+
+def shared_end(rest: str, said: Answered, kind: AnswerKind, facts: Continuation) -> str:
+    """Return what of the end of the answer `rest` begins with: white space alone, where the end itself was sampled."""
+    end = end_of(kind, facts)
+    if said.sampled:
+        end = end[len(end.rstrip()) :]
+    return next((end[i:] for i in range(len(end)) if rest.startswith(end[i:])), "")

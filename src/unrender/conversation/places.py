@@ -1,0 +1,110 @@
+"""Tells where in a conversation an answer is, from its messages or from its prompt alone.
+
+Most templates write the same behind an answer wherever it is. Some forget to reset what they keep in mind: after an earlier call
+they write a result otherwise. A place has what such templates have been seen to depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from os.path import commonprefix
+from typing import TYPE_CHECKING
+
+from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.stubs import QUESTION, AnswerKind, Called
+from unrender.conversation.transcript import Writer
+from unrender.format import CallSyntax, Slot
+
+if TYPE_CHECKING:
+    from unrender.turn import Turn
+
+_BEGINNING = 4
+"""Characters that show that a text is a prompt from its beginning on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in a conversation an answer is."""
+
+    called: bool = False
+    """Calls were made before it."""
+    after_result: bool = False
+    """It follows a result, and not a user."""
+    thought: bool = False
+    """An answer before it has a thought."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A short history, with what it has of a place."""
+
+    place: Place
+    calls: int
+    messages: Conversation
+
+
+def result_of(call: Called, word: str) -> Said:
+    """Return a result of a call, with a word of its own."""
+    return Said(role="tool", answers=call.id, name=call.name, content=f"Resultfern{word}")
+
+
+def pasts(call: Callable[[int], Called]) -> Iterator[Past]:
+    """Yield short histories, for each place the shortest first; `call` makes calls of different ids."""
+    said, thought = AnswerKind().message("Earlierword"), AnswerKind(thinks=True).message("Earlierword")
+    one, two = call(7), call(8)
+    first, musing = (_cycle(one, "seven", thinks=thinks) for thinks in (False, True))
+    again, wondering = (_cycle(two, "eight", thinks=thinks) for thinks in (False, True))
+    user, running, called = Place(), Place(called=True, after_result=True), Place(called=True)
+    for place, calls, messages in (
+        (user, 0, ()),
+        (user, 0, (QUESTION, said)),
+        (replace(user, thought=True), 0, (QUESTION, thought)),
+        (running, 1, (QUESTION, *first)),
+        (running, 2, (QUESTION, *first, *again)),
+        (running, 1, (QUESTION, said, QUESTION, *first)),
+        (replace(running, thought=True), 1, (QUESTION, *musing)),
+        (replace(running, thought=True), 2, (QUESTION, *first, *wondering)),
+        (called, 1, (QUESTION, *first, said)),
+        (called, 2, (QUESTION, *first, *again, said)),
+        (replace(called, thought=True), 1, (QUESTION, *musing, said)),
+        (replace(called, thought=True), 2, (QUESTION, *first, *wondering, thought)),
+    ):
+        yield Past(place=place, calls=calls, messages=messages if place.after_result else (*messages, QUESTION))
+
+
+def _cycle(call: Called, word: str, *, thinks: bool) -> Conversation:
+    return (AnswerKind(calls=(call,), thinks=thinks).message(f"Otherword{word}"), result_of(call, word))
+
+
+def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
+    """Return whether the prompt of a turn may be one after a history of this place, as far as it shows."""
+    short, bare = (writer.text(messages, asks=True) for messages in (past.messages, (QUESTION,)))
+    if not turn.prompt or short is None or bare is None:
+        return True
+    if not turn.prompt.endswith(short.rpartition(str(past.messages[-1].content))[2]):
+        return False
+    if len(commonprefix([turn.prompt, bare])) < _BEGINNING:  # The rest of the prompt is not known.
+        return True
+
+    def shown(text: str) -> bool:
+        return bool(text.strip()) and turn.prompt.count(text) > bare.count(text)
+
+    tools, head = turn.format.tools, _before_name(turn.format.tools)
+    # The opener alone may be in words of the user or the system; with a tool's name behind it, it is a call.
+    if past.place.called:
+        possible = shown(tools.section_start.strip()) or shown(tools.call_start.strip()) or shown(head.strip())
+    else:
+        possible = not (head.strip() and any(shown(head + tool.name) for tool in turn.request.tools or ()))
+    return possible and (not past.place.thought or shown(turn.format.reasoning.end.strip()))
+
+
+def _before_name(tools: CallSyntax) -> str:
+    """Return the text right before the name of a call."""
+    if Slot.NAME not in tools.function:
+        return ""
+    before = tools.function[: tools.function.index(Slot.NAME)]
+    texts = [tools.call_start]
+    for part in before:
+        texts = [] if isinstance(part, Slot) else [*texts, part]
+    return "".join(texts)
