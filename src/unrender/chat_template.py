@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.bounds import Bounds
     from unrender.conversation.capabilities import Capabilities
-    from unrender.conversation.continuation import Continuation
+    from unrender.conversation.next_turn.continuation import Continuation
     from unrender.conversation.preparation import Continued, Planned
     from unrender.conversation.tools import Offer
     from unrender.conversation.transcript import Writer
@@ -251,7 +251,7 @@ class ChatTemplate:
     @property
     def continuation(self) -> Continuation:
         """What is written between an answer and the next one where tools are offered, and whether the template only appends."""
-        from unrender.conversation.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
 
         return continuation_of(*probing(self.writing))
 
@@ -305,7 +305,7 @@ class ChatTemplate:
         With a grammar made by hand no tools are described, and only content can be continued, since the grammar alone
         says how an answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
         """
-        from unrender.conversation.next_turn import Extender  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- loaded when it is used
         from unrender.conversation.preparation import prepared  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
 
@@ -420,7 +420,7 @@ class ChatTemplate:
         >>> ChatTemplate.from_string(source).turn("<user>Hello</><assistant>").parse("Hi!</>").content
         'Hi!'
         """
-        from unrender.conversation.next_turn import Extender  # noqa: PLC0415
+        from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415
         from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
         from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used

@@ -46,7 +46,7 @@ from unrender.cli.terminal import (
     print_table,
     progress,
 )
-from unrender.conversation.continuation import Continuation
+from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify

@@ -17,14 +17,14 @@ from itertools import product
 from typing import Any
 
 from unrender.conversation.adapt import Media, shown_media
-from unrender.conversation.answered import Answered, read_answer
-from unrender.conversation.continuation import Continuation, Needs, continuation_of
-from unrender.conversation.endings import Ending, shared_end
 from unrender.conversation.messages import RESULTS, Conversation, Said, conversation_of
-from unrender.conversation.pieces import Extended, appended_pieces
-from unrender.conversation.places import Past, Place, may_be, pasts
+from unrender.conversation.next_turn.answered import Answered, read_answer
+from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
+from unrender.conversation.next_turn.endings import Ending, shared_end
+from unrender.conversation.next_turn.pieces import Extended, appended_pieces
+from unrender.conversation.next_turn.positions import Past, Position, may_be, pasts
+from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called, Stub, WrittenTail
 from unrender.conversation.preparation import Planned
-from unrender.conversation.stubs import QUESTION, AnswerKind, Called, Stub, WrittenTail
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
@@ -182,16 +182,16 @@ class Extender:
 
     def _pasts(self, turn: Turn, writer: Writer, facts: Continuation) -> Iterator[Past]:
         """Yield a short history for each place at which the answer may be."""
-        seen: dict[Place, Past] = {}
+        seen: dict[Position, Past] = {}
         for past in pasts(_past_call):
-            seen.setdefault(past.place, past)
+            seen.setdefault(past.position, past)
         if facts.needs is Needs.ANSWER:
-            yield seen[Place()]
+            yield seen[Position()]
         elif self.history is not None:
             messages = self.history.all()
             called = any(message.calls for message in messages)
             after_result = called and messages[-1].role in RESULTS
-            yield seen[Place(called=called, after_result=after_result, thought=self.thought)]
+            yield seen[Position(called=called, after_result=after_result, thought=self.thought)]
         else:
             yield from (past for past in seen.values() if may_be(past, turn, writer))
 
@@ -207,7 +207,7 @@ class Extender:
         if number is None and self.history is None:
             raise ExtendError("the template counts calls, and the answer does not say how many there were", "state")
         by = (int(number[0]) - start if number else len(turn.known_ids)) - past.calls
-        nearest = sorted(pasts(_past_call), key=lambda other: other.place != past.place)
+        nearest = sorted(pasts(_past_call), key=lambda other: other.position != past.position)
         later = next(other for other in nearest if other.calls == past.calls + 1)
         return replace(stub, later=(*system, *later.messages), by=by)
 

@@ -69,10 +69,10 @@ class WrittenTail:
 _NUMBER = re.compile(r"(\d+)")
 
 
-def counted(first: str, later: str, calls: int) -> bool:
+def counts_calls(first: str, later: str, calls: int) -> bool:
     """Return whether two texts differ in numbers alone, each greater by a number of calls in the later one.
 
-    >>> counted("result 0 of 1", "result 2 of 1", 2), counted("result 0", "results 2", 2)
+    >>> counts_calls("result 0 of 1", "result 2 of 1", 2), counts_calls("result 0", "results 2", 2)
     (True, False)
     """
     one, other = _NUMBER.split(first), _NUMBER.split(later)
@@ -88,7 +88,7 @@ def recounted(first: str, later: str, by: int) -> str:
     >>> recounted("result 0 of 1", "result 1 of 1", 5)
     'result 5 of 1'
     """
-    if not counted(first, later, 1):
+    if not counts_calls(first, later, 1):
         raise ExtendError("the template writes numbers that do not count calls alone", "unproved")
     pairs = zip(_NUMBER.split(first), _NUMBER.split(later), strict=True)
     return "".join(a if a == b else str(int(a) + by) for a, b in pairs)

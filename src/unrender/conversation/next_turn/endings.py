@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender.conversation.answered import Answered
-from unrender.conversation.continuation import Continuation
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.stubs import THOUGHT, AnswerKind, Stub, WrittenTail, behind
+from unrender.conversation.next_turn.answered import Answered
+from unrender.conversation.next_turn.continuation import Continuation
+from unrender.conversation.next_turn.stubs import THOUGHT, AnswerKind, Stub, WrittenTail, behind
 from unrender.errors import ExtendError
 from unrender.format import Format
 
@@ -71,7 +71,7 @@ class Ending:
         if bare.startswith(self.said.sampled):
             return bare[len(self.said.sampled) :]
         # Another end than the template writes before a message, as `<|return|>` for `<|end|>`, stands for it.
-        end = end_of(self.kind, self.facts).strip()
+        end = answer_end(self.kind, self.facts).strip()
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 
     def _said_nothing(self, new: Conversation) -> str | None:
@@ -111,14 +111,14 @@ def not_again(text: str, space: str) -> str:
     return text[next(k for k in range(len(leading), -1, -1) if leading[:k] in space) :]
 
 
-def end_of(kind: AnswerKind, facts: Continuation) -> str:
+def answer_end(kind: AnswerKind, facts: Continuation) -> str:
     """Return what ends an answer of this kind where a message comes after it."""
     return facts.ends.get("two calls" if len(kind.calls) > 1 else "call" if kind.calls else "content", "")
 
 
 def shared_end(rest: str, said: Answered, kind: AnswerKind, facts: Continuation) -> str:
     """Return what of the end of the answer `rest` begins with: white space alone, where the end itself was sampled."""
-    end = end_of(kind, facts)
+    end = answer_end(kind, facts)
     if said.sampled:
         end = end[len(end.rstrip()) :]
     return next((end[i:] for i in range(len(end)) if rest.startswith(end[i:])), "")

@@ -15,12 +15,11 @@ from enum import StrEnum
 from itertools import product
 
 from unrender.cache import SHARED
-from unrender.conversation.answered import ends_of_turn
 from unrender.conversation.capabilities import shape_context
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.places import pasts, result_of
-from unrender.conversation.preparation import Planned
-from unrender.conversation.stubs import (
+from unrender.conversation.next_turn.answered import ends_of_turn
+from unrender.conversation.next_turn.positions import pasts, result_of
+from unrender.conversation.next_turn.stubs import (
     NEEDLE,
     QUESTION,
     THOUGHT,
@@ -28,9 +27,10 @@ from unrender.conversation.stubs import (
     Called,
     WrittenTail,
     behind,
-    counted,
+    counts_calls,
     written,
 )
+from unrender.conversation.preparation import Planned
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError
@@ -81,8 +81,8 @@ class Needs(StrEnum):
 
     ANSWER = "answer"
     """The answer, and what comes after it."""
-    PLACE = "place"
-    """Beside that, its place: whether it follows a result, and whether answers before it have calls and thoughts."""
+    POSITION = "position"
+    """Beside that, its position: whether it follows a result, and whether answers before it have calls and thoughts."""
     HISTORY = "history"
     """All of it."""
 
@@ -127,7 +127,7 @@ class Continuation:
             "depends on": ", ".join(
                 (
                     *(f"the system message ({role})" for role in sorted(self.needs_system)),
-                    *(("earlier calls and thoughts",) if self.needs is Needs.PLACE else ()),
+                    *(("earlier calls and thoughts",) if self.needs is Needs.POSITION else ()),
                     *(("all earlier messages",) if self.needs is Needs.HISTORY else ()),
                     *(("the number of calls",) if self.counts else ()),
                 )
@@ -223,21 +223,22 @@ class _Probing:
 
     def _needs(self, kinds: Iterable[AnswerKind]) -> tuple[Needs, bool]:
         """Return how much of a conversation decides what is behind an answer, and whether calls are counted there."""
-        first, needs, counts = {past.place: past for past in reversed(self._pasts)}, Needs.ANSWER, False
+        first, needs, counts = {past.position: past for past in reversed(self._pasts)}, Needs.ANSWER, False
         for kind, past in product(kinds, self._pasts):
             for after in self._next_of(kind):
                 if self._tail((*self._pasts[0].messages, kind.message(), *after)) is None:
                     continue
                 tail, same, bare = (
-                    self._tail((*p.messages, kind.message(), *after)) for p in (past, first[past.place], self._pasts[0])
+                    self._tail((*p.messages, kind.message(), *after))
+                    for p in (past, first[past.position], self._pasts[0])
                 )
                 for other, before, need in (
-                    (same, first[past.place], Needs.HISTORY),
-                    (bare, self._pasts[0], Needs.PLACE),
+                    (same, first[past.position], Needs.HISTORY),
+                    (bare, self._pasts[0], Needs.POSITION),
                 ):
                     if tail is None or other is None or tail == other:
                         continue
-                    if counted(other, tail, past.calls - before.calls):
+                    if counts_calls(other, tail, past.calls - before.calls):
                         counts = True
                     else:
                         needs = max(needs, need, key=list(Needs).index)

@@ -12,7 +12,7 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.stubs import QUESTION, AnswerKind, Called
+from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called
 from unrender.conversation.transcript import Writer
 from unrender.format import CallSyntax, Slot
 
@@ -24,7 +24,7 @@ _BEGINNING = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Position:
     """Where in a conversation an answer is."""
 
     called: bool = False
@@ -37,9 +37,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """A short history, with what it has of a place."""
+    """A short history, with what it has of a position."""
 
-    place: Place
+    position: Position
     calls: int
     messages: Conversation
 
@@ -55,8 +55,8 @@ def pasts(call: Callable[[int], Called]) -> Iterator[Past]:
     one, two = call(7), call(8)
     first, musing = (_cycle(one, "seven", thinks=thinks) for thinks in (False, True))
     again, wondering = (_cycle(two, "eight", thinks=thinks) for thinks in (False, True))
-    user, running, called = Place(), Place(called=True, after_result=True), Place(called=True)
-    for place, calls, messages in (
+    user, running, called = Position(), Position(called=True, after_result=True), Position(called=True)
+    for position, calls, messages in (
         (user, 0, ()),
         (user, 0, (QUESTION, said)),
         (replace(user, thought=True), 0, (QUESTION, thought)),
@@ -70,7 +70,9 @@ def pasts(call: Callable[[int], Called]) -> Iterator[Past]:
         (replace(called, thought=True), 1, (QUESTION, *musing, said)),
         (replace(called, thought=True), 2, (QUESTION, *first, *wondering, thought)),
     ):
-        yield Past(place=place, calls=calls, messages=messages if place.after_result else (*messages, QUESTION))
+        yield Past(
+            position=position, calls=calls, messages=messages if position.after_result else (*messages, QUESTION)
+        )
 
 
 def _cycle(call: Called, word: str, *, thinks: bool) -> Conversation:
@@ -78,7 +80,7 @@ def _cycle(call: Called, word: str, *, thinks: bool) -> Conversation:
 
 
 def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
-    """Return whether the prompt of a turn may be one after a history of this place, as far as it shows."""
+    """Return whether the prompt of a turn may be one after a history of this position, as far as it shows."""
     short, bare = (writer.text(messages, asks=True) for messages in (past.messages, (QUESTION,)))
     if not turn.prompt or short is None or bare is None:
         return True
@@ -92,11 +94,11 @@ def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
 
     tools, head = turn.format.tools, _before_name(turn.format.tools)
     # The opener alone may be in words of the user or the system; with a tool's name behind it, it is a call.
-    if past.place.called:
+    if past.position.called:
         possible = shown(tools.section_start.strip()) or shown(tools.call_start.strip()) or shown(head.strip())
     else:
         possible = not (head.strip() and any(shown(head + tool.name) for tool in turn.request.tools or ()))
-    return possible and (not past.place.thought or shown(turn.format.reasoning.end.strip()))
+    return possible and (not past.position.thought or shown(turn.format.reasoning.end.strip()))
 
 
 def _before_name(tools: CallSyntax) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from os.path import commonprefix
 
 from unrender.conversation.messages import Conversation
-from unrender.conversation.stubs import AnswerKind, Stub
+from unrender.conversation.next_turn.stubs import AnswerKind, Stub
 from unrender.errors import ExtendError
 from unrender.turn import Piece
 
