@@ -128,7 +128,8 @@ def special_ids_of(tokenizer: Any) -> frozenset[int]:
 
     Many tokenizers do not mark their tokens for calls and reasoning as special. Those are still tokens, not text.
     """
-    return frozenset({*map(int, _added(tokenizer)), *getattr(tokenizer, "all_special_ids", ())})
+    named = getattr(tokenizer, "all_special_ids", ())  # None for one that the vocabulary does not have.
+    return frozenset({*map(int, _added(tokenizer)), *(id for id in named if id is not None)})
 
 
 def _added(tokenizer: Any) -> Mapping[int, Any]:

@@ -8,6 +8,7 @@ import typing
 from unrender.verify.grammars import installed
 
 _NEEDED = {
+    "test_any_template.py": ("renderers", "transformers"),
     "test_renderers.py": ("renderers", "transformers"),
     "test_verl.py": ("verl", "ray", "transformers"),
     "test_skyrl.py": ("skyrl", "torch", "transformers"),

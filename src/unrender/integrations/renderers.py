@@ -120,9 +120,10 @@ class Renderer:
         message, (text, starts) = reader.message, self._measured(token_ids)
         said = [span.end for span in reader.parser.spans if span.role in (Role.CONTENT, Role.REASONING)]
         reasoning = turn.format.reasoning
-        calls, last = [], 0
+        calls, last, place = [], 0, slice(0, 0)
         for call, end in zip(message.tool_calls, ends, strict=False):
-            place = _begun(text, starts, said, slice(last, end), reasoning)
+            # Calls that are complete at the same token have one stretch.
+            place = _begun(text, starts, said, slice(last, end), reasoning) if end > last else place
             calls.append(_parsed(call, self._text(token_ids[place]), (place.start, place.stop)))
             last = end
         whole = turn.begun + text

@@ -1,0 +1,77 @@
+"""Our renderer with every template at hand, most of which `renderers` has none for."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import count
+from pathlib import Path
+
+import pytest
+from byte_tokenizer import byte_tokenizer
+from renderers import create_renderer
+from renderers.configs import CustomRendererConfig
+from vendor import all_vendor_templates
+
+from unrender import ChatTemplate
+
+TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
+MARKER = re.compile(r"<\|?[\w/|\"=:.▁-]+\|?>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]")
+TOOLS = [
+    {
+        "name": "weather",
+        "description": "Weather.",
+        "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
+    }
+]
+USER = {"role": "user", "content": "Weather?"}
+
+
+@pytest.mark.few(20)
+@pytest.mark.parametrize("path", TEMPLATES)
+def test_prompts_only_grow(path: Path) -> None:
+    """Answers with calls are read, bridges begin with what was there, and no ids raise an error."""
+    source = path.read_text(encoding="utf-8")
+    special = {
+        *MARKER.findall(source),
+        "<s>",
+        *filter(str.strip, ChatTemplate.from_string(source).format.preserved_tokens),
+    }
+    tokenizer = byte_tokenizer(sorted(special - {"</s>"}), eos="</s>", template=source)
+    tokenizer.bos_token = "<s>"
+    config = CustomRendererConfig(import_path="unrender.integrations.renderers.Renderer", thinking_retention="all")
+    ours = create_renderer(tokenizer, config)
+
+    prompt = ours.render([USER], tools=TOOLS, add_generation_prompt=True)
+    assert (
+        tokenizer.decode([id for id, body in zip(prompt.token_ids, prompt.is_content, strict=True) if body])
+        == USER["content"]
+    )
+    turn = ours._template.turn(tokenizer.decode(prompt.token_ids), tools=TOOLS)
+    answer = next(text for text in map(turn.sample, count()) if turn.parse(text).tool_calls)
+    completion = tokenizer.encode(answer, add_special_tokens=False)
+    read = ours.parse_response(completion, tools=TOOLS, prompt_ids=prompt.token_ids)
+
+    assert [(call.name, call.status.value) for call in read.tool_calls] == [("weather", "ok")] * len(
+        turn.parse(answer).tool_calls
+    )
+    results = [
+        {"role": "tool", "tool_call_id": call.id, "name": "weather", "content": "sunny"} for call in read.tool_calls
+    ]
+    for new in (results, [USER], [*results, USER]):
+        bridge = ours.bridge_to_next_turn(prompt.token_ids, completion, new, tools=TOOLS)
+        if bridge is not None:
+            before = [*prompt.token_ids, *completion]
+            assert bridge.token_ids[: len(before)] == before
+            assert {*bridge.message_indices} - {-1} <= {*range(len(new))}
+            assert (
+                len(bridge.token_ids)
+                == len(bridge.message_indices)
+                == len(bridge.sampled_mask)
+                == len(bridge.is_content)
+            )
+    drawn = random.Random(0)
+    for _ in range(5):
+        ids = [drawn.choice([drawn.randrange(len(tokenizer)), *completion]) for _ in range(60)]
+        assert ours.parse_response(ids, tools=TOOLS, prompt_ids=prompt.token_ids) is not None
+        ours.bridge_to_next_turn(prompt.token_ids, ids, results, tools=TOOLS)
