@@ -19,6 +19,7 @@ from typing import Any
 
 from next_turn_cases import (
     AGAIN,
+    CONTENT,
     CYCLES,
     HISTORIES,
     KINDS,
@@ -460,14 +461,29 @@ class Judge:
                 for new in ((AGAIN,), (result(0, ids),), (result(0, ids), AGAIN)):
                     label = f"{base.label}cut in the call, {len(new)} {new[0]['role']}"
                     yield replace(base, label=label, answer=text, new=new, reasons=("call",))
+                yield from self._cut_as_text(replace(base, answer=text))
         if shown.said.thought:
             text = shown.text[: shown.text.find(THOUGHT) + len(THOUGHT)]
             for end in self.ends:
                 if end not in self._format.reasoning.end:
                     yield replace(base, label=f"{base.label}{end} in the thought", answer=text + end)
 
+    def _cut_as_text(self, base: Case) -> Iterator[Case]:
+        """Yield a cut call that is to count as text: it ends as content does, where nothing is around content."""
+        said = KINDS["content"]
+        messages = [*base.before, assistant(said, ()), *base.new]
+        whole = self.render(messages, ask=True, tools=base.tools) or ""
+        last = self.render(messages[: -len(base.new)], ask=False, tools=base.tools) or ""
+        plain = not self.closers(last.rpartition(CONTENT)[2]).strip() and not self._format.content.start.strip()
+        if plain and whole.count(CONTENT) == 1:
+            right = whole.rpartition(CONTENT)[2]
+            label = f"{base.label}cut in the call, as text"
+            yield replace(base, label=label, right=(right,), may_refuse=False, settings={"unfinished": "text"})
+
     def policies(self) -> Iterator[Case]:
-        """Yield answers with a thought, under all policies of dropping it."""
+        """Yield answers with a thought, under all policies of dropping it; where it is written as content, nobody drops it."""
+        if self.shape.thought == "content":
+            return
         for kind, before in product(("thought and content", "thought and call"), ("none", "cycle")):
             shown = self.shown(before, kind, TOOLS, {})
             if shown is None or not self._agrees(TOOLS):

@@ -1,0 +1,59 @@
+"""The next turn of every template: a prompt that grows by what the template writes behind the answer, or an error that says why not.
+
+Rules: a whole conversation is rendered by Jinja alone, and what stands behind the answer in it is right (`tests/next_turns.py`).
+`pytest -m full` asks all cases of all templates, and how many are refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from composed.composition import drawn, template
+from next_turns import Judge
+from vendor import all_vendor_templates
+
+from unrender import ChatTemplate
+
+OWN = Path(__file__).parent.parent / "templates"
+FEW, MANY = 24, 400
+SAMPLE, MOST_REFUSED = 30, 0.002
+FAULTS = ("wrong", "pieces", "accepted", "raised")
+
+
+def sources() -> dict[str, str | Path]:
+    """Return templates by name: our own, vendors' where they are at hand, and composed ones."""
+    own = {path.stem: path for path in sorted(OWN.glob("*.jinja"))}
+    return {**own, **all_vendor_templates(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW)}}
+
+
+def judged(source: str | Path, every: int) -> tuple[Counter[str], list[str]]:
+    """Return how often each verdict is given of a template, and what is wrong."""
+    text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
+    chat = ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>")
+    verdicts = [*Judge(chat, text).verdicts(every=every)]
+    return Counter(verdict.word for verdict in verdicts), [str(it) for it in verdicts if it.word in FAULTS]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.few(8)
+@pytest.mark.parametrize("name", sorted(sources()))
+def test_prompts_grow_by_what_the_template_writes(name):
+    """A sample of the answers after a sample of the conversations."""
+    _, wrong = judged(sources()[name], SAMPLE)
+
+    assert wrong[:3] == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(7200)
+@pytest.mark.filterwarnings("ignore")
+def test_all_prompts_grow_and_few_are_refused():
+    """All answers after all conversations, of many templates."""
+    many = {**sources(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW, MANY)}}
+    found = {name: judged(source, 1) for name, source in many.items()}
+    counts = sum((count for count, _ in found.values()), Counter[str]())
+
+    assert {name: wrong[:1] for name, (_, wrong) in found.items() if wrong} == {}
+    assert counts["refused"] <= MOST_REFUSED * counts.total()
