@@ -471,6 +471,11 @@ class Parser(Resumable):
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
 
     @property
+    def made_ids(self) -> tuple[str, ...]:
+        """The ids of calls that the model did not write, in order."""
+        return tuple(self._machine.ids.made)
+
+    @property
     def steps(self) -> int:
         """The number of instructions executed so far, a measure of work that does not depend on the machine."""
         self._account()

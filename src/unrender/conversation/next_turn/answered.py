@@ -69,10 +69,10 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     broken = bool(whole.message.failed_calls) or (not thinks and any(isinstance(event, Malformed) for event in events))
     if broken and unfinished == "error":
         raise ExtendError("the answer has a call that is not complete", "call")
-    made = whole.state()["ids"]
+    written = tuple("" if call.id in whole.made_ids else call.id for call in whole.message.tool_calls)
     return Answered(
-        message=turn.parse(answer),
-        written_ids=tuple("" if call.id in made else call.id for call in whole.message.tool_calls),
+        message=turn.parse(answer) if turn.known_ids and any(written) else whole.message,
+        written_ids=written,
         text=text,
         space=answer[len(answer.rstrip()) :],
         layout=answer[len(text) : answer.rindex(sampled)] if sampled else "",

@@ -21,8 +21,8 @@ from unrender.conversation.messages import RESULTS, Conversation, Said, conversa
 from unrender.conversation.next_turn.answered import Answered, read_answer
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
 from unrender.conversation.next_turn.endings import Ending, shared_end
-from unrender.conversation.next_turn.pieces import Extended, appended_pieces
-from unrender.conversation.next_turn.positions import Past, Position, may_be, pasts
+from unrender.conversation.next_turn.pieces import Extended, appended_pieces, check_shown
+from unrender.conversation.next_turn.positions import Past, Position, may_be, pasts, system_in
 from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called, Stub, WrittenTail
 from unrender.conversation.preparation import Planned
 from unrender.conversation.tools import read_request
@@ -111,8 +111,9 @@ class Extender:
         kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
         stub = self._stub(turn, writer, facts, (kind.message(), *new), how)
         made = stub.written(kind.message(), new)
+        check_shown(stub, made, kind, new)
         lead, rest = Ending(stub, made, said, kind, turn.format, facts).lacking(new)
-        known_ids = (*turn.known_ids, *(call.id for call in said.message.tool_calls))
+        known_ids = (*turn.known_ids, *(call.id for call in calls))
         following = replace(
             self,
             asked=asked,
@@ -167,7 +168,7 @@ class Extender:
         if not how.restate:
             system, writer = (), _without_tools(writer) if facts.restates_tools else writer
         elif self.history is None and facts.needs_system & {message.role for message in end}:
-            raise ExtendError("the template writes the system message again, and it is not known", "state")
+            system = system_in(turn.prompt, writer)
         if facts.needs is Needs.HISTORY and self.history is not None:
             return Stub(writer=writer, before=self.history.all())
         unknown = ExtendError("what the template writes depends on earlier messages, which are not known", "state")
@@ -182,12 +183,13 @@ class Extender:
 
     def _pasts(self, turn: Turn, writer: Writer, facts: Continuation) -> Iterator[Past]:
         """Yield a short history for each place at which the answer may be."""
+        if facts.needs is Needs.ANSWER:
+            yield next(pasts(_past_call))
+            return
         seen: dict[Position, Past] = {}
         for past in pasts(_past_call):
             seen.setdefault(past.position, past)
-        if facts.needs is Needs.ANSWER:
-            yield seen[Position()]
-        elif self.history is not None:
+        if self.history is not None:
             messages = self.history.all()
             called = any(message.calls for message in messages)
             after_result = called and messages[-1].role in RESULTS
@@ -213,7 +215,7 @@ class Extender:
 
     def _media(self, writer: Writer, new: Conversation) -> Iterator[Media]:
         _, media = shown_media(new, writer.template, writer.capabilities)
-        offset = 0 if self.history is None else len(self.history.all()) + 1
+        offset = len(self.history.all()) + 1 if media and self.history is not None else 0
         return (replace(one, message=one.message + offset) for one in media)
 
     def _notes(self, made: WrittenTail, facts: Continuation, new: Conversation, how: Extending) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from os.path import commonprefix
 
 from unrender.conversation.messages import Conversation
-from unrender.conversation.next_turn.stubs import AnswerKind, Stub
+from unrender.conversation.next_turn.stubs import AnswerKind, Stub, WrittenTail
 from unrender.errors import ExtendError
 from unrender.turn import Piece
 
@@ -52,6 +52,16 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
         pieces.append(Piece(text=body, message=owner, body=True))
         pieces += _scaffold(around[at], closing, owner, following)
     return tuple(piece for piece in pieces if piece.text)
+
+
+def check_shown(stub: Stub, made: WrittenTail, kind: AnswerKind, new: Conversation) -> None:
+    """Raise `ExtendError` for a new message that the template does not show behind the answer, or moves before it."""
+    missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
+    # A text that is trimmed or escaped is there all the same: a word in its place tells.
+    tail = stub.written(kind.message(), _planted(new)).tail if missing else ""
+    for word, index in missing:
+        if word not in tail:
+            raise ExtendError(f"messages[{index}].content: the template does not show it behind the answer", "messages")
 
 
 def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:

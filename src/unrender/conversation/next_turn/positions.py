@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called
 from unrender.conversation.transcript import Writer
+from unrender.errors import ExtendError
 from unrender.format import CallSyntax, Slot
 
 if TYPE_CHECKING:
@@ -99,6 +100,26 @@ def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
     else:
         possible = not (head.strip() and any(shown(head + tool.name) for tool in turn.request.tools or ()))
     return possible and (not past.position.thought or shown(turn.format.reasoning.end.strip()))
+
+
+def system_in(prompt: str, writer: Writer) -> Conversation:
+    """Return the system message at the beginning of a prompt, if it has one. Raises `ExtendError` where that is not certain."""
+    word = Said(role="system", content="Systemword")
+    bare, full = (_head(writer, before) for before in ((), (word,)))
+    before, word_found, between = full.partition("Systemword")
+    text, found, _ = prompt.removeprefix(before).partition(between)
+    said = (replace(word, content=text),)
+    # Where nothing but white space is between system and user, a user's message may look like both.
+    told = word_found and prompt.startswith(before)
+    with_system = told and between.strip() and found and prompt.startswith(_head(writer, said))
+    if bool(told and not between.strip()) or bool(with_system) == bool(bare.strip() and prompt.startswith(bare)):
+        raise ExtendError("the template writes the system message again, and it is not known", "state")
+    return said if with_system else ()
+
+
+def _head(writer: Writer, before: Conversation) -> str:
+    """Return a prompt up to the user's question."""
+    return (writer.text((*before, QUESTION), asks=True) or "").partition(str(QUESTION.content))[0]
 
 
 def _before_name(tools: CallSyntax) -> str:
