@@ -378,13 +378,13 @@ class Judge:
             if ending not in shown.tail:
                 self.skipped["a thought without an end"] += 1
                 return
+            yield case("cut at its last word", "", *_without_layout(behind, ending))
             if any(end in ending for end in self.ends):
-                yield case("cut at its last word", "", behind)
                 return
         yield case("whole", closers, rest)
         if closers.rstrip() != closers:
             yield case("tight", closers.rstrip(), behind[len(closers.rstrip()) :])
-        if closers.strip() and not shown.said.calls:
+        if closers.strip() and not shown.said.calls and shown.word not in shown.said.thought:
             yield case("cut at its last word", "", behind)
         if rest.startswith("\n") or rest[:1].strip():
             yield case("a line break more", closers + "\n", rest.removeprefix("\n"))
@@ -578,6 +578,13 @@ def _words(messages: Sequence[Message]) -> Iterator[str]:
 
 
 _SWITCHES = {"enable_thinking": ("thinking",)}
+
+
+def _without_layout(behind: str, ending: str) -> list[str]:
+    """Return what may follow a thought that was cut: layout before content that does not come need not be there."""
+    at = behind.find(ending) + len(ending)
+    rest = behind[at:]
+    return [behind[:at] + rest[i:] for i in range(len(rest) - len(rest.lstrip()) + 1)]
 
 
 def _behind(prompt: str, whole: str, turn: Turn, said: Said) -> str | None:
