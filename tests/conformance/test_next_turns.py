@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from composed.composition import drawn, template
+from next_turn_cases import AGAIN, TOOLS, USER
 from next_turns import Judge
 from vendor import all_vendor_templates
 
@@ -44,6 +45,20 @@ def test_prompts_grow_by_what_the_template_writes(name):
     _, wrong = judged(sources()[name], SAMPLE)
 
     assert wrong[:3] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("closer", ["", "</answer>", "</answer><|end|>"])
+def test_what_closes_content_is_written_once_behind_described_calls(closer):
+    """Calls of tools that the template ignores are content, and what closes content may be in the answer already."""
+    chat = ChatTemplate.from_file(OWN / "answer-wrapped.jinja")
+    turn = chat.prepare([USER], tools=TOOLS)
+    call = '<tool_call>\n{"name": "get_time", "arguments": {"zone": "CET"}}\n</tool_call>'
+    answer = f"<think></think><answer>{call}{closer}"
+
+    appended = "".join(piece.text for piece in turn.next(answer, [AGAIN]).appended)
+
+    assert closer + appended == f"</answer><|end|><|user|>{AGAIN['content']}<|end|><|assistant|>"
 
 
 @pytest.mark.full

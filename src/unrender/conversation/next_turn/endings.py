@@ -58,7 +58,11 @@ class Ending:
         if between and not self.said.sampled:
             return tail[at:]
         # After a first call, templates that forget what was before may not write the end of the section.
-        return tail[at + (behind(tail[at:], section_end) or 0) :]
+        rest = tail[at + (behind(tail[at:], section_end) or 0) :]
+        # `<answer><call>…</call></answer>`: where calls are written as content, its end comes behind them.
+        content_end = self.format.content.end.strip()
+        inside = content_end and not text.endswith(content_end)
+        return rest if inside else rest[behind(rest, content_end) or 0 :]
 
     def _behind_content(self) -> str:
         said, tail, end = self.said, self.made.tail, self.format.content.end.strip()
