@@ -12,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,8 @@ class Said:
     message: dict[str, Any] = field(default_factory=lambda: {"content": "", "tool_calls": []})
     tokens: int = 0
     prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Those of the prompt that the engine did not read again."""
     first: float = 0.0
     """Seconds from the request to the first token."""
     seconds: float = 0.0
@@ -49,14 +52,23 @@ class Said:
 
 def gateway(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
     """Return a gateway with the model in its process, until the stack ends; `own` are variables of its environment."""
-    port = _unused()
+    port = unused_port()
     command = [sys.executable, "-m", "unrender", "serve", "--gguf", str(path), "--port", str(port), *options]
     return _started(stack, command, port, "/ready", own or {})
 
 
+def configured(stack: ExitStack, settings: str) -> Server:
+    """Return a gateway with these settings, in TOML, until the stack ends."""
+    port = unused_port()
+    file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "gateway.toml"
+    file.write_text(settings, encoding="utf-8")
+    command = [sys.executable, "-m", "unrender", "serve", "--config", str(file), "--port", str(port)]
+    return _started(stack, command, port, "/ready", {})
+
+
 def transformers(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
     """Return a gateway with the model in its process, run by transformers, until the stack ends; `own` are variables of its environment."""
-    port = _unused()
+    port = unused_port()
     model = ("--backend", "transformers", "--model", str(path))
     command = [sys.executable, "-m", "unrender", "serve", *model, "--port", str(port), *options]
     return _started(stack, command, port, "/ready", own or {})
@@ -64,12 +76,13 @@ def transformers(stack: ExitStack, path: Path, *options: str, own: Mapping[str, 
 
 def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:
     """Return llama.cpp's own server, with its own chat endpoint, until the stack ends; a template replaces the file's."""
-    port = _unused()
+    port = unused_port()
     command = [sys.executable, __file__, str(path), str(port), template]
     return _started(stack, command, port, "/health", {})
 
 
-def _unused() -> int:
+def unused_port() -> int:
+    """Return a port that nobody listens at."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return int(unused.getsockname()[1])
@@ -115,6 +128,7 @@ def _add(said: Said, chunk: Mapping[str, Any]) -> None:
     """Add what a chunk says to the answer."""
     if usage := chunk.get("usage"):
         said.tokens, said.prompt_tokens = usage["completion_tokens"], usage["prompt_tokens"]
+        said.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     delta = chunk["choices"][0]["delta"] if chunk["choices"] else {}
     said.message["content"] += delta.get("content") or ""
     calls = said.message["tool_calls"]

@@ -322,6 +322,54 @@ def worth() -> str:
     return drawing.text()
 
 
+def next_cost() -> str:
+    """Return the plot of what the next prompt costs as a conversation grows, over that of its second turn."""
+    found = _result("next_turn.json")
+    least = found["cost"]["Turn.next"]["2"]
+    curves = [
+        Curve(title=way, points={int(turn): spent / least for turn, spent in times.items()})
+        for way, times in found["cost"].items()
+    ]
+    return plot("What the next prompt costs, over turn 2 by Turn.next", curves, unit="turn", said=found["command"])
+
+
+def next_first() -> str:
+    """Return the plot of when the first token comes, turn by turn."""
+    found = _result("next_turn.json")
+    curves = [
+        Curve(title=name, points={int(turn): one["seconds"] for turn, one in times.items()})
+        for name, times in found["first"].items()
+    ]
+    return plot("Seconds to the first token of an agent's answers", curves, unit="turn", said=found["command"])
+
+
+def next_kept() -> str:
+    """Return the bars of how many templates keep an agent's prompts, before and after."""
+    found = _result("next_turn.json")
+    cases = [(name, list(rows)) for name, rows in groupby(found["kept"], lambda row: row["case"])]
+    title = "Templates whose prompts all begin with the last one and the answer"
+    drawing = Drawing(title=title, width=840, height=110 + sum(8 + LINE * (len(rows) + 1) for _, rows in cases))
+    drawing.run(20, 24, (title, ""))
+    drawing.row(20, 52, [("all 19 turns", "reasoning"), ("some", "argument"), ("none", "malformed")], gap=COLUMN * 2)
+    y = 88.0
+    for name, rows in cases:
+        drawing.run(20, y, (name, ""))
+        y += LINE
+        for row in rows:
+            drawing.run(40, y, (row["way"], "quiet"))
+            x, whole = 120.0, sum(row[part] for part in ("all", "some", "none"))
+            for part, role in (("all", "reasoning"), ("some", "argument"), ("none", "malformed")):
+                width = 560 * row[part] / whole
+                if width:
+                    drawing.box(x, y - 7, width, 14, f"u-{role}")
+                x += width
+            drawing.run(700, y, ("".join(f"{row[part]:4}" for part in ("all", "some", "none")), "quiet"))
+            y += LINE
+        y += 8
+    drawing.run(20, y + 10, (found["command"], "quiet"))
+    return drawing.text()
+
+
 def plot(title: str, curves: list[Curve], *, unit: str, said: str) -> str:
     """Return a picture of curves, each with its name beside it, and `said` below."""
     sizes = sorted({size for curve in curves for size in curve.points})
@@ -502,6 +550,9 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "streaming.svg": streaming,
     "grammars.svg": grammars,
     "worth.svg": worth,
+    "next-cost.svg": next_cost,
+    "next-kept.svg": next_kept,
+    "next-first.svg": next_first,
 }
 """The file of each picture, and what draws it."""
 

@@ -1,0 +1,419 @@
+"""What the next prompt costs, what of it an engine has seen before, and when its first token comes: `Turn.next` beside `prepare`.
+
+python benchmarks/next_turn.py [TEMPLATE ...] [--only cost kept first] [--quick] [--json FILE]   (default: all templates in ../shared)
+
+Strategy: an agent calls one tool in each turn and gets its result. Its answers are written from the format: as the template writes them, or with
+small liberties (no space behind a colon of JSON, one blank line more at the end of a thought). Its reasoning is sent back, or not, as most clients of
+Chat Completions do. *Before*, the template writes all that was said (`prepare`); *after*, the last turn goes on (`Turn.next`, with the
+gateway's policy).
+
+cost   milliseconds of one step at turn 2, 20, 200 and 500, in one run; ratios are over turn 2 by `Turn.next`
+kept   for each template and an agent of 20 turns: how many prompts begin with the last prompt and the raw answer, which is all that helps an
+       engine that cannot cut its cache; and the share of each prompt that the engine has seen, for one that can
+first  seconds to the first token, turn by turn, through the gateway with `extend` off and on: a small real model in llama.cpp, which cuts its
+       cache, and a scripted engine that reads 2,000 tokens a second and cannot
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import statistics
+import sys
+import threading
+import time
+import urllib.request
+import warnings
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from os.path import commonprefix
+from pathlib import Path
+from typing import Any
+
+from served import Said, Server, ask, configured, unused_port
+
+from unrender import ChatTemplate, ExtendError, Message, Turn, UnrenderError, Usage
+from unrender.gateway import EngineCapabilities, Extend, Job, Model, Piece, Turns, app
+from unrender.gateway.example import example_model
+from unrender.gateway.serve import server
+from unrender.machine.ids import id_maker, numbered_id
+from unrender.values.notations import encode_answer
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+TURNS = 20
+COSTS = (2, 20, 200, 500)
+"""The turns whose cost is measured."""
+READS = 2000
+"""Tokens a second that the scripted engine reads."""
+TOKEN = 4
+"""Characters of a token, roughly."""
+NAME = "get_weather"
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": NAME,
+        "description": "Tell the weather in a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city", "days"],
+        },
+    },
+}
+ASKED = {"role": "user", "content": "Compare the weather in these towns, one after the other."}
+CASES = {
+    "as the template writes them, sent back": (False, True),
+    "with liberties, sent back": (True, True),
+    "as the template writes them, not sent back": (False, False),
+    "with liberties, not sent back": (True, False),
+}
+"""How answers are written and come back → with liberties, with reasoning."""
+Prompts = tuple[str, str, str]
+"""The last prompt, the answer to it, and the next prompt."""
+
+
+def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) -> str:
+    """Return an agent's answer, as the model writes it; `counts` tells that calls are counted through the conversation. Raises `ValueError` where the format cannot say it."""
+    format, before = turn.format, len(turn.known_ids)
+    thinks = bool(format.reasoning.end.strip())
+    id = (id_maker(format.tools) if format.tools.id_parts else numbered_id)(before, NAME)
+    if counts:  # `functions.get_weather:3` for the first call of the fourth answer
+        format = replace(format, tools=replace(format.tools, index_start=format.tools.index_start + before))
+    for thought in (f"Town {number} comes next, since it was asked for." if thinks else "", ""):
+        call = (NAME, {"city": f"Town {number}", "days": number}, id)
+        text = encode_answer(format, reasoning=thought + "\n" * (liberties and bool(thought)), calls=[call])
+        if liberties:
+            text = text.replace('": ', '":')
+        # Where the prompt has begun or closed a thought, the answer is what comes after it.
+        if text.startswith(turn.begun):
+            text = text.removeprefix(turn.begun)
+        elif thought:
+            continue
+        read = turn.parse(text)
+        if [(one.name, json.loads(one.arguments)) for one in read.tool_calls] == [call[:2]]:
+            return text
+    raise ValueError("no answer that is read as it was meant")
+
+
+def body(message: Message, *, reasoning: bool) -> dict[str, Any]:
+    """Return a message as a client sends it back."""
+    sent = {**message.to_openai()}
+    if not reasoning:
+        sent.pop("reasoning_content", None)
+    return sent
+
+
+def result(message: Message, number: int) -> dict[str, Any]:
+    """Return the result of a message's call."""
+    return {"role": "tool", "tool_call_id": message.tool_calls[0].id, "name": NAME, "content": f"wet, {number} degrees"}
+
+
+def agent(
+    chat: ChatTemplate, turns: int, *, liberties: bool, reasoning: bool, extends: bool, counts: bool
+) -> Iterator[Prompts]:
+    """Yield the prompts of an agent."""
+    messages: list[Any] = [ASKED]
+    turn = chat.prepare(messages, tools=[TOOL])
+    for number in range(1, turns):
+        text = answer(turn, number, liberties=liberties, counts=counts)
+        read = turn.parse(text)
+        news = [result(read, number)]
+        messages += [body(read, reasoning=reasoning), *news]
+        before, turn = turn, _next(turn, text, news, extends) or chat.prepare(messages, tools=[TOOL])
+        yield before.prompt, text, turn.prompt
+
+
+def counted(chat: ChatTemplate) -> bool:
+    """Return whether the template counts calls through the conversation."""
+    first, second = (
+        [*agent(chat, 4, liberties=False, reasoning=True, extends=False, counts=counts)] for counts in (True, False)
+    )
+    same = [sum(after.startswith(before + text) for before, text, after in found) for found in (first, second)]
+    return same[0] > same[1]
+
+
+def _next(turn: Turn, text: str, news: Sequence[Any], extends: bool) -> Turn | None:
+    try:
+        return turn.next(text, news, thoughts="tool_cycle") if extends else None
+    except ExtendError:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What an agent's prompts have in common, before and after."""
+
+    case: str
+    way: str
+    all: int
+    """Templates of which every prompt begins with the last one and the answer."""
+    some: int
+    none: int
+    share: float
+    """The share of a prompt that the engine has seen: the median of templates."""
+
+
+def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[Kept]:
+    """Yield what is kept, for each way to answer and to ask."""
+    missed: dict[str, str] = {}
+    for case, (liberties, reasoning) in CASES.items():
+        for way in ("before", "after"):
+            rows = []
+            for name, chat in templates.items():
+                try:
+                    how = {"liberties": liberties, "reasoning": reasoning, "counts": counted(chat)}
+                    found = [*agent(chat, turns, extends=way == "after", **how)]
+                except (UnrenderError, ValueError) as error:
+                    missed[name] = f"{type(error).__name__}: {error}"
+                    continue
+                same = [after.startswith(before + text) for before, text, after in found]
+                shares = [len(commonprefix([before + text, after])) / len(after) for before, text, after in found]
+                rows.append((sum(same) / len(same), statistics.mean(shares)))
+                if way == "after" and not all(same):
+                    print(f"  {name}, {case}: {sum(same)} of {len(same)}", file=sys.stderr)
+            counts = Counter("all" if part == 1 else "some" if part else "none" for part, _ in rows)
+            share = round(statistics.median(share for _, share in rows), 3)
+            yield Kept(case=case, way=way, all=counts["all"], some=counts["some"], none=counts["none"], share=share)
+    for name, why in missed.items():
+        print(f"  {name}: not measured: {why:.200}", file=sys.stderr)
+
+
+# Cost.
+
+
+def cost(templates: Mapping[str, ChatTemplate], turns: Sequence[int], rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Return the milliseconds of one step at each turn, by way and turn, for each template."""
+    found: dict[str, dict[str, list[float]]] = {"Turn.next": {}, "prepare": {}}
+    for name, chat in templates.items():
+        try:
+            steps = dict(_steps(chat, turns))
+            spent = {way: _medians({turn: steps[turn][way] for turn in turns}, rounds) for way in found}
+        except (UnrenderError, ValueError) as error:
+            print(f"  {name}: not measured: {error!s:.200}", file=sys.stderr)
+            continue
+        for way, times in spent.items():
+            for turn in turns:
+                found[way].setdefault(str(turn), []).append(times[turn])
+            print(f"  {name}, {way}: " + " ".join(f"{times[turn]:.2f}" for turn in turns), file=sys.stderr)
+    return found
+
+
+def _steps(chat: ChatTemplate, turns: Sequence[int]) -> Iterator[tuple[int, dict[str, Callable[[], Any]]]]:
+    """Yield a turn, and the two ways to its prompt."""
+    messages: list[Any] = [ASKED]
+    turn = chat.prepare(messages, tools=[TOOL])
+    for number in range(2, max(turns) + 1):
+        # Every template is asked for the same, whether it drops thoughts or not.
+        text = answer(turn, number, liberties=False)
+        read = turn.parse(text)
+        news = [result(read, number)]
+        messages += [body(read, reasoning=True), *news]
+        last, turn = turn, turn.next(text, news)
+        if number in turns:
+            said = list(messages)
+            yield (
+                number,
+                {
+                    "Turn.next": lambda last=last, text=text, news=news: last.next(text, news),
+                    "prepare": lambda said=said: chat.prepare(said, tools=[TOOL]),
+                },
+            )
+
+
+def _medians(work: Mapping[int, Callable[[], Any]], rounds: int) -> dict[int, float]:
+    """Return the milliseconds of processor time that each takes; they take turns, so that whatever else goes on meets all alike."""
+    times: dict[int, list[float]] = {turn: [] for turn in work}
+    gc.collect()
+    gc.disable()  # as timeit does
+    try:
+        for attempt in range(rounds + 1):
+            for turn, step in work.items():
+                start = time.process_time()
+                step()
+                times[turn] += [1e3 * (time.process_time() - start)] * bool(attempt)
+    finally:
+        gc.enable()
+    return {turn: statistics.median(spent) for turn, spent in times.items()}
+
+
+# The first token.
+
+
+class Uncut:
+    """An engine that answers with a thought and a call, and whose cache goes on only from all that it has read and written."""
+
+    capabilities = EngineCapabilities(seed=False)
+
+    def __init__(self) -> None:
+        self.cache = ""
+        self.number = 0
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield an answer, when the prompt is read."""
+        prompt = job.turn.prompt
+        seen = len(self.cache) if prompt.startswith(self.cache) else 0
+        await asyncio.sleep((len(prompt) - seen) / TOKEN / READS)
+        self.number += 1
+        text = answer(job.turn, self.number, liberties=True)
+        self.cache = prompt + text
+        for at in range(0, len(text), TOKEN):
+            yield Piece(text[at : at + TOKEN])
+        whole, written, cached = (length // TOKEN for length in (len(prompt), len(text), seen))
+        usage = Usage(prompt_tokens=whole, completion_tokens=written, cached_tokens=cached)
+        yield Piece("", 0, "stop", usage)
+
+    async def count(self, text: str) -> int:
+        """Count characters."""
+        return len(text) // TOKEN
+
+    async def ready(self) -> str | None:
+        """Be ready."""
+        return None
+
+    async def close(self) -> None:
+        """Hold nothing."""
+
+
+def scripted(stack: ExitStack, chat: ChatTemplate, extend: Extend) -> Server:
+    """Return a gateway before the scripted engine, in a thread of this process, until the stack ends."""
+    port = unused_port()
+    model = Model(name="any", turns=Turns(template=chat, extend=extend), backend=Uncut())
+    running = server(app([model]), port=port, drain=0.1)
+    thread = threading.Thread(target=lambda: asyncio.run(running.serve()), daemon=True)
+    thread.start()
+    stack.callback(lambda: setattr(running, "should_exit", True))
+    while not running.started:
+        time.sleep(0.05)
+    return Server(port, os.getpid())
+
+
+def llama(stack: ExitStack, path: Path, extend: Extend) -> Server:
+    """Return a gateway with the model in its process, until the stack ends."""
+    # One slot, so that each agent finds its own cache, whatever llama.cpp thinks of likeness.
+    settings = (
+        f'[[models]]\nname = "any"\nbackend = "gguf"\npath = "{path}"\nslots = 1\nextend = "{extend}"\nprobe = false\n'
+    )
+    return configured(stack, settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """When the first token of an answer came."""
+
+    seconds: float
+    read: int
+    """Tokens of the prompt that the engine has read for it."""
+
+
+def first(servers: Mapping[str, Server], turns: int, rounds: int, **more: Any) -> dict[str, dict[str, First]]:
+    """Return when the first token came at each turn but the first, by server: medians of several agents, which take turns."""
+    times: dict[str, dict[int, list[Said]]] = {}
+    for attempt in range(rounds):
+        for name, one in servers.items():
+            # The beginning is new for each agent, so that none finds what another has left.
+            messages: list[Any] = [{**ASKED, "content": f"I am client {attempt} of {time.time()}. {ASKED['content']}"}]
+            for number in range(1, turns + 1):
+                said = ask(one, {"messages": messages, "tools": [TOOL], "parallel_tool_calls": False, **more})
+                if number > 1:
+                    times.setdefault(name, {}).setdefault(number, []).append(said)
+                calls = said.message["tool_calls"]
+                sent = {key: value for key, value in said.message.items() if value or key == "content"}
+                news = f"It is wet in town {number}, with wind from the west. " * 12
+                messages += [{"role": "assistant", **sent}, {"role": "tool" if calls else "user", "content": news}]
+    for name, one in servers.items():
+        with urllib.request.urlopen(f"http://127.0.0.1:{one.port}/metrics") as told:
+            made = [line for line in told.read().decode().splitlines() if line.startswith("unrender_prompts_total")]
+        print(f"  {name}:", *made, sep="\n    ", file=sys.stderr)
+    return {name: {str(turn): _middle(said) for turn, said in by.items()} for name, by in times.items()}
+
+
+def _middle(said: Sequence[Said]) -> First:
+    read = statistics.median(one.prompt_tokens - one.cached_tokens for one in said)
+    return First(seconds=round(statistics.median(one.first for one in said), 3), read=int(read))
+
+
+def firsts(turns: int, rounds: int) -> dict[str, dict[str, First]]:
+    """Return the seconds to the first token: with a real model, and with an engine that cannot cut."""
+    chat = ChatTemplate.from_file(ROOT / "tests" / "templates" / "json-tags.jinja")
+    states = {"rendered": Extend.OFF, "extended": Extend.ON}
+    found: dict[str, dict[str, First]] = {}
+    with ExitStack() as stack:
+        found |= first(
+            {f"no cut, {name}": scripted(stack, chat, state) for name, state in states.items()}, turns, rounds
+        )
+    with ExitStack() as stack:
+        path = example_model()
+        own = {"temperature": 0, "seed": 1, "max_tokens": 60, "tool_choice": "required"}
+        found |= first(
+            {f"llama.cpp, {name}": llama(stack, path, state) for name, state in states.items()}, turns, rounds, **own
+        )
+    return found
+
+
+# What is told.
+
+
+def told(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the tables."""
+    if rows := found.get("kept"):
+        yield f"| answers | | all {TURNS - 1} turns keep | some do | none does | seen of each prompt |"
+        yield "|---|---|--:|--:|--:|--:|"
+        for row in rows:
+            yield f"| {row['case']} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
+    if costs := found.get("cost"):
+        base = costs["Turn.next"][str(COSTS[0])]
+        yield f"\n| over turn 2 by `Turn.next` ({base:.2f} ms) | " + " | ".join(f"turn {turn}" for turn in COSTS) + " |"
+        yield "|---|" + "--:|" * len(COSTS)
+        for way, times in costs.items():
+            yield f"| `{way}` | " + " | ".join(f"{times[str(turn)] / base:.1f}" for turn in COSTS) + " |"
+    if times := found.get("first"):
+        last = max(map(int, next(iter(times.values()))))
+        yield f"\n| first token | turn 2 | turn {last} | tokens read at turn {last} |\n|---|--:|--:|--:|"
+        for name, by in times.items():
+            yield f"| {name} | {by['2']['seconds']:.2f} s | {by[str(last)]['seconds']:.2f} s | {by[str(last)]['read']} |"
+
+
+def main() -> None:
+    """Measure, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("templates", nargs="*", type=Path)
+    parser.add_argument("--only", nargs="+", choices=["cost", "kept", "first"], default=["cost", "kept", "first"])
+    parser.add_argument("--quick", action="store_true", help="fewer templates, turns and rounds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="put what is measured into a file as well")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    paths = given.templates or sorted([*SHARED.glob("templates/*.jinja"), *SHARED.glob("more-templates/*.jinja")])
+    loaded = {path.stem: ChatTemplate.from_file(path) for path in paths[:: 8 if given.quick else 1]}
+    calling = {name: chat for name, chat in loaded.items() if chat.capabilities.supports_tool_calls}
+    found: dict[str, Any] = {"command": "python benchmarks/next_turn.py"}
+    if "cost" in given.only:
+        measured = cost(
+            dict([*calling.items()][:: 1 if given.templates or given.quick else 6]), COSTS, 3 if given.quick else 20
+        )
+        found["cost"] = {
+            way: {turn: statistics.median(times) for turn, times in by.items()} for way, by in measured.items()
+        }
+        growth = [
+            late / early for early, late in zip(measured["Turn.next"]["2"], measured["Turn.next"]["500"], strict=True)
+        ]
+        print(f"turn 500 over turn 2, by template: {min(growth):.2f} to {max(growth):.2f}", file=sys.stderr)
+    if "kept" in given.only:
+        found["kept"] = [asdict(row) for row in kept(calling, TURNS)]
+    if "first" in given.only:
+        times = firsts(4 if given.quick else 10, 1 if given.quick else 5)
+        found["first"] = {name: {turn: asdict(one) for turn, one in by.items()} for name, by in times.items()}
+    print(*told(found), sep="\n")
+    if given.json:
+        # What is not measured this time stays as it was.
+        before = json.loads(given.json.read_text(encoding="utf-8")) if given.json.exists() else {}
+        given.json.write_text(json.dumps(before | found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
