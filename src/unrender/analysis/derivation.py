@@ -17,6 +17,7 @@ from unrender.analysis.additions import complete, find_example
 from unrender.analysis.ask.answers import Answers, Turns, render_answers, render_turns, render_variants, render_written
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import Allowance, Prober, carries_needle
+from unrender.analysis.ask.refusals import find_refusals, find_tools_wanted
 from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_modes, find_tools
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord, find_openings, find_reasoning
@@ -93,6 +94,7 @@ def _analyze(prober: Prober) -> Analysis:
     fmt, unwritten = claims.writable(prober, fmt, proof.shown)
     if prober.capabilities.requires_short_id and fmt.tools.mode is not ToolMode.NONE:
         fmt = replace(fmt, tools=replace(fmt.tools, id_length=prober.capabilities.id_length))
+    wanted: dict[str, Any] = {**find_tools_wanted(prober), "refuses": find_refusals(prober, fmt)}
     given_up = (*found.given_up, *settled, *proof.given_up, *last, *unasked, *_refuted(proof, turns), *unwritten, *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.said.name == MIXED)]
@@ -104,7 +106,7 @@ def _analyze(prober: Prober) -> Analysis:
     variants = {**render_variants(prober, found.frame, found.format), "many": found.tools.many}
     analysis = Analysis(
         format=fmt,
-        capabilities=replace(prober.capabilities, **lacking),
+        capabilities=replace(prober.capabilities, **wanted, **lacking),
         evidence=collect_evidence(turns, found.answers, variants, fmt, found.rules),
         diagnostics=diagnostics,
         given_up=given_up,

@@ -27,6 +27,7 @@ from unrender.conversation.messages import (
     Said,
     SaidCall,
     arguments_text,
+    content_parts,
     conversation_of,
     object_of,
 )
@@ -166,7 +167,7 @@ def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
         case ReasoningPlace.PART:
             # Some templates read `part.thinking`, others `part.text` of any part.
             part = {"type": name, name: reasoning, "text": reasoning}
-            return replace(said, content=[part, *(_parts(content) if content else [])])
+            return replace(said, content=[part, *(content_parts(content) if content else [])])
         case ReasoningPlace.BLOCK:
             return replace(said, content={"blocks": [{"type": name, "text": reasoning}, *_blocks(content)]})
     return said
@@ -207,34 +208,23 @@ def said_by_user(conversation: Iterable[Said]) -> Conversation:
 
 def _together(contents: Sequence[Any]) -> Any:
     """Return contents as one: a text, or parts where one of them shows more than text."""
-    if all(map(_is_text, (part for content in contents for part in _parts(content)))):
+    if all(map(_is_text, (part for content in contents for part in content_parts(content)))):
         return "\n\n".join(map(_text, contents))
     parts: list[Any] = []
     for content in contents:
-        parts += [*_parts("\n\n" if parts else []), *_parts(content)]
+        parts += [*content_parts("\n\n" if parts else []), *content_parts(content)]
     return parts
-
-
-def joined_content(first: Any, second: Any, *, between: str = "\n") -> Any:
-    """Return two contents as one, as text where both are."""
-    if isinstance(first, str | None) and isinstance(second, str | None):
-        return between.join(text for text in (first, second) if text)
-    return [part for content in (first, between, second) if content for part in _parts(content)]
 
 
 def _with_content(said: Said, capabilities: Capabilities) -> Said:
     content = said.content
     if isinstance(content, str) and capabilities.requires_typed_content:
-        return replace(said, content=_parts(content))
+        return replace(said, content=content_parts(content))
     # Templates that take a question in parts, for its images, may drop the parts of an answer.
     answer = said.role == "assistant"
     kept = capabilities.requires_typed_content if answer else capabilities.supports_typed_content
     only_text = isinstance(content, list) and all(map(_is_text, content))
     return replace(said, content=_text(content)) if only_text and not kept else said
-
-
-def _parts(content: Any) -> list[Any]:
-    return list(content) if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
 def _is_text(part: Any) -> bool:

@@ -25,6 +25,20 @@ class ReasoningPlace(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A feature of conversations that a template refuses, or does not show, and what is conceded for it."""
+
+    feature: str
+    """One of the names of `concede.FEATURES`."""
+    why: str
+    """What the template does, for a note."""
+    concessions: tuple[str, ...] = ()
+    """The words of the concessions with which it takes such a conversation; empty where none helps."""
+    thinking: bool | None = None
+    """Whether it does so with thinking, or without; None where that changes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What a template renders, and in which shape it wants messages, as probes show it."""
 
@@ -75,6 +89,13 @@ class Capabilities:
     """The variable must be there even when there are no tools."""
     required_context: Context = ()
     """Other variables without which the template does not render, e.g. `datetime`, with values that only probes use."""
+
+    requires_descriptions: bool = False
+    """Each tool and each of its parameters must have a description."""
+    requires_single_types: bool = False
+    """Each parameter must be described with one type."""
+    refuses: tuple[Refusal, ...] = ()
+    """What conversations it refuses, or does not show in full."""
 
     @property
     def thinking_switch(self) -> str:

@@ -1,6 +1,12 @@
-"""Says a conversation otherwise, for templates that would refuse it or leave something out.
+"""Says a conversation otherwise, for templates that would refuse it, or leave something out.
+
+In: a conversation, the plan for its tools, and concessions. Out: the conversation as it is adapted next, with the description of
+tools, and with calls and results as text where the template writes none.
 
 Rules:
+- A call is written exactly as the format has it, so that the model reads in its history what it is asked to write.
+- Results become the user's words. Two messages of the user that would follow each other become one, since many templates
+  insist that roles alternate.
 - A concession changes how something is said, never what. It is made only where the template is known to refuse, or has refused,
   since templates know best what their models have seen.
 - Concessions are tried from the smallest to the largest.
@@ -8,14 +14,19 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import dropwhile, pairwise
+from typing import Any
 
-from unrender.conversation.adapt import joined_content, said_by_user
-from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.offer import DEFAULT_FORMAT, write_calls, write_results
+from unrender.conversation.adapt import said_by_user
+from unrender.conversation.capabilities import Refusal
+from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, joined_content, values_of
+from unrender.conversation.offer import DEFAULT_FORMAT, Injection, Plan
+from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Format, ToolMode
 from unrender.formats import declared_formats
+from unrender.values.notations import encode_calls
 
 _TALKING = ("system", "developer", "user", "assistant")
 _DEVELOPER = "developer"
@@ -28,22 +39,47 @@ class Concession:
     words: str
     """What is done, for a note."""
     rewrite: Callable[[Conversation, Format], Conversation]
+    why: str = ""
+    """What the template does otherwise, for a note."""
 
 
-def with_known_roles(conversation: Conversation, words: Iterable[str]) -> Conversation:
-    """SaidCall the developer the system where none of a template's words is the newer name, and it would drop what is said."""
-    if not any(said.role == _DEVELOPER for said in conversation) or any(_DEVELOPER in text for text in words):
-        return conversation
-    return _renamed(conversation)
+def told(conversation: Conversation, plan: Plan, words: Iterable[str]) -> Conversation:
+    """Return the conversation with calls and results as text, as far as that is planned, and with roles that a template knows.
+
+    Where none of the template's `words` is the developer, they are the system: what they say would be dropped.
+    """
+    if any(said.role == _DEVELOPER for said in conversation) and not any(_DEVELOPER in text for text in words):
+        conversation = _renamed(conversation)
+    conversation = write_results(conversation) if plan.writes_results else conversation
+    return write_calls(conversation, plan.format) if plan.writes_calls else conversation
 
 
-def with_last_words(conversation: Conversation, words: str) -> Conversation:
-    """Return the conversation with words at the end of the user's last message."""
-    last = max((i for i, said in enumerate(conversation) if said.role == "user"), default=None)
-    return tuple(
-        replace(said, content=joined_content(said.content, words, between=" ")) if i == last else said
-        for i, said in enumerate(conversation)
-    )
+def conceded(
+    conversation: Conversation,
+    concessions: Iterable[Concession],
+    format: Format,
+    injection: Injection | None,
+    words: str,
+) -> Conversation:
+    """Return the conversation with all concessions, with `words` at the end of the last question, and with tools in words.
+
+    Tools are described once: a system message that already has the text stays as it is.
+    """
+    conversation = rewritten(conversation, concessions, format)
+    if words:
+        last = max((i for i, said in enumerate(conversation) if said.role == "user"), default=None)
+        conversation = tuple(
+            replace(said, content=joined_content(said.content, words, between=" ")) if i == last else said
+            for i, said in enumerate(conversation)
+        )
+    return _with_system_text(conversation, injection.text) if injection else conversation
+
+
+def rewritten(conversation: Conversation, concessions: Iterable[Concession], format: Format) -> Conversation:
+    """Return the conversation with concessions made, one after the other."""
+    for concession in concessions:
+        conversation = concession.rewrite(conversation, format)
+    return conversation
 
 
 def _renamed(conversation: Conversation) -> Conversation:
@@ -192,3 +228,203 @@ CONCESSIONS = (
     Concession(words="calls and results of earlier turns are written as text", rewrite=_in_words),
 )
 """Each is tried alone, in this order; then all of them together."""
+
+
+# Calls and results of earlier turns as text.
+
+
+def write_calls(conversation: Iterable[Said], format: Format) -> Conversation:
+    """Return the conversation with each message's calls as text after its content, as the format has it."""
+    written, before = [], 0
+    for said in conversation:
+        written.append(_with_calls_as_text(said, format, before) if said.calls else said)
+        before += len(said.calls)
+    return tuple(written)
+
+
+def write_results(conversation: Iterable[Said]) -> Conversation:
+    """Return the conversation with results as the user's messages, joined with the user's messages next to them."""
+    said = tuple(conversation)
+    names = {call.id: call.name for one in said for call in one.calls}
+    written: list[Said] = []
+    joins = False
+    for one in said:
+        is_result = one.role in RESULTS
+        told = Said(role="user", content=_result(one, names)) if is_result else one
+        # `result, result, user` becomes one message of the user: many templates insist that roles alternate.
+        if joins and told.role == "user":
+            told = replace(told, content=joined_content(written.pop().content, told.content))
+        written.append(told)
+        joins = is_result
+    return tuple(written)
+
+
+def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
+    calls = [
+        (call.name, values_of(call.arguments), str(call.id or f"call_{at}"))
+        for at, call in enumerate(said.calls, start=before)
+    ]
+    # A counter that is part of an id counts the calls of the conversation, any other those of the answer.
+    first = before if format.tools.id_parts else 0
+    joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
+    text = joint + encode_calls(calls, format.tools, first=first)
+    return replace(said, content=joined_content(said.content, text, between=""), calls=())
+
+
+def _result(said: Said, names: Mapping[Any, Any]) -> Any:
+    opened = RESULT_OPEN.format(name=said.name or names.get(said.answers) or "")
+    return joined_content(joined_content(opened, said.content, between=""), RESULT_CLOSE, between="")
+
+
+def _with_system_text(conversation: Conversation, text: str) -> Conversation:
+    first = conversation[0] if conversation else None
+    if first is None or first.role not in ("system", "developer"):
+        return (Said(role="system", content=text), *conversation)
+    parts = first.content if isinstance(first.content, list) else [{"text": first.content}]
+    known = "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
+    content = joined_content(first.content, f"\n\n{text}" if first.content else text, between="")
+    return conversation if text in known else (replace(first, content=content), *conversation[1:])
+
+
+# What some templates refuse, or do not show.
+
+_SYSTEM, _LATER = Said(role="system", content="Featurebrook"), Said(role="system", content="Featurefern")
+_USER, _USER2 = Said(role="user", content="Featurevale"), Said(role="user", content="Featuremoor")
+_ANSWER = Said(role="assistant", content="Featureglen")
+_CALLS = tuple(SaidCall(name="feature_tool", arguments="{}", id=f"callfeat{i}") for i in range(2))
+_CALL, _CALLED = replace(_ANSWER, content="", calls=_CALLS[:1]), replace(_ANSWER, content="", calls=_CALLS)
+_RESULT, _RESULT2 = (
+    Said(role="tool", content=f"Featureresult{i}", answers=call.id, name=call.name) for i, call in enumerate(_CALLS)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A feature of conversations for which some templates need a concession."""
+
+    example: Conversation
+    """A short conversation with this feature."""
+    found: Callable[[Conversation], bool]
+    """Whether a conversation has it."""
+    calls: bool = False
+    """It is one of calls or results, which only templates that write them are asked for."""
+    thoughts: bool = False
+    """Whether a template takes it may depend on thinking."""
+
+
+def _roles(conversation: Conversation) -> tuple[str, ...]:
+    return tuple(said.role for said in conversation)
+
+
+def _next_to(*roles: str) -> Callable[[Conversation], bool]:
+    """Return whether messages of these two roles follow each other in a conversation."""
+    return lambda conversation: roles in [*pairwise(_roles(conversation))]
+
+
+def _begun(conversation: Conversation) -> Conversation:
+    """Return the conversation from where others speak than the system."""
+    return tuple(dropwhile(lambda said: said.role in ("system", _DEVELOPER), conversation))
+
+
+def _has_orphans(conversation: Conversation) -> bool:
+    called = {call.id for said in conversation for call in said.calls}
+    return any(said.role == "tool" and said.answers not in called for said in conversation)
+
+
+FEATURES: Mapping[str, Feature] = {
+    "an earlier turn": Feature(
+        example=(_USER, _ANSWER, _USER2),
+        found=lambda said: "assistant" in _roles(said)[:-1] and said[-1].role == "user",
+        thoughts=True,
+    ),
+    "a thought": Feature(
+        example=(_USER, replace(_ANSWER, reasoning="Featurethought"), _USER2),
+        found=lambda said: any(one.reasoning for one in said),
+        thoughts=True,
+    ),
+    "a system message": Feature(example=(_SYSTEM, _USER), found=lambda said: "system" in _roles(said)),
+    "a developer": Feature(
+        example=(replace(_SYSTEM, role=_DEVELOPER), _USER), found=lambda said: _DEVELOPER in _roles(said)
+    ),
+    "two system messages": Feature(example=(_SYSTEM, _LATER, _USER), found=_next_to("system", "system")),
+    "a system message and a developer": Feature(
+        example=(_SYSTEM, replace(_LATER, role=_DEVELOPER), _USER), found=_next_to("system", _DEVELOPER)
+    ),
+    "a system message after a question": Feature(example=(_USER, _LATER, _USER2), found=_next_to("user", "system")),
+    "a system message after an answer": Feature(
+        example=(_USER, _ANSWER, _LATER, _USER2), found=_next_to("assistant", "system")
+    ),
+    "a system message and a later one": Feature(
+        example=(_SYSTEM, _USER, _ANSWER, _LATER, _USER2),
+        found=lambda said: said[0].role == "system" and "system" in _roles(_begun(said)),
+    ),
+    "two questions": Feature(example=(_USER, _USER2), found=_next_to("user", "user")),
+    "two answers": Feature(
+        example=(_USER, _ANSWER, replace(_ANSWER, content="Featurecroft"), _USER2),
+        found=_next_to("assistant", "assistant"),
+    ),
+    "an answer without a question": Feature(
+        example=(_ANSWER, _USER),
+        found=lambda said: any(one.role == "assistant" and not one.calls for one in _begun(said)[:1]),
+    ),
+    "an answer at the end": Feature(example=(_USER, _ANSWER), found=lambda said: said[-1].role == "assistant"),
+    "no question": Feature(example=(_SYSTEM,), found=lambda said: not _begun(said)),
+    "an answer that says nothing": Feature(
+        example=(_USER, replace(_ANSWER, content=""), _USER2),
+        found=lambda said: any(one.role == "assistant" and not (one.content or one.calls) for one in said),
+    ),
+    "a call": Feature(example=(_USER, _CALL, _RESULT), found=lambda said: any(one.calls for one in said), calls=True),
+    "two calls": Feature(
+        example=(_USER, _CALLED, _RESULT, _RESULT2),
+        found=lambda said: any(len(one.calls) > 1 for one in said),
+        calls=True,
+    ),
+    "a question after a result": Feature(
+        example=(_USER, _CALL, _RESULT, _USER2),
+        found=lambda said: _next_to("tool", "user")(said) and not _has_orphans(said),
+        calls=True,
+    ),
+    "a system message before a result": Feature(
+        example=(_SYSTEM, _USER, _CALL, _RESULT),
+        found=lambda said: said[0].role == "system" and "tool" in _roles(said),
+        calls=True,
+    ),
+    "a result of no call": Feature(example=(_USER, _RESULT, _USER2), found=_has_orphans, calls=True),
+}
+"""By name; what holds for a part of a conversation comes before what holds for more of it."""
+
+
+def foreseen(conversation: Conversation, refuses: Iterable[Refusal], format: Format) -> tuple[Concession, ...]:
+    """Return the concessions that a template is known to need for a conversation, as far as they change it."""
+    found: dict[str, str] = {}
+    for refusal in refuses:
+        if FEATURES[refusal.feature].found(conversation):
+            found = dict.fromkeys(refusal.concessions, refusal.why) | found
+    known = (replace(one, why=found[one.words]) for one in (*MOVES, *CONCESSIONS) if one.words in found)
+    return _changing(conversation, known, format)
+
+
+def is_hopeless(conversation: Conversation, refuses: Iterable[Refusal]) -> bool:
+    """Return whether a template is known not to show such a conversation, whatever is conceded."""
+    return any(not refusal.concessions and FEATURES[refusal.feature].found(conversation) for refusal in refuses)
+
+
+def ways(
+    conversation: Conversation, format: Format, concessions: tuple[Concession, ...]
+) -> Iterator[tuple[Concession, ...]]:
+    """Yield concessions that change a conversation, from the smallest: each alone, then together."""
+    # One concession where one is enough: each changes how something is said.
+    for some in (*((one,) for one in concessions), MOVES, concessions):
+        if changing := _changing(conversation, some, format):
+            yield changing
+
+
+def _changing(conversation: Conversation, some: Iterable[Concession], format: Format) -> tuple[Concession, ...]:
+    """Return those of some concessions, made one after the other, that change the conversation."""
+    changing = []
+    for concession in some:
+        other = concession.rewrite(conversation, format)
+        if other != conversation:
+            conversation = other
+            changing.append(concession)
+    return tuple(changing)

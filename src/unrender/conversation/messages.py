@@ -378,6 +378,18 @@ def _refusal(part: _Part, where: str, role: str) -> MessageError:
     return MessageError(f"{where}.type: expected one of {expected} in a message of role {role!r}, found {kind!r:.60}")
 
 
+def joined_content(first: Any, second: Any, *, between: str = "\n") -> Any:
+    """Return two contents as one, as text where both are."""
+    if isinstance(first, str | None) and isinstance(second, str | None):
+        return between.join(text for text in (first, second) if text)
+    return [part for content in (first, between, second) if content for part in content_parts(content)]
+
+
+def content_parts(content: Any) -> list[Any]:
+    """Return a content as parts."""
+    return list(content) if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
 # The calls of earlier turns.
 
 

@@ -1,35 +1,28 @@
-"""Adds tools to prompts for templates that ignore them.
+"""Plans how tools are offered to templates that ignore them.
 
-In: a template's format and capabilities, the tools of a request, and a conversation. Out: a system message that describes
-the tools, and earlier calls and results as text.
+In: a template's format and capabilities, and the tools of a request. Out: what has to be done in place of the template, and a
+description of the tools.
 
 This module decides what a template has to be helped with, and which call syntax is used. One that writes calls keeps its own
 syntax, whoever offers the tools; a declared syntax is used when there is none, or when it was asked for by name. `wording` says
-tools and syntax in words.
+tools and syntax in words; `concede` writes them, and earlier calls and results, into the conversation.
 
-Rules:
-- A template is helped only with what it does not do itself.
-- A call is written exactly as the format has it, so that the model reads in its history what it is asked to write.
-- Results become the user's words. Two messages of the user that would follow each other become one, since many templates
-  insist that roles alternate.
+Never break this rule: a template is helped only with what it does not do itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender.conversation.adapt import joined_content
 from unrender.conversation.capabilities import Capabilities
-from unrender.conversation.messages import RESULTS, Conversation, Said, values_of
-from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN, Instructions, call_form
+from unrender.conversation.wording import Instructions, call_form
 from unrender.errors import MessageError
 from unrender.format import CallSyntax, Format, ToolMode
 from unrender.format.tokens import preserved_tokens
 from unrender.formats import Declared, declared_formats, with_declared
 from unrender.messages.wire import Request
-from unrender.values.notations import encode_calls
 
 __all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "call_form", "plan_tools"]
 
@@ -85,15 +78,6 @@ class Plan:
         text = instructions.write([tool for tool in tools if tool["function"]["name"] in allowed])
         return Injection(format_name=self.format_name, text=text)
 
-    def inject(self, conversation: Conversation, injection: Injection | None) -> Conversation:
-        """Return the conversation in a form that the template can render, with the description of the tools in it.
-
-        Tools are described once: a system message that already has the text stays as it is.
-        """
-        said = write_results(conversation) if self.writes_results else conversation
-        said = write_calls(said, self.format) if self.writes_calls else said
-        return _with_system_text(said, injection.text) if injection else said
-
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
     """Return what has to be done about tools in place of a template with this format and these capabilities.
@@ -148,59 +132,3 @@ def _speaking(format: Format, declared: Declared) -> Format:
     return replace(
         merged, turn=joints, reasoning=reasoning, cleans_content=format.cleans_content or added.cleans_content
     )
-
-
-def _with_system_text(conversation: Conversation, text: str) -> Conversation:
-    first = conversation[0] if conversation else None
-    if first is None or first.role not in ("system", "developer"):
-        return (Said(role="system", content=text), *conversation)
-    parts = first.content if isinstance(first.content, list) else [{"text": first.content}]
-    known = "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
-    content = joined_content(first.content, f"\n\n{text}" if first.content else text, between="")
-    return conversation if text in known else (replace(first, content=content), *conversation[1:])
-
-
-# Calls and results of earlier turns as text.
-
-
-def write_calls(conversation: Iterable[Said], format: Format) -> Conversation:
-    """Return the conversation with each message's calls as text after its content, as the format has it."""
-    written, before = [], 0
-    for said in conversation:
-        written.append(_with_calls_as_text(said, format, before) if said.calls else said)
-        before += len(said.calls)
-    return tuple(written)
-
-
-def write_results(conversation: Iterable[Said]) -> Conversation:
-    """Return the conversation with results as the user's messages, joined with the user's messages next to them."""
-    said = tuple(conversation)
-    names = {call.id: call.name for one in said for call in one.calls}
-    written: list[Said] = []
-    joins = False
-    for one in said:
-        is_result = one.role in RESULTS
-        told = Said(role="user", content=_result(one, names)) if is_result else one
-        # `result, result, user` becomes one message of the user: many templates insist that roles alternate.
-        if joins and told.role == "user":
-            told = replace(told, content=joined_content(written.pop().content, told.content))
-        written.append(told)
-        joins = is_result
-    return tuple(written)
-
-
-def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
-    calls = [
-        (call.name, values_of(call.arguments), str(call.id or f"call_{at}"))
-        for at, call in enumerate(said.calls, start=before)
-    ]
-    # A counter that is part of an id counts the calls of the conversation, any other those of the answer.
-    first = before if format.tools.id_parts else 0
-    joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
-    text = joint + encode_calls(calls, format.tools, first=first)
-    return replace(said, content=joined_content(said.content, text, between=""), calls=())
-
-
-def _result(said: Said, names: Mapping[Any, Any]) -> Any:
-    opened = RESULT_OPEN.format(name=said.name or names.get(said.answers) or "")
-    return joined_content(joined_content(opened, said.content, between=""), RESULT_CLOSE, between="")

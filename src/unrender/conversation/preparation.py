@@ -15,7 +15,7 @@ from unrender.conversation.adapt import shown_media
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import Said
 from unrender.conversation.offer import AUTO, NONE, Injection, Plan, plan_tools
-from unrender.conversation.tools import Offer
+from unrender.conversation.tools import Offer, fitting
 from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import heard
 from unrender.errors import MessageError
@@ -110,13 +110,14 @@ def writing(
     `beside` is the template for the other kind of request, with or without tools.
     """
     capabilities, plan = planned.capabilities, planned.plan
-    offered = () if plan.withholds else offer.plain
+    offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)
+    asked = heard(variables, template, capabilities, tools=offered, documents=documents, beside=beside)
     return Writer(
         template=template,
         capabilities=capabilities,
         plan=plan,
         injection=_injection(plan, offer, request),
-        heard=heard(variables, template, capabilities, tools=offered, documents=documents, beside=beside),
+        heard=replace(asked, notes=(*asked.notes, *notes)) if notes else asked,
     )
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unrender.cache import SHARED, bytes_of, kept
+from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import plain_item
 from unrender.errors import MessageError
 from unrender.freezing import content_key
@@ -297,10 +298,25 @@ def read_request(
 
 # Tools that a template refuses, described otherwise.
 
+SINGLE_TYPES = "the template refuses the tools; each parameter is described with a single type"
+
+
+def fitting(
+    tools: Sequence[Mapping[str, Any]], capabilities: Capabilities
+) -> tuple[Sequence[Mapping[str, Any]], tuple[str, ...]]:
+    """Return tools that the template can describe, as far as that is known, and notes of what it is not told."""
+    if not (tools and (capabilities.requires_descriptions or capabilities.requires_single_types)):
+        return tools, ()
+    in_words, plain = ([described(tool, plain=plain) for tool in tools] for plain in (False, True))
+    if capabilities.requires_single_types and plain != in_words:
+        return plain, (SINGLE_TYPES,)
+    return in_words if capabilities.requires_descriptions else tools, ()
+
 
 def described(tool: Mapping[str, Any], *, plain: bool) -> dict[str, Any]:
     """Return a tool whose function and parameters all have a description, be it an empty one; if `plain`, also one type each."""
-    function = {"parameters": {"type": "object", "properties": {}}, **tool["function"]}
+    function = {**tool["function"]}
+    function.setdefault("parameters", {"type": "object", "properties": {}})
     function["description"] = function.get("description") or ""
     if isinstance(parameters := function["parameters"], Mapping):
         properties = {name: _with_words(schema, plain) for name, schema in (parameters.get("properties") or {}).items()}

@@ -10,17 +10,17 @@ templates may trim or escape it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities
-from unrender.conversation.concede import CONCESSIONS, MOVES, Concession, with_known_roles, with_last_words
-from unrender.conversation.messages import Conversation, read_messages
+from unrender.conversation.concede import CONCESSIONS, MOVES, Concession, conceded, foreseen, is_hopeless, told, ways
+from unrender.conversation.messages import Conversation, Said, read_messages
 from unrender.conversation.offer import Injection, Plan
-from unrender.conversation.tools import described
+from unrender.conversation.tools import SINGLE_TYPES, described
 from unrender.conversation.variables import Heard, missing_variable
 from unrender.errors import TemplateWarning
 from unrender.limits import MOST_LOST, SLOWEST_RENDERINGS
@@ -29,10 +29,7 @@ from unrender.rendering.template import Rendering, Template
 
 _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
-_NEEDLE = "Qzmessage{}zq"
-_PLAIN_TOOLS = "the template refuses the tools; each parameter is described with a single type"
-
-
+_NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
 _UNCHECKED = "the template takes too long to check that it shows all that is said"
 
 
@@ -96,17 +93,25 @@ class Writer:
             warnings.warn(note, TemplateWarning, stacklevel=4)
         return conversation
 
-    def render(self, conversation: Conversation, *, asks: bool) -> Rendering:
+    def rendering(self, conversation: Conversation, *, asks: bool) -> Rendering:
         """Render a conversation; `asks` is whether it ends with what asks for an answer."""
+        said = conceded(
+            told(conversation, self.plan, self.template.string_constants),
+            self.conceded,
+            self.plan.format,
+            self.injection,
+            self.heard.word,
+        )
+        messages = shaped(said, self.capabilities)
 
         def render(template: Template) -> Rendering:
-            return template.render(self.shaped(conversation), add_generation_prompt=asks, **self.heard.context)
+            return template.render(messages, add_generation_prompt=asks, **self.heard.context)
 
         return self.time.spend(self.template, render) if self.time else render(self.template)
 
     def text(self, conversation: Conversation, *, asks: bool) -> str | None:
-        """Return what `render` writes; None when the template refuses."""
-        rendering = self.render(conversation, asks=asks)
+        """Return what the template writes; None when it refuses."""
+        rendering = self.rendering(conversation, asks=asks)
         return rendering.text if rendering.error is None else None
 
     def bare(self, conversation: Conversation) -> str | None:
@@ -116,17 +121,8 @@ class Writer:
         """
         if self.time:
             self.time.kept = 0.0
-        rendering = self.render(conversation, asks=False)
+        rendering = self.rendering(conversation, asks=False)
         return None if rendering.error is not None and not rendering.exhausted else rendering.unwrap()
-
-    def shaped(self, conversation: Conversation) -> list[dict[str, Any]]:
-        """Return a conversation as the template is given it."""
-        said = with_known_roles(conversation, self.template.string_constants)
-        for concession in self.conceded:
-            said = concession.rewrite(said, self.plan.format)
-        if self.heard.word:
-            said = with_last_words(said, self.heard.word)
-        return shaped(self.plan.inject(said, self.injection), self.capabilities)
 
     def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
         """Return the rendering, and the writer that makes it, with notes: this one, or one with concessions.
@@ -136,78 +132,46 @@ class Writer:
         """
         if self.time is None:
             return replace(self, time=SharedTime.of(self.template)).taken(conversation, asks=asks)
-        before, rendering = self.time.left, self.render(conversation, asks=asks)
-        first, self.time.kept = rendering, 0.0 if rendering.error else before - self.time.left
-        if (needed := missing_variable(first, self.template)) in dict(self.capabilities.required_context):
-            return self, _explained(first, needed)
-        writer, lost = self, self._lost(conversation, first, asks=asks)
-        why = f"refuses the conversation ({first.error:.200})" if first.error else "does not show all that is said"
-        # What is lost of an answer stays lost: its words are nobody else's.
-        moves = any(conversation[i].role in _MOVABLE for i in lost)
-        concessions = (*MOVES, *CONCESSIONS) if first.error else MOVES if moves else ()
+        # Where no answer is asked for, the conversation may end in other ways.
+        known_of = (None, self.heard.thinking)
+        refuses = [one for one in self.capabilities.refuses if one.thinking in known_of] if asks else ()
+        said = told(conversation, self.plan, self.template.string_constants) if refuses else ()
+        known = foreseen(said, refuses, self.plan.format)
+        attempt = replace(self, conceded=known)._attempt(conversation, asks=asks)
+        if attempt.fails and not attempt.needs and (attempt.rendering.error or not is_hopeless(said, refuses)):
+            attempt = self._searched(conversation, attempt, asks=asks)
+        if attempt.rendering.error and self.heard.switched and not attempt.rendering.exhausted and not attempt.needs:
+            without = self.heard.without_switch(attempt.rendering.error, self.template, self.capabilities)
+            untold = replace(self, heard=without)._attempt(conversation, asks=asks)
+            if untold.rendering.error is None:
+                return untold.writer.taken(conversation, asks=asks)
+        return attempt.noted()
+
+    def _searched(self, conversation: Conversation, attempt: Outcome, *, asks: bool) -> Outcome:
+        """Return the first attempt that does better than one that failed: with other tools, or with concessions."""
+        first = self._attempt(conversation, asks=asks) if attempt.writer.conceded else attempt
+        if not first.fails:
+            return first
+        error = first.rendering.error
+        why = f"refuses the conversation ({error:.200})" if error else "does not show all that is said"
+        concessions = (*MOVES, *CONCESSIONS) if error else MOVES
         # A template that ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
-        for other in self._conceding(conversation, () if first.exhausted else concessions) if concessions else ():
-            if self.time.is_over:
+        for other in self._others(conversation, why, () if first.rendering.exhausted else concessions):
+            if self.time is None or self.time.is_over:
                 break
-            shown = other.render(conversation, asks=asks)
-            still = other._lost(conversation, shown, asks=asks)
-            if shown.error is None and (first.error or len(still) < len(lost)):
-                writer, rendering, lost = other, shown, still
-                break
-        if rendering.error and self.heard.switched and not first.exhausted:
-            untold = replace(self, heard=self.heard.without_switch(rendering.error, self.template, self.capabilities))
-            if untold.render(conversation, asks=asks).error is None:
-                return untold.taken(conversation, asks=asks)
-        notes = [f"the template {why}; {concession.words}" for concession in writer.conceded]
-        notes += [f"messages[{i}].content: the template does not show it" for i in lost]
-        uncalled = writer._uncalled(conversation, rendering, asks=asks)
-        notes += [f"messages[{i}].tool_calls: the template does not show them" for i in uncalled]
-        notes += [_UNCHECKED] if self.time.cut else []
-        if needed and rendering is first:
-            rendering = _explained(first, needed)
-        return replace(writer, notes=(*writer.heard.notes, *self._undocumented(rendering), *notes)), rendering
+            found = other._attempt(conversation, asks=asks)
+            if found.rendering.error is None and (error or len(found.lost) < len(first.lost)):
+                return found
+        # What was foreseen helps with a part, where nothing helps with all.
+        return attempt if not attempt.rendering.error and (error or len(attempt.lost) < len(first.lost)) else first
 
-    def _lost(self, conversation: Conversation, rendering: Rendering, *, asks: bool) -> list[int]:
-        """Return the messages whose texts are not in a rendering, trimmed and escaped or not, as far as that is certain."""
-        if rendering.error is not None:
-            return []
-        if not (missing := [*islice(_missing(rendering.text, conversation), MOST_LOST)]):
-            return []
-        # `<b>` is `\\u003cb\\u003e` in a prompt that writes JSON: a needle in its place tells whether it is shown.
-        planted = list(conversation)
-        for i in missing:
-            planted[i] = replace(conversation[i], content=_NEEDLE.format(i))
-        text = self.text(tuple(planted), asks=asks)
-        return [i for i in missing if text is not None and _NEEDLE.format(i) not in text]
-
-    def _uncalled(self, conversation: Conversation, rendering: Rendering, *, asks: bool) -> list[int]:
-        """Return the messages whose calls are not in a rendering, as far as that is certain."""
-        if rendering.error is not None or not (
-            missing := [*islice(_without_calls(rendering.text, conversation), MOST_LOST)]
-        ):
-            return []
-        # A tool's name is in the prompt where the tool is offered: a needle in its place tells whether the call is shown.
-        planted = list(conversation)
-        for i in missing:
-            calls = tuple(replace(call, name=_NEEDLE.format(i)) for call in conversation[i].calls)
-            planted[i] = replace(conversation[i], calls=calls)
-        text = self.text(tuple(planted), asks=asks)
-        return [i for i in missing if text is not None and _NEEDLE.format(i) not in text]
-
-    def _undocumented(self, rendering: Rendering) -> Iterator[str]:
-        """Yield a note for each document of which the rendering shows nothing."""
-        for i, document in enumerate(self.heard.context.get("documents") or ()):
-            values = document.values() if isinstance(document, Mapping) else [document]
-            if not any(isinstance(value, str) and value.strip() in rendering.text for value in values):
-                yield f"documents[{i}]: the template does not show it"
-
-    def _conceding(self, conversation: Conversation, concessions: tuple[Concession, ...]) -> Iterator[Writer]:
+    def _others(self, conversation: Conversation, why: str, concessions: tuple[Concession, ...]) -> Iterator[Writer]:
         """Yield the writers that concede something which makes a difference."""
         writers = [self]
         tools = self.heard.context.get("tools")
         # Templates that insist on descriptions get empty ones where a tool has none; one that wants a list gets an empty one.
         # Last come tools in plain types: `def f(a: ' + types[param.type]` fails where a type is a list, or is not there.
-        for plain, notes in ((False, ()), (True, (_PLAIN_TOOLS,))):
+        for plain, notes in ((False, ()), (True, (SINGLE_TYPES,))):
             other = [described(tool, plain=plain) for tool in tools or ()] if isinstance(tools, list | None) else tools
             if other != tools and other != writers[-1].heard.context.get("tools"):
                 context = {**self.heard.context, "tools": other}
@@ -217,20 +181,92 @@ class Writer:
             untold = {name: value for name, value in self.heard.context.items() if name != "tools"}
             writers.append(replace(self, heard=replace(self.heard, context=untold)))
         yield from writers[1:]
-        # One concession where one is enough: each changes how something is said.
-        for some in (*((one,) for one in concessions), MOVES, concessions):
-            if conceded := self._changing(conversation, some):
-                yield from (replace(writer, conceded=conceded) for writer in writers)
+        said = told(conversation, self.plan, self.template.string_constants)
+        for way in ways(said, self.plan.format, concessions):
+            changed = tuple(replace(one, why=why) for one in way)
+            yield from (replace(writer, conceded=changed) for writer in writers)
 
-    def _changing(self, conversation: Conversation, concessions: Sequence[Concession]) -> tuple[Concession, ...]:
-        """Return those of some concessions, made one after the other, that change the conversation."""
-        said, changing = with_known_roles(conversation, self.template.string_constants), []
-        for concession in concessions:
-            other = concession.rewrite(said, self.plan.format)
-            if other != said:
-                said = other
-                changing.append(concession)
-        return tuple(changing)
+    def _attempt(self, conversation: Conversation, *, asks: bool) -> Outcome:
+        """Return the rendering of a conversation, and what it does not show."""
+        left = self.time.left if self.time else 0.0
+        rendering = self.rendering(conversation, asks=asks)
+        if self.time:
+            self.time.kept = 0.0 if rendering.error else left - self.time.left
+        lost, uncalled = self._unseen(conversation, rendering, asks=asks) if rendering.error is None else ((), ())
+        return Outcome(
+            writer=self,
+            rendering=rendering,
+            # What is lost of an answer stays lost: its words are nobody else's.
+            fails=rendering.error is not None or any(conversation[i].role in _MOVABLE for i in lost),
+            lost=lost,
+            uncalled=uncalled,
+        )
+
+    def _unseen(
+        self, conversation: Conversation, rendering: Rendering, *, asks: bool
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the messages whose texts, and those whose calls, are not in a rendering, as far as that is certain."""
+        texts = {*islice(_missing(rendering.text, conversation), MOST_LOST)}
+        calls = {*islice(_without_calls(rendering.text, conversation), MOST_LOST)}
+        known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
+        # `<b>` is `\\u003cb\\u003e` in a prompt that writes JSON, and a tool's name is in the prompt where the tool is offered:
+        # a needle in their place tells whether they are shown.
+        planted = list(conversation)
+        for i in texts - known:
+            planted[i] = replace(planted[i], content=_NEEDLE.format(i))
+        for i in calls:
+            named = (replace(call, name=_CALL_NEEDLE.format(i)) for call in planted[i].calls)
+            planted[i] = replace(planted[i], calls=tuple(named))
+        text = self.text(tuple(planted), asks=asks) if texts - known or calls else None
+        lost = {i for i in texts - known if text is not None and _NEEDLE.format(i) not in text} | known
+        uncalled = {i for i in calls if text is not None and _CALL_NEEDLE.format(i) not in text}
+        return tuple(sorted(lost)), tuple(sorted(uncalled))
+
+    def _leaves_out_words_of(self, said: Said) -> bool:
+        """Return whether the template is known not to write what is said beside calls."""
+        if not said.calls or self.plan.writes_calls or self.conceded:
+            return False
+        can = self.capabilities
+        beside = can.supports_content_with_reasoning_and_calls if said.reasoning else can.supports_content_with_calls
+        return not beside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One way to write a conversation, and what comes of it."""
+
+    writer: Writer
+    rendering: Rendering
+    fails: bool
+    """The template refuses it, or leaves out what could be moved to where it shows."""
+    lost: tuple[int, ...]
+    """The messages whose texts it does not show."""
+    uncalled: tuple[int, ...]
+    """The messages whose calls it does not show."""
+
+    @property
+    def needs(self) -> str:
+        """The variable that the caller has to give first; "" where there is none."""
+        needed = missing_variable(self.rendering, self.writer.template)
+        return needed if needed in dict(self.writer.capabilities.required_context) else ""
+
+    def noted(self) -> tuple[Writer, Rendering]:
+        """Return the writer, with notes, and the rendering."""
+        writer, rendering = self.writer, self.rendering
+        if needed := missing_variable(rendering, writer.template):
+            return writer, _explained(rendering, needed)
+        notes = [f"the template {concession.why}; {concession.words}" for concession in writer.conceded]
+        notes += [f"messages[{i}].content: the template does not show it" for i in self.lost]
+        notes += [f"messages[{i}].tool_calls: the template does not show them" for i in self.uncalled]
+        notes += [_UNCHECKED] if writer.time and writer.time.cut else []
+        return replace(writer, notes=(*writer.heard.notes, *self._undocumented(), *notes)), rendering
+
+    def _undocumented(self) -> Iterator[str]:
+        """Yield a note for each document of which the rendering shows nothing."""
+        for i, document in enumerate(self.writer.heard.context.get("documents") or ()):
+            values = document.values() if isinstance(document, Mapping) else [document]
+            if not any(isinstance(value, str) and value.strip() in self.rendering.text for value in values):
+                yield f"documents[{i}]: the template does not show it"
 
 
 def _explained(rendering: Rendering, variable: str) -> Rendering:

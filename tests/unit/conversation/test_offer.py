@@ -7,7 +7,7 @@ import copy
 import pytest
 from message_rows import plain
 
-from unrender.conversation import offer
+from unrender.conversation import concede
 from unrender.conversation.messages import conversation_of
 from unrender.format import Format
 from unrender.formats import declared_format
@@ -20,11 +20,11 @@ TOLD = '<tool_response name="f">\n42\n</tool_response>'
 
 
 def write_calls(messages, format):
-    return plain(offer.write_calls(conversation_of(messages), format))
+    return plain(concede.write_calls(conversation_of(messages), format))
 
 
 def write_results(messages):
-    return plain(offer.write_results(conversation_of(messages)))
+    return plain(concede.write_results(conversation_of(messages)))
 
 
 def assistant(content, *calls):

@@ -8,6 +8,7 @@ import pytest
 
 from unrender import Format, MessageError
 from unrender.conversation.capabilities import Capabilities
+from unrender.conversation.concede import conceded, told
 from unrender.conversation.messages import conversation_of
 from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
 from unrender.format import CallSyntax, Slot, ToolMode, TurnTexts
@@ -68,6 +69,11 @@ def test_a_format_asked_for_by_name_is_used_whatever_the_template_does():
     assert (plan.format.turn.tools_first, plan.format.turn.content_to_tools) == (False, "\n")
 
 
+def inject(plan, conversation, injection):
+    """Return a conversation with all that is planned."""
+    return conceded(told(conversation, plan, ()), (), plan.format, injection, "")
+
+
 def test_the_tokens_of_the_syntax_are_preserved():
     """Markers of the injected syntax must not be stripped from the output."""
     assert "<tool_call>" in plan_tools(Format(), can(), "auto").format.preserved_tokens
@@ -77,7 +83,7 @@ def test_none_injects_nothing():
     """The way out leaves the conversation as it is."""
     conversation = conversation_of([USER, {"role": "tool", "content": "42"}])
 
-    assert plan_tools(Format(), can(), "none").inject(conversation, None) == conversation
+    assert inject(plan_tools(Format(), can(), "none"), conversation, None) == conversation
     assert plan_tools(Format(), can(), "none").offer(TOOLS, ASKED) is None
 
 
@@ -93,8 +99,8 @@ def test_tools_are_injected_once():
     plan = plan_tools(Format(), can(), "auto")
 
     injected = plan.offer(TOOLS, ASKED)
-    once = plan.inject(conversation_of([{"role": "system", "content": "Be kind."}, USER]), injected)
-    twice = plan.inject(once, injected)
+    once = inject(plan, conversation_of([{"role": "system", "content": "Be kind."}, USER]), injected)
+    twice = inject(plan, once, injected)
 
     assert injected is not None
     assert once == twice
@@ -113,7 +119,7 @@ def test_the_system_message_is_extended_or_made(given, expected):
     """The text goes after what the system message says, or becomes one, and the rest is as it was."""
     plan = plan_tools(Format(), can(), "auto")
     injected = plan.offer(TOOLS, ASKED)
-    messages = plan.inject(conversation_of(given), injected)
+    messages = inject(plan, conversation_of(given), injected)
 
     assert injected is not None
     assert messages[0].content == expected.format(text=injected.text)
@@ -125,8 +131,8 @@ def test_parts_of_a_system_message_are_kept():
     part = {"type": "text", "text": "Be kind."}
     plan = plan_tools(Format(), can(), "auto")
 
-    once = plan.inject(conversation_of([{"role": "system", "content": [part]}, USER]), plan.offer(TOOLS, ASKED))
-    twice = plan.inject(once, plan.offer(TOOLS, ASKED))
+    once = inject(plan, conversation_of([{"role": "system", "content": [part]}, USER]), plan.offer(TOOLS, ASKED))
+    twice = inject(plan, once, plan.offer(TOOLS, ASKED))
 
     assert once[0].content[0] == part
     assert len(once[0].content) == 2
@@ -138,7 +144,7 @@ def test_without_tools_nothing_is_offered():
     plan = plan_tools(Format(), can(), "auto")
 
     assert plan.offer((), Request()) is None
-    assert plan.inject(conversation_of([USER]), None) == conversation_of([USER])
+    assert inject(plan, conversation_of([USER]), None) == conversation_of([USER])
 
 
 def test_tools_that_must_not_be_called_are_not_described():

@@ -201,7 +201,7 @@ def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
 def _forms_of_ids(prober: Prober) -> Iterator[dict[str, Any]]:
     """Yield forms of ids that the template may demand: of the lengths in its complaints, or else in its own comparisons."""
     # `ids must have 12 digits`, or `{% if call.id | length != 12 %}` beside a complaint without a number.
-    told = " ".join(text for text in prober.complaints if _ID_WORD.search(text))
+    told = " ".join(text for text in dict.fromkeys(prober.complaints.values()) if _ID_WORD.search(text))
     lengths = _NUMBER.findall(told) or (_LENGTH.findall(prober.template.source) if told else [])
     known = [length for length in map(int, dict.fromkeys(lengths)) if 3 < length <= LONGEST_ID]
     for length, digits in product(known[:MOST_LENGTHS_OF_IDS], (False, True)):

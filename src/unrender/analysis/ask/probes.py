@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.analysis.find.split import common_suffix
-from unrender.conversation.adapt import shape_messages, short_id
+from unrender.conversation.adapt import shape_messages, shaped, short_id
 from unrender.conversation.capabilities import Capabilities, shape_context
+from unrender.conversation.messages import Conversation
 from unrender.limits import (
     ANALYSIS_CHARACTERS,
     ANALYSIS_EXHAUSTED,
@@ -203,8 +204,8 @@ class Prober:
     spent: Spent = field(default_factory=lambda: Spent(Allowance()))
     texts: dict[str, str | None] = field(default_factory=dict)
     """By probe: what was rendered; None where the template refused."""
-    complaints: dict[str, None] = field(default_factory=dict)
-    """What the template said when it refused, in order."""
+    complaints: dict[str, str] = field(default_factory=dict)
+    """By probe: what the template said when it refused."""
 
     @classmethod
     def within(cls, allowance: Allowance, template: Template) -> Prober:
@@ -234,19 +235,35 @@ class Prober:
         thinking: bool | None = True,
     ) -> str | None:
         """Return the rendering, with the generation prompt if `prompt` is true; None when the template refuses."""
-        shaped = shape_messages(messages, self.capabilities)
         context = shape_context(tools, self.capabilities, thinking=thinking)
+        return self._said(shape_messages(messages, self.capabilities), context, prompt=prompt)[0]
+
+    def write(
+        self,
+        conversation: Conversation,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        thinking: bool | None = None,
+    ) -> tuple[str | None, str]:
+        """Return the prompt for a conversation, and what the template says where it refuses."""
+        tools = self.offered if any(said.calls for said in conversation) else tools
+        context = shape_context(tools, self.capabilities, thinking=thinking)
+        return self._said(shaped(conversation, self.capabilities), context, prompt=True)
+
+    def _said(
+        self, messages: list[dict[str, Any]], context: Mapping[str, Any], *, prompt: bool
+    ) -> tuple[str | None, str]:
         # Different capabilities may shape a probe alike: what is remembered is what the template was given.
-        key = repr((shaped, sorted(context.items()), prompt))
+        key = repr((messages, sorted(context.items()), prompt))
         if key not in self.texts and not self.spent.is_over:
             asked = {"add_generation_prompt": prompt, "bos_token": BOS, "eos_token": EOS, **context}
-            rendering = self.template.render(shaped, **asked)
+            rendering = self.template.render(messages, **asked)
             if rendering.exhausted:  # A collection of garbage in a large process takes as long as a rendering may.
-                rendering = self.template.render(shaped, **asked)
+                rendering = self.template.render(messages, **asked)
             self.spent.add(rendering)
             self.texts[key] = None if rendering.error is not None else self._with_needles(rendering.text)
-            self.complaints |= {rendering.error: None} if rendering.error else {}
-        return self.texts.get(key)
+            self.complaints |= {key: rendering.error} if rendering.error else {}
+        return self.texts.get(key), self.complaints.get(key, "")
 
     def _with_needles(self, text: str) -> str:
         # A template that wants ids of twelve letters gets them; what is compared has the probes' own.
@@ -258,7 +275,7 @@ class Prober:
         """Return the rendering of a conversation that the template refuses to end with this answer, or None."""
         # Only the template's own words may demand results: what cannot be written raises as well.
         words = [text for text in self.template.string_constants if len(text) > len(USER)]
-        if any(word in told for told in self.complaints for word in words):
+        if any(word in told for told in self.complaints.values() for word in words):
             told = self.with_capabilities(supports_tool_role=True)
             text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)
             if text is not None:
