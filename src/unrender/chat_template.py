@@ -421,9 +421,7 @@ class ChatTemplate:
         'Hi!'
         """
         from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415
-        from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
-        from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used
         from unrender.parser.prompt_tail import after_header, prefill  # noqa: PLC0415
         from unrender.turn import Turn  # noqa: PLC0415
 
@@ -436,9 +434,8 @@ class ChatTemplate:
         offer, request = read_request(tools, **asked, repeats=True)
         if not all(isinstance(id, str) for id in known_ids):
             raise MessageError(f"known_ids: expected texts, found {known_ids!r:.60}")
-        format = ended(self.format, self._loaded.eos_token)
-        if self._grammar is not None:
-            format = with_tokens_of(format, Identity(self._grammar))
+        settings: dict[str, Any] = {"documents": documents, "tool_format": tool_format}
+        format = self._format_behind(prompt, offer, request, template_kwargs, settings)
         after = after_header(format, prompt) if continued else None
         return Turn(
             prompt=prompt,
@@ -452,11 +449,33 @@ class ChatTemplate:
             source=Extender(
                 write=self.writing,
                 asked={"tools": offer.plain or None, **asked},
-                settings={"documents": documents, "tool_format": tool_format},
+                settings=settings,
                 variables=template_kwargs,
                 thought=format.reasoning.closed_in(prompt),
             ),
         )
+
+    def _format_behind(
+        self,
+        prompt: str,
+        offer: Offer,
+        request: Request,
+        variables: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> Format:
+        """Return how the answer to a prompt is written, with the template's end-of-sequence token among the ends of a turn."""
+        from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.grammar.handmade import Identity  # noqa: PLC0415
+
+        format = ended(self.format, self._loaded.eos_token)
+        if self._grammar is not None:
+            return with_tokens_of(format, Identity(self._grammar))
+        usual = settings["tool_format"] in (None, "auto", "none")
+        if not offer.tools or (usual and self.capabilities.supports_tools):
+            return format
+        # In prompts of `prepare`, tools that the template ignores are described in our words, and called as these say.
+        planned, writer = self.writing(offer, request, variables, **settings)
+        return planned.ended if writer.injection and writer.injection.text in prompt else format
 
     def response_template(self, *, target: Target | str = "transformers") -> Exported:
         """Return the format as a response template, which an engine reads.

@@ -66,7 +66,11 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     events = whole.finish(text=answer)
     _check_ends(turn, answer, whole)
     thinks = thinks and not whole.message.tool_calls
-    broken = bool(whole.message.failed_calls) or (not thinks and any(isinstance(event, Malformed) for event in events))
+    # `</call>` without the end of the section is reported, and the calls are whole.
+    closed = turn.format.tools.call_end.strip()
+    whole_calls = bool(whole.message.tool_calls and closed and text.endswith(closed))
+    reported = any(isinstance(event, Malformed) for event in events) and not thinks and not whole_calls
+    broken = bool(whole.message.failed_calls) or reported
     if broken and unfinished == "error":
         raise ExtendError("the answer has a call that is not complete", "call")
     written = tuple("" if call.id in whole.made_ids else call.id for call in whole.message.tool_calls)

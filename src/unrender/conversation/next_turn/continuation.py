@@ -294,8 +294,11 @@ class _Probing:
         return None if tail is None else self._behind_closers(kind, tail)
 
     def _behind_closers(self, kind: AnswerKind, tail: str) -> str | None:
-        at = behind(tail, kind.closers(self._format) if kind.calls else self._format.content.end)
-        return tail if at is None and not kind.calls else None if at is None else tail[at:]
+        at = behind(tail, kind.closers(self._format)) if kind.calls else 0
+        if at is None:
+            return None
+        # Calls that are described in the prompt are in the content.
+        return tail[at + (behind(tail[at:], self._format.content.end) or 0) :]
 
     def _drops(self) -> Iterator[str]:
         thought, both = self._kinds["thought"], self._kinds["thought and call"]

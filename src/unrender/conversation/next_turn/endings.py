@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.next_turn.answered import Answered
+from unrender.conversation.next_turn.answered import Answered, ends_of_turn
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.next_turn.stubs import THOUGHT, AnswerKind, Stub, WrittenTail, behind
+from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.format import Format
 
@@ -20,6 +21,8 @@ from unrender.format import Format
 class Ending:
     """The end of an answer, beside what a template writes of an answer of its kind."""
 
+    prompts: Writer
+    """What wrote the prompt: the next one may be asked for with other variables."""
     stub: Stub
     made: WrittenTail
     said: Answered
@@ -27,8 +30,8 @@ class Ending:
     format: Format
     facts: Continuation
 
-    def lacking(self, new: Conversation) -> tuple[str, str]:
-        """Return what closes the answer, and what comes after that before the `new` messages."""
+    def lacking(self, new: Conversation) -> tuple[str, str, str]:
+        """Return what closes the answer, what ends it, and what comes after that: the `new` messages, and what asks for more."""
         said = self.said
         # `### Answer` without the line breaks behind it may still be a thought for the parser.
         end = self.format.reasoning.end
@@ -42,27 +45,46 @@ class Ending:
             more, rest = self._behind_thought(rest, new)
             lead += more
         kept = not_again(lead + rest, said.space)
-        own = max(len(kept) - len(rest), 0)
-        return kept[:own], kept[own:]
+        lead, rest = kept[: max(len(kept) - len(rest), 0)], kept[max(len(kept) - len(rest), 0) :]
+        after = self._behind_answer()
+        end = rest.removesuffix(after) if rest.endswith(after) else ""
+        return lead, end, rest.removeprefix(end)
+
+    def _behind_answer(self) -> str:
+        """Return what the template writes behind the end of a whole answer."""
+        tail, format = self.made.tail, self.format
+        closers = self.kind.closers(format) if self.kind.calls else format.content.end
+        tail = tail[behind(tail, closers) or 0 :]
+        return tail.removeprefix(self.facts.ends.get(self.kind.name, ""))
 
     def _behind_calls(self) -> str:
         tail, text, tools = self.made.tail, self.said.text, self.format.tools
         call_end, section_end = tools.call_end.strip(), tools.section_end.strip()
-        at = behind(tail, self.kind.closers(self.format).rstrip().removesuffix(section_end))
+        closers = self.kind.closers(self.format).rstrip().removesuffix(section_end).rstrip()
+        at = behind(tail, closers)
         if at is None and call_end in tail and (call_end or section_end in tail):
             # The template writes more before the end of a call than its format knows, e.g. an id.
             at = tail.index(call_end or section_end) + len(call_end)
         if at is None:
             raise ExtendError("the template ends calls otherwise than its format says", "unproved")
-        between = call_end and section_end and text.endswith(call_end) and not text.endswith(section_end)
-        if between and not self.said.sampled:
-            return tail[at:]
         # After a first call, templates that forget what was before may not write the end of the section.
-        rest = tail[at + (behind(tail[at:], section_end) or 0) :]
-        # `<answer><call>…</call></answer>`: where calls are written as content, its end comes behind them.
-        content_end = self.format.content.end.strip()
-        inside = content_end and not text.endswith(content_end)
-        return rest if inside else rest[behind(rest, content_end) or 0 :]
+        whole = at + (behind(tail[at:], section_end) or 0)
+        whole += self._wrapped(tail[whole:])
+        if self.said.sampled or not call_end:
+            return tail[whole:]
+        if section_end and text.endswith(call_end) and not text.endswith(section_end):
+            return tail[at:]
+        # Where `<|call|>` ends the turn as well, a call is complete without it.
+        if not text.endswith(call_end) and call_end in ends_of_turn(self.format):
+            return tail[behind(tail, closers.removesuffix(call_end)) or at :]
+        return tail[whole:]
+
+    def _wrapped(self, rest: str) -> int:
+        """Return how much of what comes after calls ends what they are inside of: content or a thought, if that was sampled."""
+        for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
+            if end and (self.said.sampled or self.said.text.endswith(end)) and (at := behind(rest, end)) is not None:
+                return at
+        return 0
 
     def _behind_content(self) -> str:
         said, tail, end = self.said, self.made.tail, self.format.content.end.strip()
@@ -75,13 +97,13 @@ class Ending:
         if bare.startswith(self.said.sampled):
             return bare[len(self.said.sampled) :]
         # Another end than the template writes before a message, as `<|return|>` for `<|end|>`, stands for it.
-        end = answer_end(self.kind, self.facts).strip()
+        end = self.facts.ends.get(self.kind.name, "").strip()
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 
     def _said_nothing(self, new: Conversation) -> str | None:
         """Return what the template writes behind the prompt for an empty answer; None where it changes the prompt for it."""
         writer, before = self.stub.writer, self.stub.before
-        prompt = writer.text(before, asks=True)
+        prompt = self.prompts.text(before, asks=True)
         text = writer.text((*before, Said(role="assistant", content=""), *new), asks=True)
         return text[len(prompt) :] if prompt and text and text.startswith(prompt) else None
 
@@ -113,16 +135,3 @@ def not_again(text: str, space: str) -> str:
     """
     leading = text[: len(text) - len(text.lstrip())]
     return text[next(k for k in range(len(leading), -1, -1) if leading[:k] in space) :]
-
-
-def answer_end(kind: AnswerKind, facts: Continuation) -> str:
-    """Return what ends an answer of this kind where a message comes after it."""
-    return facts.ends.get("two calls" if len(kind.calls) > 1 else "call" if kind.calls else "content", "")
-
-
-def shared_end(rest: str, said: Answered, kind: AnswerKind, facts: Continuation) -> str:
-    """Return what of the end of the answer `rest` begins with: white space alone, where the end itself was sampled."""
-    end = answer_end(kind, facts)
-    if said.sampled:
-        end = end[len(end.rstrip()) :]
-    return next((end[i:] for i in range(len(end)) if rest.startswith(end[i:])), "")

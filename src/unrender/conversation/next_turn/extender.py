@@ -20,7 +20,7 @@ from unrender.conversation.adapt import Media, shown_media
 from unrender.conversation.messages import RESULTS, Conversation, Said, conversation_of
 from unrender.conversation.next_turn.answered import Answered, read_answer
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
-from unrender.conversation.next_turn.endings import Ending, shared_end
+from unrender.conversation.next_turn.endings import Ending
 from unrender.conversation.next_turn.pieces import Extended, appended_pieces, check_shown
 from unrender.conversation.next_turn.positions import Past, Position, may_be, pasts, system_in
 from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called, Stub, WrittenTail
@@ -103,16 +103,16 @@ class Extender:
         """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
         if turn.grammar is not None:
             raise ExtendError("a grammar made by hand does not tell how a template ends answers", "unproved")
-        planned, writer, request, asked = self._writing(turn, how)
+        planned, writer, before, request, asked = self._writing(turn, how)
         facts = continuation_of(writer, planned.format)
-        said = read_answer(turn, answer, how.unfinished, (*facts.ends.values(), *facts.last_ends.values()))
+        said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         new, calls = answering(_checked(writer.read(messages)), said, len(turn.known_ids))
         self._check_thoughts(said, new, facts, how)
         kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
         stub = self._stub(turn, writer, facts, (kind.message(), *new), how)
         made = stub.written(kind.message(), new)
         check_shown(stub, made, kind, new)
-        lead, rest = Ending(stub, made, said, kind, turn.format, facts).lacking(new)
+        lead, end, rest = Ending(before, stub, made, said, kind, turn.format, facts).lacking(new)
         known_ids = (*turn.known_ids, *(call.id for call in calls))
         following = replace(
             self,
@@ -121,11 +121,11 @@ class Extender:
             history=self.history
             and History(before=self.history, messages=(*conversation_of([said.message.to_openai()]), *new)),
             thought=self.thought or bool(said.message.reasoning),
-            extended=Extended(stub, kind, new, lead, rest, shared_end(rest, said, kind, facts)),
+            extended=Extended(stub, kind, new, lead, end, rest),
         )
         return replace(
             turn,
-            prompt=turn.prompt + answer + lead + rest,
+            prompt=turn.prompt + answer + lead + end + rest,
             request=request,
             format=planned.ended,
             begun=begun_by(planned.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
@@ -138,11 +138,12 @@ class Extender:
             source=following,
         )
 
-    def _writing(self, turn: Turn, how: Extending) -> tuple[Planned, Writer, Request, Mapping[str, Any]]:
-        """Return what writes conversations for this request. Raises `ExtendError` for one that the prompt does not suit."""
+    def _writing(self, turn: Turn, how: Extending) -> tuple[Planned, Writer, Writer, Request, Mapping[str, Any]]:
+        """Return what writes conversations for this request, and what wrote the prompt. Raises `ExtendError` for one that the prompt does not suit."""
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
         planned, writer = self.write(offer, request, {**self.variables, **how.variables}, **self.settings)
+        before = writer
         if how.changes or how.variables:
             first, _ = read_request(**self.asked)
             if "tools" in how.changes and first.key != offer.key:
@@ -152,7 +153,7 @@ class Extender:
                 raise ExtendError("the prompt describes the tools for another request", "tools")
             if how.variables and not _alike(before, writer):
                 raise ExtendError(f"{', '.join(how.variables)}: the prompt would begin otherwise", "state")
-        return planned, writer, request, asked
+        return planned, writer, before, request, asked
 
     def _check_thoughts(self, said: Answered, new: Conversation, facts: Continuation, how: Extending) -> None:
         dropping = {message.role for message in new} & facts.drops_thoughts

@@ -27,10 +27,10 @@ class Extended:
     new: Conversation
     lead: str
     """What closes the answer, and is not in the template's own rendering."""
-    rest: str
-    """What the template writes behind the answer."""
     end: str
-    """What ends the answer, as far as it is in `rest`."""
+    """What ends the answer, as far as it does not hold that."""
+    rest: str
+    """What the template writes behind its end."""
 
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
@@ -45,7 +45,7 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
     owners: list[int | None] = [index for _, index, _ in texts]
-    pieces += _scaffold(first.removeprefix(extended.end), "", None, owners[0] if owners else None)
+    pieces += _scaffold(first, "", None, owners[0] if owners else None)
     for at, body in enumerate(bodies):
         owner, following = owners[at], owners[at + 1] if at + 1 < len(owners) else None
         closing = "" if owner == following else _closing(extended, planted, texts[at])

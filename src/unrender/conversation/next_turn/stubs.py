@@ -38,6 +38,11 @@ class AnswerKind:
     thinks: bool = False
     calls: tuple[Called, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The name that `Continuation.ends` has for it: a thought changes no end."""
+        return "two calls" if len(self.calls) > 1 else "call" if self.calls else "content"
+
     def message(self, needle: str = NEEDLE) -> Said:
         """Return an answer of this kind whose last text or value is `needle`."""
         values = ["stub"] * (len(self.calls) - 1) + [needle]
