@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-from unrender.errors import ExtendError, TemplateWarning
+from unrender.errors import ExtendError, MessageError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
@@ -40,7 +40,10 @@ class Piece:
 
     text: str
     message: int | None = None
-    """The new message that it belongs to, counted from 0; None for the answer's end and for what asks for the next answer."""
+    """The new message that it belongs to, counted from 0; None for the answer's end and for what asks for the next answer.
+
+    Results in a user's message, as in Anthropic's form, are messages of their own.
+    """
     body: bool = False
     """Whether these are the message's own words; otherwise the template writes them around it."""
 
@@ -267,6 +270,7 @@ class Turn:
         >>> turn.next("Hi!", [{"role": "user", "content": "Bye"}]).prompt
         '<user>Hello</><assistant>Hi!</><user>Bye</><assistant>'
         """
+        _check_words(answer=answer, thoughts=thoughts, unfinished=unfinished)
         if self.source is None:
             raise ExtendError(
                 "the turn was made by hand: expected one of ChatTemplate.prepare or ChatTemplate.turn", "state"
@@ -320,6 +324,18 @@ class Turn:
     @property
     def _generated(self) -> Format:
         return generated_format(self.format, self.begun)
+
+
+_WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}
+"""By argument of `Turn.next`: the words that it may be."""
+
+
+def _check_words(**given: Any) -> None:
+    """Raise `MessageError` for an argument that is no text, or none of its words."""
+    for name, value in given.items():
+        words = _WORDS.get(name, ())
+        if not isinstance(value, str) or (words and value not in words):
+            raise MessageError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
 
 
 def generated_format(format: Format, begun: str) -> Format:
