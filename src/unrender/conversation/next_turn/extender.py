@@ -53,6 +53,14 @@ class History:
             turn = turn.before
         return tuple(message for part in reversed(parts) for message in part)
 
+    def __reduce__(self) -> tuple[Callable[[Conversation], History], tuple[Conversation]]:
+        """Return how it is made again: in one piece, since a chain of a thousand turns is too deep to be copied."""
+        return _whole, (self.all(),)
+
+
+def _whole(messages: Conversation) -> History:
+    return History(before=None, messages=messages)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
@@ -108,6 +116,7 @@ class Extender:
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         new, calls = answering(_checked(writer.read(messages)), said, len(turn.known_ids))
         self._check_thoughts(said, new, facts, how)
+        media = tuple(self._media(writer, new))
         kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
         stub = self._stub(turn, writer, facts, (kind.message(), *new), how)
         made = stub.written(kind.message(), new)
@@ -123,6 +132,7 @@ class Extender:
             thought=self.thought or bool(said.message.reasoning),
             extended=Extended(stub, kind, new, lead, end, rest),
         )
+        told = (note for note in writer.heard.notes if note not in before.heard.notes)
         return replace(
             turn,
             prompt=turn.prompt + answer + lead + end + rest,
@@ -131,9 +141,9 @@ class Extender:
             begun=begun_by(planned.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
             continued=False,
             injected=writer.injection,
-            media=(*turn.media, *self._media(writer, new)),
+            media=(*turn.media, *media),
             thinking=writer.heard.thinking,
-            notes=tuple(self._notes(made, facts, new, how)),
+            notes=(*told, *self._notes(made, facts, new, how)),
             known_ids=known_ids,
             source=following,
         )
@@ -169,7 +179,7 @@ class Extender:
         if not how.restate:
             system, writer = (), _without_tools(writer) if facts.restates_tools else writer
         elif self.history is None and facts.needs_system & {message.role for message in end}:
-            system = system_in(turn.prompt, writer)
+            system = system_in(turn.prompt, writer, turn.format)
         if facts.needs is Needs.HISTORY and self.history is not None:
             return Stub(writer=writer, before=self.history.all())
         unknown = ExtendError("what the template writes depends on earlier messages, which are not known", "state")

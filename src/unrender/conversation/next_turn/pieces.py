@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os.path import commonprefix
+from typing import Any
 
 from unrender.conversation.messages import Conversation
 from unrender.conversation.next_turn.stubs import AnswerKind, Stub, WrittenTail
@@ -46,9 +47,10 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
     owners: list[int | None] = [index for _, index, _ in texts]
     pieces += _scaffold(first, "", None, owners[0] if owners else None)
+    closings: dict[tuple[Any, ...], str] = {}
     for at, body in enumerate(bodies):
         owner, following = owners[at], owners[at + 1] if at + 1 < len(owners) else None
-        closing = "" if owner == following else _closing(extended, planted, texts[at])
+        closing = "" if owner == following else _closing(extended, planted, texts[at], closings)
         pieces.append(Piece(text=body, message=owner, body=True))
         pieces += _scaffold(around[at], closing, owner, following)
     return tuple(piece for piece in pieces if piece.text)
@@ -128,10 +130,16 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
     return bodies
 
 
-def _closing(extended: Extended, planted: Conversation, place: tuple[str, int, str]) -> str:
-    """Return what is behind a word of the message where no more is said."""
+def _closing(
+    extended: Extended, planted: Conversation, place: tuple[str, int, str], known: dict[tuple[Any, ...], str]
+) -> str:
+    """Return what is behind a word of the message where no more is said; messages of one kind close alike."""
     word, index, _ = place
-    return _tail(extended, planted[: index + 1], asks=False).partition(word)[2]
+    message = planted[index]
+    kind = (message.role, message.name, isinstance(message.content, list) and len(message.content))
+    if kind not in known:
+        known[kind] = _tail(extended, planted[: index + 1], asks=False).partition(word)[2]
+    return known[kind]
 
 
 def _scaffold(text: str, closing: str, owner: int | None, following: int | None) -> Iterator[Piece]:

@@ -12,10 +12,11 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.next_turn.answered import longest_first
 from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
-from unrender.format import CallSyntax, Slot
+from unrender.format import CallSyntax, Format, Slot
 
 if TYPE_CHECKING:
     from unrender.turn import Turn
@@ -102,7 +103,7 @@ def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
     return possible and (not past.position.thought or shown(turn.format.reasoning.end.strip()))
 
 
-def system_in(prompt: str, writer: Writer) -> Conversation:
+def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
     """Return the system message at the beginning of a prompt, if it has one. Raises `ExtendError` where that is not certain."""
     word = Said(role="system", content="Systemword")
     bare, full = (_head(writer, before) for before in ((), (word,)))
@@ -112,7 +113,14 @@ def system_in(prompt: str, writer: Writer) -> Conversation:
     # Where nothing but white space is between system and user, a user's message may look like both.
     told = word_found and prompt.startswith(before)
     with_system = told and between.strip() and found and prompt.startswith(_head(writer, said))
-    if bool(told and not between.strip()) or bool(with_system) == bool(bare.strip() and prompt.startswith(bare)):
+    # Some templates write it before the last question: then earlier turns are before it, which no system message holds.
+    marks = longest_first((format.turn.end, *format.turn.ends, *format.turn.headers))
+    over = with_system and any(mark in text for mark in marks)
+    if (
+        over
+        or bool(told and not between.strip())
+        or bool(with_system) == bool(bare.strip() and prompt.startswith(bare))
+    ):
         raise ExtendError("the template writes the system message again, and it is not known", "state")
     return said if with_system else ()
 

@@ -1,0 +1,153 @@
+"""The turn after an answer, with short templates: described tools, changed requests, images, notes, odd arguments, long chains."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tracemalloc
+import warnings
+
+import pytest
+
+from unrender import ChatTemplate
+from unrender.errors import ExtendError, MessageError, TemplateWarning
+
+PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+LAST_SYSTEM = (
+    "{% set ns = namespace(system='') %}{% if messages[0].role == 'system' %}{% set ns.system = messages[0].content ~ '\\n\\n' %}"
+    "{% set messages = messages[1:] %}{% endif %}{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}"
+    "[ASK]{% if loop.last or loop.nextitem is undefined %}{{ ns.system }}{% endif %}{{ m.content }}[/ASK]"
+    "{% else %}{{ m.content }}</s>{% endif %}{% endfor %}"
+)
+IMAGES = (
+    "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}"
+    "{% if p.type == 'image' %}<image>{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+TOOL = {"type": "function", "function": {"name": "now", "parameters": {"properties": {"city": {"type": "string"}}}}}
+CALL = '<tool_call>\n{"name": "now", "arguments": {"city": "Oslo"}}\n</tool_call>'
+ASK, AGAIN = {"role": "user", "content": "Hello"}, {"role": "user", "content": "Bye"}
+
+
+def chat(source=PLAIN):
+    return ChatTemplate.from_string(source, bos_token="<s>", eos_token="</s>")
+
+
+def image(name):
+    return {"type": "image_url", "image_url": {"url": f"http://example.org/{name}.png"}}
+
+
+def test_described_tools_are_the_same_from_a_bare_prompt():
+    """A call is read as the description asks for it, whoever rendered the prompt."""
+    template, result = chat(), {"role": "tool", "name": "now", "content": "noon"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TemplateWarning)
+        turn = template.prepare([ASK], tools=[TOOL])
+        bare = template.turn(turn.prompt, tools=[TOOL])
+        whole = template.prepare([ASK, turn.parse(CALL), result, AGAIN], tools=[TOOL])
+
+        assert bare.parse(CALL).tool_calls[0].name == "now"
+        assert turn.next(CALL, [result, AGAIN]).prompt == whole.prompt
+        assert bare.next(CALL, [result, AGAIN]).prompt == whole.prompt
+
+
+@pytest.mark.parametrize("changed", [{"tool_choice": "none"}, {"parallel_tool_calls": False}, {"tools": []}])
+def test_a_request_that_the_prompt_describes_cannot_change(changed):
+    """The words about tools in the prompt are for one request."""
+    turn = chat().prepare([ASK], tools=[TOOL])
+
+    with pytest.raises(ExtendError) as error:
+        turn.next("Hi!", [AGAIN], **changed)
+    assert error.value.reason == "tools"
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "found"),
+    [
+        (None, {}, "answer: expected text, found None"),
+        (b"Hi!", {}, "answer: expected text, found b'Hi!'"),
+        ("Hi!", {"thoughts": "some"}, "thoughts: expected 'all' or 'template' or 'tool_cycle', found 'some'"),
+        ("Hi!", {"unfinished": None}, "unfinished: expected 'error' or 'text', found None"),
+    ],
+)
+def test_an_argument_of_another_kind_is_a_clear_error(answer, more, found):
+    """A caller's mistake is a `MessageError` that names the argument."""
+    with pytest.raises(MessageError, match="^" + found.replace("(", "\\(") + "$"):
+        chat().prepare([ASK]).next(answer, [AGAIN], **more)
+
+
+def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
+    """Earlier turns are in front of it: no part of them is the system's."""
+    template, system = chat(LAST_SYSTEM), {"role": "system", "content": "Be brief."}
+    said = [system, ASK, {"role": "assistant", "content": "Hi!"}, ASK]
+    turn = template.prepare(said)
+    right = template.prepare([*said, {"role": "assistant", "content": "Well"}, AGAIN]).prompt.rpartition("Well")[2]
+
+    with pytest.warns(TemplateWarning, match="now holds it twice"):
+        assert turn.next("Well", [AGAIN]).prompt == turn.prompt + "Well" + right
+    with pytest.raises(ExtendError, match="the system message again"):
+        template.turn(turn.prompt).next("Well", [AGAIN])
+    assert turn.next("Well", [AGAIN], restate=False).prompt == turn.prompt + "Well</s>[ASK]Bye[/ASK]"
+
+
+def test_images_of_several_turns_are_in_order():
+    """Each has the index of its message in the whole conversation."""
+    see = {"role": "user", "content": [image("two"), {"type": "text", "text": "And this?"}, image("three")]}
+    turn = chat(IMAGES).prepare([{"role": "user", "content": [image("one")]}])
+    new = turn.next("A cat", [see]).next("A dog", [AGAIN, {"role": "user", "content": [image("four")]}])
+
+    assert [one.message for one in new.media] == [0, 2, 2, 5]
+    assert new.prompt.count("<image>") == 4
+
+
+def test_an_image_that_is_not_shown_is_named_by_its_new_message():
+    """The stub's messages do not count."""
+    with pytest.raises(MessageError, match=r"^messages\[1\]\.content\[0\]: the template shows no image"):
+        chat().prepare([ASK]).next("Hi!", [AGAIN, {"role": "user", "content": [image("one")]}])
+
+
+def test_a_new_variable_that_nobody_reads_is_noted_once():
+    """It is said in the turn that it was given to."""
+    turn = chat().prepare([ASK])
+
+    with pytest.warns(TemplateWarning, match="volume"):
+        new = turn.next("Hi!", [AGAIN], volume=3)
+    assert [note.partition(":")[0] for note in new.notes] == ["volume"]
+    assert new.next("Hi!", [AGAIN]).notes == ()
+
+
+def test_nothing_that_was_given_is_changed():
+    """Messages stay as they were, and the pieces add up."""
+    said = [{"role": "tool", "content": {"hour": [12]}}, {"role": "user", "content": [{"type": "text", "text": "So?"}]}]
+    before = copy.deepcopy(said)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TemplateWarning)
+        turn = chat().prepare([ASK], tools=[TOOL])
+        new = turn.next(CALL, said)
+
+    assert said == before
+    assert new.prompt == turn.prompt + CALL + "".join(piece.text for piece in new.appended)
+
+
+def test_a_thousand_turns_hold_one_prompt_and_can_be_copied():
+    """A turn keeps messages, and no earlier prompts."""
+    turn = chat().prepare([ASK])
+    turn.next("Hi!", [AGAIN])
+    tracemalloc.start()
+    for number in range(1000):
+        turn = turn.next(f"answer {number} ", [{"role": "user", "content": "x" * 200}])
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert held < 8 * len(turn.prompt)  # Earlier prompts would be 500 times as much.
+    for other in (pickle.loads(pickle.dumps(turn)), copy.deepcopy(turn)):
+        assert other == turn
+        assert other.next("Hi!", [AGAIN]).prompt == turn.next("Hi!", [AGAIN]).prompt
+
+
+def test_many_new_messages_are_told_apart_in_time():
+    """The cost does not grow with the square of their number."""
+    turn = chat().prepare([ASK])
+    new = turn.next("Hi!", [{"role": "user", "content": f"b{i}"} for i in range(1000)])
+
+    assert [piece.text for piece in new.appended if piece.body] == [f"b{i}" for i in range(1000)]
