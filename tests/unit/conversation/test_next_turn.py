@@ -90,6 +90,20 @@ def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
     assert turn.next("Well", [AGAIN], restate=False).prompt == turn.prompt + "Well</s>[ASK]Bye[/ASK]"
 
 
+def test_text_behind_an_end_inside_a_thought_is_an_error():
+    """The parser reads on, but no template writes anything behind its own end."""
+    source = PLAIN.replace(
+        "<{{ m.role }}>", "<{{ m.role }}>{% if m.reasoning %}<think>{{ m.reasoning }}</think>{% endif %}"
+    )
+    source = source.replace("</>", "<|end|>").replace("<assistant>", "<assistant><think>")
+    turn = chat(source).prepare([ASK])
+
+    assert turn.begun == "<think>"
+    for answer in ("Hm<|end|> Hi!", "Hm</think>Hi!<|end|>Hi!"):
+        with pytest.raises(ExtendError, match="goes on after its end|inside a thought"):
+            turn.next(answer, [AGAIN])
+
+
 def test_images_of_several_turns_are_in_order():
     """Each has the index of its message in the whole conversation."""
     see = {"role": "user", "content": [image("two"), {"type": "text", "text": "And this?"}, image("three")]}

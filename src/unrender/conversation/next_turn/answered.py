@@ -124,5 +124,6 @@ def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
             )
         # Where the same text ends a thought, content may come after it.
         said = said or (span.role in _SAID and bool(text.strip()))
+        said = said or (span.role is Role.MARKER and text.strip() in ends and not turn.format.reasoning.closed_in(text))
         if said and span.role is Role.MARKER:
             ended = next((end for end in ends if end in text), ended)
