@@ -164,6 +164,16 @@ def test_continued_after_a_prefill(template):
     assert turn.prompt.endswith("<|assistant|>\n<think>\nI")
 
 
+def test_continued_first_message():
+    """Nothing comes before what is continued, and the template is known to refuse conversations by their last message."""
+    source = """{%- if messages and messages[-1].role == 'assistant' %}{{ raise_exception('an answer') }}{% endif -%}
+{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"""
+    turn = ChatTemplate.from_string(source).prepare(
+        [{"role": "assistant", "content": "So"}], continue_final_message=True
+    )
+    assert turn.prompt == "<assistant>So"
+
+
 def test_continued_arguments_after_an_empty_thought(template):
     """What is continued may be the text of a call, in the middle of a value; GBNF writes the rest."""
     begun = '<call>{"name": "weather", "arguments": {"city": "Pa'

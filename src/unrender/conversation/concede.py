@@ -356,7 +356,7 @@ FEATURES: Mapping[str, Feature] = {
     ),
     "a system message and a later one": Feature(
         example=(_SYSTEM, _USER, _ANSWER, _LATER, _USER2),
-        found=lambda said: said[0].role == "system" and "system" in _roles(_begun(said)),
+        found=lambda said: _roles(said)[:1] == ("system",) and "system" in _roles(_begun(said)),
     ),
     "two questions": Feature(example=(_USER, _USER2), found=_next_to("user", "user")),
     "two answers": Feature(
@@ -367,7 +367,9 @@ FEATURES: Mapping[str, Feature] = {
         example=(_ANSWER, _USER),
         found=lambda said: any(one.role == "assistant" and not one.calls for one in _begun(said)[:1]),
     ),
-    "an answer at the end": Feature(example=(_USER, _ANSWER), found=lambda said: said[-1].role == "assistant"),
+    "an answer at the end": Feature(
+        example=(_USER, _ANSWER), found=lambda said: _roles(said)[-1:] == ("assistant",)
+    ),
     "no question": Feature(example=(_SYSTEM,), found=lambda said: not _begun(said)),
     "an answer that says nothing": Feature(
         example=(_USER, replace(_ANSWER, content=""), _USER2),
@@ -386,7 +388,7 @@ FEATURES: Mapping[str, Feature] = {
     ),
     "a system message before a result": Feature(
         example=(_SYSTEM, _USER, _CALL, _RESULT),
-        found=lambda said: said[0].role == "system" and "tool" in _roles(said),
+        found=lambda said: _roles(said)[:1] == ("system",) and "tool" in _roles(said),
         calls=True,
     ),
     "a result of no call": Feature(example=(_USER, _RESULT, _USER2), found=_has_orphans, calls=True),
