@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.bounds import Bounds
     from unrender.conversation.capabilities import Capabilities
+    from unrender.conversation.messages import Continued
     from unrender.conversation.next_turn.continuation import Continuation
-    from unrender.conversation.preparation import Continued, Planned
+    from unrender.conversation.preparation import Planned
     from unrender.conversation.tools import Offer
     from unrender.conversation.transcript import Writer
     from unrender.conversation.variables import Variable

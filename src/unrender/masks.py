@@ -20,7 +20,7 @@ from typing import Any
 from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.adapt import shown_media, with_names
-from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.messages import Conversation, Said, read_conversation
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError, TemplateWarning
@@ -95,7 +95,8 @@ def assistant_mask(
 
 def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Rendered, str]:
     """Return the conversation, and how all of it is written."""
-    read, _ = shown_media(writer.read(messages), writer.template, writer.capabilities)
+    conversation = read_conversation(messages, writer.template, as_text=writer.as_text)
+    read, _ = shown_media(conversation, writer.template, writer.capabilities)
     shown = with_names(read)  # Now: the needle in a call's name would come to its result as well.
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:

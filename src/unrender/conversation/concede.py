@@ -21,7 +21,7 @@ from typing import Any
 
 from unrender.conversation.adapt import said_by_user
 from unrender.conversation.capabilities import Refusal
-from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, joined_content, values_of
+from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of
 from unrender.conversation.offer import DEFAULT_FORMAT, Injection, Plan
 from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Format, ToolMode
@@ -69,7 +69,7 @@ def conceded(
     if words:
         last = max((i for i, said in enumerate(conversation) if said.role == "user"), default=None)
         conversation = tuple(
-            replace(said, content=joined_content(said.content, words, between=" ")) if i == last else said
+            replace(said, content=_joined(said.content, words, between=" ")) if i == last else said
             for i, said in enumerate(conversation)
         )
     return _with_system_text(conversation, injection.text) if injection else conversation
@@ -86,6 +86,13 @@ def _renamed(conversation: Conversation) -> Conversation:
     return tuple(replace(said, role="system") if said.role == _DEVELOPER else said for said in conversation)
 
 
+def _joined(first: Any, second: Any, *, between: str = "\n") -> Any:
+    """Return two contents as one, as text where both are."""
+    if isinstance(first, str | None) and isinstance(second, str | None):
+        return between.join(text for text in (first, second) if text)
+    return [part for content in (first, between, second) if content for part in content_parts(content)]
+
+
 def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user",)) -> Conversation:
     """Return the conversation with messages of one role that follow each other as one, for some roles."""
     one: list[Said] = []
@@ -94,8 +101,8 @@ def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user"
             last = one.pop()
             said = replace(  # noqa: PLW2901
                 said,
-                content=joined_content(last.content, said.content),
-                reasoning=joined_content(last.reasoning, said.reasoning),
+                content=_joined(last.content, said.content),
+                reasoning=_joined(last.reasoning, said.reasoning),
                 calls=(*last.calls, *said.calls),
                 answers=said.answers or last.answers,
                 name=said.name or last.name,
@@ -253,7 +260,7 @@ def write_results(conversation: Iterable[Said]) -> Conversation:
         told = Said(role="user", content=_result(one, names)) if is_result else one
         # `result, result, user` becomes one message of the user: many templates insist that roles alternate.
         if joins and told.role == "user":
-            told = replace(told, content=joined_content(written.pop().content, told.content))
+            told = replace(told, content=_joined(written.pop().content, told.content))
         written.append(told)
         joins = is_result
     return tuple(written)
@@ -268,12 +275,12 @@ def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
     first = before if format.tools.id_parts else 0
     joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
     text = joint + encode_calls(calls, format.tools, first=first)
-    return replace(said, content=joined_content(said.content, text, between=""), calls=())
+    return replace(said, content=_joined(said.content, text, between=""), calls=())
 
 
 def _result(said: Said, names: Mapping[Any, Any]) -> Any:
     opened = RESULT_OPEN.format(name=said.name or names.get(said.answers) or "")
-    return joined_content(joined_content(opened, said.content, between=""), RESULT_CLOSE, between="")
+    return _joined(_joined(opened, said.content, between=""), RESULT_CLOSE, between="")
 
 
 def _with_system_text(conversation: Conversation, text: str) -> Conversation:
@@ -282,7 +289,7 @@ def _with_system_text(conversation: Conversation, text: str) -> Conversation:
         return (Said(role="system", content=text), *conversation)
     parts = first.content if isinstance(first.content, list) else [{"text": first.content}]
     known = "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
-    content = joined_content(first.content, f"\n\n{text}" if first.content else text, between="")
+    content = _joined(first.content, f"\n\n{text}" if first.content else text, between="")
     return conversation if text in known else (replace(first, content=content), *conversation[1:])
 
 
@@ -367,9 +374,7 @@ FEATURES: Mapping[str, Feature] = {
         example=(_ANSWER, _USER),
         found=lambda said: any(one.role == "assistant" and not one.calls for one in _begun(said)[:1]),
     ),
-    "an answer at the end": Feature(
-        example=(_USER, _ANSWER), found=lambda said: _roles(said)[-1:] == ("assistant",)
-    ),
+    "an answer at the end": Feature(example=(_USER, _ANSWER), found=lambda said: _roles(said)[-1:] == ("assistant",)),
     "no question": Feature(example=(_SYSTEM,), found=lambda said: not _begun(said)),
     "an answer that says nothing": Feature(
         example=(_USER, replace(_ANSWER, content=""), _USER2),

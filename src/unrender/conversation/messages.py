@@ -16,13 +16,15 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
-from unrender.errors import MessageError
+from unrender.errors import MessageError, TemplateWarning
 from unrender.messages.wire import REASONING_FIELDS, Message, check_values
+from unrender.rendering.template import Template
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 """The roles of OpenAI's messages."""
@@ -81,6 +83,8 @@ class Said:
 
 
 Conversation = tuple[Said, ...]
+Continued = Literal["content", "reasoning", True]
+"""What of the last message the model has to continue; True is its content."""
 
 
 def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
@@ -106,6 +110,38 @@ def read_messages(
     reader = _Reader(reads, keys, as_text=as_text)
     said = tuple(one for i, message in enumerate(plain) for one in reader.read(message, f"messages[{i}]"))
     return said, tuple(reader.notes)
+
+
+def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Conversation:
+    """Read what is said to a template, as `read_messages` does; each note is a warning."""
+    known = template.string_constants
+    keys = template.attribute_names.union(known)
+    conversation, notes = read_messages(messages, reads=known, keys=keys, as_text=as_text)
+    for note in notes:
+        warnings.warn(note, TemplateWarning, stacklevel=4)
+    return conversation
+
+
+def split_continued(
+    conversation: Conversation, continued: Continued | Literal[False] | None
+) -> tuple[Conversation, Said | None]:
+    """Return the conversation without the message that the model has to continue, and that message; None where there is none.
+
+    Raises `MessageError`, naming its place, for a message that cannot be continued.
+    """
+    if not continued:
+        return conversation, None
+    *before, said = conversation
+    where = f"messages[{len(before)}]"
+    if continued not in (True, "content", "reasoning"):
+        raise MessageError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")
+    if said.role != "assistant":
+        raise MessageError(f"{where}.role: expected the assistant's message to continue, found {said.role!r}")
+    if said.calls:
+        raise MessageError(f"{where}.tool_calls: expected a message without calls to continue")
+    if not isinstance(said.content, str | None):
+        raise MessageError(f"{where}.content: expected text to continue, found {type(said.content).__name__}")
+    return tuple(before), said
 
 
 class _Reader:
@@ -376,13 +412,6 @@ def _refusal(part: _Part, where: str, role: str) -> MessageError:
         return MessageError(f"{where}.{_TEXTS[kind]}: expected text, found {part.get(_TEXTS[kind])!r:.60}")
     expected = list(_EXPECTED.get(role, ("text",)))
     return MessageError(f"{where}.type: expected one of {expected} in a message of role {role!r}, found {kind!r:.60}")
-
-
-def joined_content(first: Any, second: Any, *, between: str = "\n") -> Any:
-    """Return two contents as one, as text where both are."""
-    if isinstance(first, str | None) and isinstance(second, str | None):
-        return between.join(text for text in (first, second) if text)
-    return [part for content in (first, between, second) if content for part in content_parts(content)]
 
 
 def content_parts(content: Any) -> list[Any]:

@@ -9,27 +9,30 @@ templates may trim or escape it.
 
 from __future__ import annotations
 
-import warnings
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Any
 
 from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.concede import CONCESSIONS, MOVES, Concession, conceded, foreseen, is_hopeless, told, ways
-from unrender.conversation.messages import Conversation, Said, read_messages
+from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.offer import Injection, Plan
 from unrender.conversation.tools import SINGLE_TYPES, described
-from unrender.conversation.variables import Heard, missing_variable
-from unrender.errors import TemplateWarning
+from unrender.conversation.variables import NOT_SET, Heard
 from unrender.limits import MOST_LOST, SLOWEST_RENDERINGS
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
+_Ways = Callable[[tuple[Concession, ...]], Iterator[tuple[Concession, ...]]]
+
 _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
+_UNDEFINED = re.compile(r"^'(\w+)' is undefined")
+"""Jinja's complaint of a variable that nobody has set."""
 _UNCHECKED = "the template takes too long to check that it shows all that is said"
 
 
@@ -83,25 +86,17 @@ class Writer:
     time: SharedTime | None = None
     """What time the renderings share; None: each may take as long as the template's limits say."""
 
-    def read(self, messages: Any) -> Conversation:
-        """Check a conversation, and return it as typed messages. Raises `MessageError` that names the place."""
-        known = self.template.string_constants
-        as_text = self.capabilities.supports_string_arguments and not self.plan.writes_calls
-        keys = self.template.attribute_names.union(known)
-        conversation, notes = read_messages(messages, reads=known, keys=keys, as_text=as_text)
-        for note in notes:
-            warnings.warn(note, TemplateWarning, stacklevel=4)
-        return conversation
+    @property
+    def as_text(self) -> bool:
+        """Whether arguments that are not JSON stay text."""
+        return self.capabilities.supports_string_arguments and not self.plan.writes_calls
 
-    def rendering(self, conversation: Conversation, *, asks: bool) -> Rendering:
-        """Render a conversation; `asks` is whether it ends with what asks for an answer."""
-        said = conceded(
-            told(conversation, self.plan, self.template.string_constants),
-            self.conceded,
-            self.plan.format,
-            self.injection,
-            self.heard.word,
-        )
+    def _told(self, conversation: Conversation) -> Conversation:
+        return told(conversation, self.plan, self.template.string_constants)
+
+    def _rendering(self, said: Conversation, *, asks: bool) -> Rendering:
+        """Render a conversation that was told; `asks` is whether it ends with what asks for an answer."""
+        said = conceded(said, self.conceded, self.plan.format, self.injection, self.heard.word)
         messages = shaped(said, self.capabilities)
 
         def render(template: Template) -> Rendering:
@@ -111,7 +106,7 @@ class Writer:
 
     def text(self, conversation: Conversation, *, asks: bool) -> str | None:
         """Return what the template writes; None when it refuses."""
-        rendering = self.rendering(conversation, asks=asks)
+        rendering = self._rendering(self._told(conversation), asks=asks)
         return rendering.text if rendering.error is None else None
 
     def bare(self, conversation: Conversation) -> str | None:
@@ -121,7 +116,7 @@ class Writer:
         """
         if self.time:
             self.time.kept = 0.0
-        rendering = self.rendering(conversation, asks=False)
+        rendering = self._rendering(self._told(conversation), asks=False)
         return None if rendering.error is not None and not rendering.exhausted else rendering.unwrap()
 
     def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
@@ -135,37 +130,42 @@ class Writer:
         # Where no answer is asked for, the conversation may end in other ways.
         known_of = (None, self.heard.thinking)
         refuses = [one for one in self.capabilities.refuses if one.thinking in known_of] if asks else ()
-        said = told(conversation, self.plan, self.template.string_constants) if refuses else ()
-        known = foreseen(said, refuses, self.plan.format)
-        attempt = replace(self, conceded=known)._attempt(conversation, asks=asks)
-        if attempt.fails and not attempt.needs and (attempt.rendering.error or not is_hopeless(said, refuses)):
-            attempt = self._searched(conversation, attempt, asks=asks)
+        said = self._told(conversation)
+        known, hopeless = foreseen(said, refuses, self.plan.format), is_hopeless(said, refuses)
+        others = partial(ways, said, self.plan.format)
+        attempt = replace(self, conceded=known)._attempt(conversation, said, asks=asks)
+        if attempt.fails and not attempt.needs and (attempt.rendering.error or not hopeless):
+            attempt = self._searched(conversation, said, others, attempt, asks=asks)
         if attempt.rendering.error and self.heard.switched and not attempt.rendering.exhausted and not attempt.needs:
-            without = self.heard.without_switch(attempt.rendering.error, self.template, self.capabilities)
-            untold = replace(self, heard=without)._attempt(conversation, asks=asks)
+            without = self.heard.without_switch(self.template, self.capabilities)
+            why = f"the template refuses it ({attempt.rendering.error:.200}): nothing changes"
+            notes = (*without.notes, f"{', '.join(self.heard.switched)}: {why}")
+            untold = replace(self, heard=replace(without, notes=notes))._attempt(conversation, said, asks=asks)
             if untold.rendering.error is None:
                 return untold.writer.taken(conversation, asks=asks)
         return attempt.noted()
 
-    def _searched(self, conversation: Conversation, attempt: Outcome, *, asks: bool) -> Outcome:
+    def _searched(
+        self, conversation: Conversation, said: Conversation, others: _Ways, attempt: Outcome, *, asks: bool
+    ) -> Outcome:
         """Return the first attempt that does better than one that failed: with other tools, or with concessions."""
-        first = self._attempt(conversation, asks=asks) if attempt.writer.conceded else attempt
+        first = self._attempt(conversation, said, asks=asks) if attempt.writer.conceded else attempt
         if not first.fails:
             return first
         error = first.rendering.error
         why = f"refuses the conversation ({error:.200})" if error else "does not show all that is said"
         concessions = (*MOVES, *CONCESSIONS) if error else MOVES
         # A template that ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
-        for other in self._others(conversation, why, () if first.rendering.exhausted else concessions):
+        for other in self._others(others(() if first.rendering.exhausted else concessions), why):
             if self.time is None or self.time.is_over:
                 break
-            found = other._attempt(conversation, asks=asks)
+            found = other._attempt(conversation, said, asks=asks)
             if found.rendering.error is None and (error or len(found.lost) < len(first.lost)):
                 return found
         # What was foreseen helps with a part, where nothing helps with all.
         return attempt if not attempt.rendering.error and (error or len(attempt.lost) < len(first.lost)) else first
 
-    def _others(self, conversation: Conversation, why: str, concessions: tuple[Concession, ...]) -> Iterator[Writer]:
+    def _others(self, ways: Iterator[tuple[Concession, ...]], why: str) -> Iterator[Writer]:
         """Yield the writers that concede something which makes a difference."""
         writers = [self]
         tools = self.heard.context.get("tools")
@@ -181,15 +181,14 @@ class Writer:
             untold = {name: value for name, value in self.heard.context.items() if name != "tools"}
             writers.append(replace(self, heard=replace(self.heard, context=untold)))
         yield from writers[1:]
-        said = told(conversation, self.plan, self.template.string_constants)
-        for way in ways(said, self.plan.format, concessions):
+        for way in ways:
             changed = tuple(replace(one, why=why) for one in way)
             yield from (replace(writer, conceded=changed) for writer in writers)
 
-    def _attempt(self, conversation: Conversation, *, asks: bool) -> Outcome:
-        """Return the rendering of a conversation, and what it does not show."""
+    def _attempt(self, conversation: Conversation, said: Conversation, *, asks: bool) -> Outcome:
+        """Return the rendering of a conversation that was told as `said`, and what it does not show."""
         left = self.time.left if self.time else 0.0
-        rendering = self.rendering(conversation, asks=asks)
+        rendering = self._rendering(said, asks=asks)
         if self.time:
             self.time.kept = 0.0 if rendering.error else left - self.time.left
         lost, uncalled = self._unseen(conversation, rendering, asks=asks) if rendering.error is None else ((), ())
@@ -267,6 +266,17 @@ class Outcome:
             values = document.values() if isinstance(document, Mapping) else [document]
             if not any(isinstance(value, str) and value.strip() in self.rendering.text for value in values):
                 yield f"documents[{i}]: the template does not show it"
+
+
+def missing_variable(rendering: Rendering, template: Template) -> str:
+    """Return the variable that a caller may set and that a rendering failed for; "" where it did not fail so.
+
+    >>> template = Template("{{ 'You are ' + model_name }}")
+    >>> missing_variable(template.render([]), template)
+    'model_name'
+    """
+    found = _UNDEFINED.search(rendering.error or "")
+    return found[1] if found and found[1] in template.variables - NOT_SET else ""
 
 
 def _explained(rendering: Rendering, variable: str) -> Rendering:

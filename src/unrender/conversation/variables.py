@@ -21,7 +21,7 @@ from unrender.conversation.messages import Said
 from unrender.errors import MessageError
 from unrender.freezing import frozen
 from unrender.limits import MOST_TRIED_NAMES
-from unrender.rendering.template import Rendering, Template, copied
+from unrender.rendering.template import Template, copied
 
 THINKING = "enable_thinking"
 """What transformers calls the switch; templates have names of their own for it, which are found by analysis."""
@@ -39,8 +39,8 @@ _ON, _OFF = "/think", "/no_think"
 """What some templates look for in a message: it switches thinking on, or off."""
 _GIVEN = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
 """What every rendering has without a caller's word."""
-_FUNCTIONS = frozenset(("raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"))
-"""What templates call; no variables."""
+NOT_SET = _GIVEN | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
+"""What no caller sets: that, and the functions that templates call."""
 _ARGUMENTS = (
     *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_format"),
     *("continue_final_message", "tool_format", "add_generation_prompt"),
@@ -50,8 +50,6 @@ _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
 """What no client of a server may say to the template."""
 DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
 """Names of variables that hold today's date."""
-_UNDEFINED = re.compile(r"^'(\w+)' is undefined")
-"""Jinja's complaint of a variable that nobody has set."""
 _CLOSE = 0.85
 """How alike a name must be to be a misspelled one: `tool_choise` is, `reasoning_effort` is not one for `reasoning_format`."""
 _QUESTION = "Hello"
@@ -76,13 +74,11 @@ class Heard:
     notes: tuple[str, ...] = ()
     """What has no effect, or another than was asked for, in words."""
 
-    def without_switch(self, why: str, template: Template, capabilities: Capabilities) -> Heard:
-        """Return the same without what was asked for of thinking, which the template refuses: `why` are its words."""
+    def without_switch(self, template: Template, capabilities: Capabilities) -> Heard:
+        """Return the same without what was asked for of thinking."""
         context = dict(self.unswitched)
         thinking = _thinking_of(context, template, capabilities) if capabilities.supports_enable_thinking else None
-        note = f"{', '.join(self.switched)}: the template refuses it ({why:.200}): nothing changes"
-        notes = (*self.notes, note)
-        return replace(self, context=context, thinking=thinking, word="", switched={}, unswitched=(), notes=notes)
+        return replace(self, context=context, thinking=thinking, word="", switched={}, unswitched=())
 
 
 def heard(
@@ -157,22 +153,11 @@ def _unread(name: str, template: Template) -> str:
         raise MessageError(
             f"{name}: expected an argument of prepare() or a variable that the template reads; did you mean {meant[0]!r}?"
         )
-    known = sorted(template.variables - _GIVEN - _FUNCTIONS)
+    known = sorted(template.variables - NOT_SET)
     nearest = get_close_matches(name, known, n=1)
     return f"{name}: no variable that the template reads" + (
         f"; did you mean {nearest[0]!r}?" if nearest else f": {known}"
     )
-
-
-def missing_variable(rendering: Rendering, template: Template) -> str:
-    """Return the variable that a caller may set and that a rendering failed for; "" where it did not fail so.
-
-    >>> template = Template("{{ 'You are ' + model_name }}")
-    >>> missing_variable(template.render([]), template)
-    'model_name'
-    """
-    found = _UNDEFINED.search(rendering.error or "")
-    return found[1] if found and found[1] in template.variables - _GIVEN - _FUNCTIONS else ""
 
 
 # Thinking.
@@ -309,7 +294,7 @@ class Variable:
 @kept(4_000)
 def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
     """Return the variables of a template that a caller may set, by name, without those that every rendering has."""
-    names = sorted(template.variables - _GIVEN - _FUNCTIONS - {capabilities.tools_variable})
+    names = sorted(template.variables - NOT_SET - {capabilities.tools_variable})
     usual = (_prompt(template, capabilities), None)  # A value that the template refuses changes nothing.
     found: dict[str, Variable] = {}
     for name in names:

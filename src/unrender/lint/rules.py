@@ -18,7 +18,7 @@ from typing import Any
 
 from unrender.analysis.find.split import common_prefix
 from unrender.chat_template import ChatTemplate
-from unrender.conversation.variables import missing_variable
+from unrender.conversation.transcript import missing_variable
 from unrender.freezing import thawed
 from unrender.lint.conversations import (
     ANSWER,

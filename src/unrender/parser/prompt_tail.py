@@ -1,4 +1,4 @@
-"""Finds what a rendered prompt has begun of the answer: the text after the header.
+"""Finds what a rendered prompt has begun of the answer, the text after the header, and writes what an answer that goes on has begun.
 
 Rules: a header counts only at the end of a prompt, with nothing after it but what a generation prompt of the format may
 write. So no character of an earlier turn is taken for the answer; where nothing is recognised, nothing is begun.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from unrender.format import Format, Reasoning, ToolMode
+from unrender.errors import MessageError
+from unrender.format import ContentMode, Format, Reasoning, ReasoningMode, ToolMode
 from unrender.formats import known_reasoning
+from unrender.messages.wire import Request
 
 
 def prefill(format: Format, prompt: str) -> str:
@@ -91,3 +93,59 @@ def _marker_tail(format: Format, prompt: str) -> str:
     if start.strip() and prompt.rstrip().endswith(start.strip()):
         return prompt[prompt.rindex(start.strip()) :]
     return ""
+
+
+# An answer that is to be continued.
+
+
+def begun_text(
+    reasoning: str, content: str, format: Format | None, request: Request, *, thinks: bool, where: str
+) -> str:
+    """Return the text of an answer that the model has to continue, from the header on; `thinks` is whether it goes on thinking.
+
+    Without a format it is the bare content, since nobody knows what surrounds it. Raises `MessageError`, naming
+    `where`, for what the format cannot continue so.
+    """
+    if format is None:
+        if thinks or reasoning:
+            raise MessageError(f"{where}: with a grammar made by hand only content can be continued, found reasoning")
+        return content
+    if thinks:
+        if not format.reasoning.end:
+            raise MessageError(f"{where}: the template writes no reasoning that could be continued")
+        if content:
+            why = f"expected nothing after the reasoning to continue, found {content!r:.60}"
+            raise MessageError(f"{where}.content: {why}")
+        return _opening(format) + reasoning
+    # Where the caller keeps reasoning, markers included, in the content, it is there already.
+    before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
+    wrapper = format.content
+    # `<think>so</think><answer>`: the wrapper may be open already, or be written only after reasoning.
+    unwrapped = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning
+    opener = "" if unwrapped or before.endswith(wrapper.start) else wrapper.start
+    return (before or format.turn.start_to_content) + opener + content
+
+
+def _opening(format: Format) -> str:
+    """Return what begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
+    unmarked = format.reasoning.mode is ReasoningMode.DELIMITER
+    return format.reasoning.start or (format.turn.prefill if unmarked else "")
+
+
+def _reasoning_before(reasoning: str, format: Format) -> str:
+    """Return what is between header and content: the reasoning, or what is written in its place."""
+    markers, turn = format.reasoning, format.turn
+    if not markers.end:
+        return ""
+    closing = markers.end + turn.reasoning_to_content
+    if reasoning:
+        return markers.start + reasoning + closing
+    opening = _opening(format).strip()
+    for empty in (turn.prefill_no_thinking, markers.empty):
+        if empty and (opening not in empty or markers.closed_in(empty)):
+            # `<think></think>\n` before the joint `\n\n` is `<think></think>\n\n`: the block may hold a part of the joint.
+            before, closer, _ = empty.rpartition(markers.end.strip())
+            whole = before + closer + turn.reasoning_to_content
+            return whole if closer and whole.startswith(empty) else empty
+    # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
+    return _opening(format) + closing if opening and opening in turn.prefill else ""

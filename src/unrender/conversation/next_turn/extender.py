@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any
 
 from unrender.conversation.adapt import Media, shown_media
-from unrender.conversation.messages import RESULTS, Conversation, Said, conversation_of
+from unrender.conversation.messages import RESULTS, Conversation, Said, conversation_of, read_conversation
 from unrender.conversation.next_turn.answered import Answered, read_answer
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
 from unrender.conversation.next_turn.endings import Ending
@@ -114,7 +114,9 @@ class Extender:
         planned, writer, before, request, asked = self._writing(turn, how)
         facts = continuation_of(writer, planned.format)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
-        new, calls = answering(_checked(writer.read(messages)), said, len(turn.known_ids))
+        new, calls = answering(
+            _checked(read_conversation(messages, writer.template, as_text=writer.as_text)), said, len(turn.known_ids)
+        )
         self._check_thoughts(said, new, facts, how)
         media = tuple(self._media(writer, new))
         kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
