@@ -50,7 +50,7 @@ def sections(format_: Format) -> Iterator[Section]:
 
 
 def capability_rows(capabilities: Capabilities) -> list[Row]:
-    """Return three rows on what the template does, does not do and requires, and a row for each other capability.
+    """Return rows on what the template does, does not do, requires and refuses, and a row for each other capability.
 
     Capabilities at their default have no row.
     """
@@ -63,7 +63,10 @@ def capability_rows(capabilities: Capabilities) -> list[Row]:
 
     rows = [("does", listed("supports_", wanted=True)), ("does not", listed("supports_", wanted=False))]
     rows += [("demands", demands)] if (demands := listed("requires_", wanted=True)) else []
-    others = ((name, value) for name, (value, default) in values.items() if name not in kinds and value != default)
+    refused = ", ".join(dict.fromkeys(refusal.feature for refusal in capabilities.refuses))
+    rows += [("refuses", refused)] if refused else []
+    own = values.keys() - kinds.keys() - {"refuses"}
+    others = ((name, value) for name, (value, default) in values.items() if name in own and value != default)
     for name, value in others:
         pairs = isinstance(value, tuple)
         text = ", ".join(f"{key}={json.dumps(inner)}" for key, inner in value) if pairs else str(value)
