@@ -118,7 +118,7 @@ BY_USE: Mapping[str, Sequence[str]] = {
     "Train and export": ("assistant_mask", "AssistantMask", "Exported", "Target", "read_response_template"),
     "Errors and warnings": (
         "UnrenderError", "TemplateError", "MessageError", "FormatError", "FormatVersionError", "StateError",
-        "GrammarError", "ExportError", "MalformedOutput", "FormatWarning", "TemplateWarning", "SchemaWarning",
+        "GrammarError", "ExportError", "ExtendError", "TokenizerError", "MalformedOutput", "FormatWarning", "TemplateWarning", "SchemaWarning",
     ),
 }  # fmt: skip
 """The names of `unrender` in the order in which a reader meets them, under headings."""

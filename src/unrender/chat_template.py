@@ -447,7 +447,7 @@ class ChatTemplate:
             known_ids=tuple(known_ids),
             grammar=self._grammar,
             budget=self._bounds.grammar if self._bounds else None,
-            source=Extender(
+            _source=Extender(
                 write=self.writing,
                 asked={"tools": offer.plain or None, **asked},
                 settings=settings,

@@ -105,7 +105,7 @@ class Turn:
     """A grammar made by hand that says how the answer is written, instead of the format."""
     budget: Budget | None = None
     """What the grammar of the answer may cost; None for the usual bounds."""
-    source: Source | None = field(default=None, compare=False, repr=False)
+    _source: Source | None = field(default=None, compare=False, repr=False)
     """What the next turn is made with: the template, and what it was told. None for a turn that was made by hand."""
 
     @property
@@ -231,7 +231,11 @@ class Turn:
     @property
     def appended(self) -> tuple[Piece, ...]:
         """What `next` has put behind the last prompt and the answer to it; empty for a first turn."""
-        return self.source.appended if self.source is not None else ()
+        return self._source.appended if self._source is not None else ()
+
+    def held(self) -> Iterator[Any]:
+        """Yield what the turn holds of its request and its conversation, for who counts bytes: the same objects in later turns."""
+        return self._source.held() if self._source is not None else iter(())
 
     def next(
         self,
@@ -271,7 +275,7 @@ class Turn:
         '<user>Hello</><assistant>Hi!</><user>Bye</><assistant>'
         """
         _check_words(answer=answer, thoughts=thoughts, unfinished=unfinished)
-        if self.source is None:
+        if self._source is None:
             raise ExtendError(
                 "the turn was made by hand: expected one of ChatTemplate.prepare or ChatTemplate.turn", "state"
             )
@@ -284,7 +288,7 @@ class Turn:
         }
         changes = {name: value for name, value in asked.items() if value is not None}
         how = Extending(thoughts=thoughts, unfinished=unfinished, restate=restate, changes=changes, variables=variables)
-        turn = self.source.next(self, answer, messages, how)
+        turn = self._source.next(self, answer, messages, how)
         for note in turn.notes:
             warnings.warn(note, TemplateWarning, stacklevel=2)
         return turn

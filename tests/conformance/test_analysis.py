@@ -213,12 +213,12 @@ def test_header_ends_the_prompt(name):
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_analysis_is_small_and_blind(name):
-    """Few probes are rendered, and BOS and EOS leave no trace in what is learnt."""
+    """Few probes are rendered, of answers and of what is refused, and BOS and EOS leave no trace in what is learnt."""
     text = TEMPLATES[name].read_text(encoding="utf-8")
     other = analyze(Template(text, bos_token="<|im_start|>", eos_token="<|im_end|>"))
 
     assert other == analysed(name)[1]
-    assert other.renderings <= 60
+    assert other.renderings <= 90
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -75,7 +75,7 @@ def prepared(
         notes=taken.notes,
         known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
         budget=budget,
-        source=source.begun(conversation),
+        _source=source.begun(conversation),
     )
 
 

@@ -147,7 +147,7 @@ class Extender:
             thinking=writer.heard.thinking,
             notes=(*told, *self._notes(made, facts, new, how)),
             known_ids=known_ids,
-            source=following,
+            _source=following,
         )
 
     def _writing(self, turn: Turn, how: Extending) -> tuple[Planned, Writer, Writer, Request, Mapping[str, Any]]:

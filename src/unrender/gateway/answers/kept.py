@@ -80,7 +80,7 @@ class Conversations:
     def weighed(self, turn: Turn) -> tuple[Part, ...]:
         """Return what a turn holds with its weight; what is kept already is not weighed again."""
         # It takes a while for a conversation that is new here, so it is done where prompts are made.
-        request, held = turn.request, turn.source.held() if turn.source else ()
+        request, held = turn.request, turn.held()
         parts = (turn.prompt, request.tools, request.response_schema, turn.injected, *turn.media, *held)
         return tuple(self._parts.get(id(part)) or Part(part, bytes_of(part)) for part in parts)
 
