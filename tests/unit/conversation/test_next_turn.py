@@ -165,3 +165,29 @@ def test_many_new_messages_are_told_apart_in_time():
     new = turn.next("Hi!", [{"role": "user", "content": f"b{i}"} for i in range(1000)])
 
     assert [piece.text for piece in new.appended if piece.body] == [f"b{i}" for i in range(1000)]
+
+
+COUNTING = ChatTemplate.from_string(
+    "{% set ns = namespace(n=0) %}{% for m in messages %}"
+    "{% if m.role == 'tool' %}<result {{ ns.n }}>{{ m.content }}<end>{% set ns.n = ns.n + 1 %}"
+    "{% else %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+    "<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}<end>{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+@pytest.mark.parametrize("id", ["abcdefgh7", "abcdefghi", None])
+def test_results_are_counted_where_answers_have_no_ids(id):
+    """The number is that of the conversation, whatever the caller's id ends in; from a bare prompt it is not known."""
+    tools = [{"name": "now", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
+    answer = '<call>{"name": "now", "arguments": {"city": "Rome"}}</call><end>'
+    result = {"role": "tool", "name": "now", "content": "noon", **({"tool_call_id": id} if id else {})}
+    turn = COUNTING.prepare([{"role": "user", "content": "When?"}], tools=tools)
+
+    for number in range(3):
+        turn = turn.next(answer, [result])
+        assert turn.prompt.endswith(f"</call><end><result {number}>noon<end><assistant>")
+
+    with pytest.raises(ExtendError) as error:
+        COUNTING.turn(turn.prompt, tools=tools).next(answer, [result])
+    assert error.value.reason == "state"

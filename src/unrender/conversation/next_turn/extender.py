@@ -120,7 +120,7 @@ class Extender:
         self._check_thoughts(said, new, facts, how)
         media = tuple(self._media(writer, new))
         kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
-        stub = self._stub(turn, writer, facts, (kind.message(), *new), how)
+        stub = self._stub(turn, writer, facts, said, (kind.message(), *new), how)
         made = stub.written(kind.message(), new)
         check_shown(stub, made, kind, new)
         lead, end, rest = Ending(before, stub, made, said, kind, turn.format, facts).lacking(new)
@@ -175,7 +175,9 @@ class Extender:
         if how.thoughts != "all" and dropping and held:
             raise ExtendError("the template leaves out thoughts that the prompt holds", "thoughts")
 
-    def _stub(self, turn: Turn, writer: Writer, facts: Continuation, end: Conversation, how: Extending) -> Stub:
+    def _stub(
+        self, turn: Turn, writer: Writer, facts: Continuation, said: Answered, end: Conversation, how: Extending
+    ) -> Stub:
         """Return the beginning of a conversation that goes on as this one does. Raises `ExtendError` where none is certain to."""
         system = self.system
         if not how.restate:
@@ -188,7 +190,11 @@ class Extender:
         if facts.needs is Needs.HISTORY:
             raise unknown
         answer, *new = end
-        stubs = [self._counting(writer, system, past, facts, answer, turn) for past in self._pasts(turn, writer, facts)]
+        stubs = []
+        for past in self._pasts(turn, writer, facts):
+            stub = Stub(writer=writer, before=(*system, *past.messages))
+            counts = facts.counts and bool(said.written_ids)
+            stubs.append(self._counting(stub, system, past, said, turn) if counts else stub)
         tails = {stub.written(answer, tuple(new)).tail for stub in stubs[1:] and stubs}
         if not stubs or len(tails) > 1:
             raise unknown
@@ -210,15 +216,10 @@ class Extender:
         else:
             yield from (past for past in seen.values() if may_be(past, turn, writer))
 
-    def _counting(
-        self, writer: Writer, system: Conversation, past: Past, facts: Continuation, answer: Said, turn: Turn
-    ) -> Stub:
+    def _counting(self, stub: Stub, system: Conversation, past: Past, said: Answered, turn: Turn) -> Stub:
         """Return a stub whose calls are counted as the answer counts its own."""
-        stub = Stub(writer=writer, before=(*system, *past.messages))
-        calls = answer.calls
-        if not facts.counts or not calls:
-            return stub
-        number, start = _NUMBER.search(calls[0].id or ""), turn.format.tools.index_start
+        # An id that was made up may end in a digit as well: it counts nothing.
+        number, start = _NUMBER.search(said.written_ids[0]), turn.format.tools.index_start
         if number is None and self.history is None:
             raise ExtendError("the template counts calls, and the answer does not say how many there were", "state")
         by = (int(number[0]) - start if number else len(turn.known_ids)) - past.calls
