@@ -191,3 +191,22 @@ def test_results_are_counted_where_answers_have_no_ids(id):
     with pytest.raises(ExtendError) as error:
         COUNTING.turn(turn.prompt, tools=tools).next(answer, [result])
     assert error.value.reason == "state"
+
+
+PARTS = ChatTemplate.from_string(
+    "{% for m in messages %}{% if m.reasoning_content %}{{ 'thinker:\n' ~ m.reasoning_content ~ '\n---\n' }}{% endif %}"
+    "{{ m.role ~ ':\n' ~ (m.content or '') }}{% for c in m.tool_calls or [] %}"
+    "{{ '>>>' ~ c.function.name ~ '\n' ~ (c.function.arguments | tojson) }}{% endfor %}{{ '\n---\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ 'assistant:\n' }}{% endif %}"
+)
+
+
+def test_an_end_of_thoughts_that_ends_turns_ends_calls():
+    """A sampled `---` behind a call is the end of the turn, and its line break comes behind it."""
+    tools = [{"name": "now", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
+    turn = PARTS.prepare([{"role": "user", "content": "When?"}], tools=tools)
+    answer = '>>>now\n{"city": "Rome"}\n---'
+
+    following = turn.next(answer, [{"role": "tool", "content": "noon"}])
+
+    assert following.prompt.removeprefix(turn.prompt + answer).startswith("\n")

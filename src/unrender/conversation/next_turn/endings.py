@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.next_turn.answered import Answered, ends_of_turn
+from unrender.conversation.next_turn.answered import Answered, ends_of_turn, longest_first
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.next_turn.stubs import THOUGHT, AnswerKind, Stub, WrittenTail, behind
 from unrender.conversation.transcript import Writer
@@ -81,8 +81,15 @@ class Ending:
 
     def _wrapped(self, rest: str) -> int:
         """Return how much of what comes after calls ends what they are inside of: content or a thought, if that was sampled."""
+        # What ends a thought may end a turn as well; then it is the turn's.
+        over = longest_first((self.format.turn.end, *self.format.turn.ends))
         for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
-            if end and (self.said.sampled or self.said.text.endswith(end)) and (at := behind(rest, end)) is not None:
+            if (
+                end
+                and end not in over
+                and (self.said.sampled or self.said.text.endswith(end))
+                and (at := behind(rest, end)) is not None
+            ):
                 return at
         return 0
 
