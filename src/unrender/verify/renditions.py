@@ -7,7 +7,7 @@ history keeps, it is what follows the header. An answer means no more than its r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from unrender.analysis import Capabilities, shape_context, shape_messages
@@ -51,6 +51,8 @@ class Candidate:
     """What answers are read with: the same tools."""
     grammar: Grammar | None = None
     """A grammar made by hand that reads answers instead of the format."""
+    rendered: dict[tuple[Template, str], str | None] = field(default_factory=dict, compare=False)
+    """By template, conversation and variables: what was rendered. Candidates that are made of each other share it."""
 
     @classmethod
     def of(cls, template: ChatTemplate, eos_token: str | None = None) -> Self:
@@ -117,8 +119,13 @@ class Candidate:
 
         def render(messages: Sequence[Mapping[str, Any]]) -> str | None:
             shaped = shape_messages(messages, self.capabilities)
-            rendering = self.template.render(shaped, add_generation_prompt=prompts, eos_token=self.eos_token, **context)
-            return None if rendering.error else rendering.text
+            asked = {"add_generation_prompt": prompts, "eos_token": self.eos_token, **context}
+            # The question alone is rendered for every answer to it.
+            key = self.template, repr((shaped, asked))
+            if key not in self.rendered:
+                rendering = self.template.render(shaped, **asked)
+                self.rendered[key] = None if rendering.error else rendering.text
+            return self.rendered[key]
 
         messages = [*map(dict, self.before), dict(self._asked()), *answers]
         text = render(messages)
