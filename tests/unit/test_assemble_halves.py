@@ -29,6 +29,7 @@ from unrender.nodes import (
     Until,
     walk,
 )
+from unrender.parser.prompt_tail import begun_text
 
 ROWS = rows_of(ANALYSIS.with_name("grammars.jsonl"))
 REQUESTED = ("tool_choice", "named_tool", "parallel_tool_calls", "response_schema", "reasoning_format")
@@ -113,6 +114,14 @@ def test_what_is_read(row):
     known = [Reasoning(mode=ReasoningMode.TAG_BASED, **markers) for markers in row.get("known", ())]
 
     assert [part_shown(part) for part in answer_grammar(format, request, known).reads.parts] == row["read"]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "continued" in row], ids=lambda row: row["why"])
+def test_text_to_continue(row):
+    """What comes before content that goes on, where the message has no thought."""
+    format, request = asked(row)
+
+    assert begun_text("", "Hi", format, request, thinks=False, where="") == row["continued"]
 
 
 def test_layout_at_both_ends():

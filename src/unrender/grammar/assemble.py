@@ -170,8 +170,8 @@ def answer_grammar(format: Format, request: Request, known: Collection[Reasoning
         trail=trail(format),
         cleans=format.cleans_content,
     )
-    written = _Generation(format, request, calls[0] if calls else None).whole_answer()
-    return AnswerGrammar(reads, Grammar(written))
+    own = next((found for found in calls if found.own), None)
+    return AnswerGrammar(reads, Grammar(_Generation(format, request, own).whole_answer()))
 
 
 # What is read.
