@@ -103,7 +103,7 @@ def _analyze(prober: Prober) -> Analysis:
     if prober.spent.is_over:
         diagnostics = (f"{prober.spent.reason}, and was asked no more", *diagnostics)
     lacking: dict[str, Any] = {"supports_content_with_calls": False} if as_reasoning else {}
-    variants = {**render_variants(prober, found.frame, found.format), "many": found.tools.many}
+    variants = {**render_variants(prober, found.frame.body, found.format), "many": found.tools.many}
     analysis = Analysis(
         format=fmt,
         capabilities=replace(prober.capabilities, **wanted, **lacking),
@@ -165,7 +165,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
     # Each step needs the ones before it: without the header no answer is known, without answers no reasoning, and what is
     # around content and calls can be told only once the markers of reasoning are known.
     frame = find_frame(turns, part_opener=part_opener)
-    answers = render_answers(prober, frame)
+    answers = render_answers(prober, frame.body, frame.prefill)
     openings = find_openings(answers, frame)
     tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
     content_end = wrapper_end(tails, openings)
@@ -178,7 +178,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
     beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
     mode, *_ = (*find_modes(answers.call, answers.long_call, prober.spent)[weaker:], ToolMode.NONE)
-    written = render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
+    written = render_written(prober, frame.body, tagged=mode is ToolMode.TAG_WITH_TAGGED)
     tools = find_tools(frame, answers, mode, written, known, prober.spent)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
     asking = _asking(frame, reasoning.reasoning, (content, tools.tools))

@@ -4,7 +4,7 @@ In come requests over HTTP; out go answers, streamed or whole. A request takes t
 `http` (bytes → JSON) → `surfaces` (JSON → an `Ask`) → `answers` (an `Ask` → a prompt and a grammar) → `backends` (a prompt → pieces
 of text) → `answers` (pieces → events) → `surfaces` (events → frames) → `http` (frames → bytes).
 `http/exchange.py` leads one request all the way; open it first. `routes` makes the application and answers what generates nothing,
-`serve` runs it, `config` reads its settings. `gateway` holds what requests share: models, limits, keys. `record` says what has become
+`serve` runs it, `config` reads its settings. `gateway` holds what requests share: models (`answers/model.py`), limits, keys. `record` says what has become
 of each request, in numbers and in the log, and `telemetry` in traces. Whatever fails is a `Failure`; `schema` reads JSON from outside.
 
 Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it.
@@ -15,6 +15,7 @@ Of unrender only public names are imported.
 
 from __future__ import annotations
 
+from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Calls, Constrain, Extend, Turns
 from unrender.gateway.backends.backend import (
     Backend,
@@ -25,7 +26,7 @@ from unrender.gateway.backends.backend import (
     Piece,
     Sampler,
 )
-from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, Model
+from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.routes import app
 
 __all__ = [

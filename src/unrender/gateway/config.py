@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from unrender import ChatTemplate, LoadedTemplates, TemplateError
+from unrender.gateway.answers.model import ALL, Model
 from unrender.gateway.answers.turns import Calls, Constrain, Extend, Thoughts, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
@@ -28,7 +29,7 @@ from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, s
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import Failure, invalid
-from unrender.gateway.gateway import ALL, GatewayLimits, Keys, Model
+from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Settings, texts, wrong
 from unrender.gateway.surfaces.stored import SERVERS
 from unrender.gateway.surfaces.surface import ReasoningField

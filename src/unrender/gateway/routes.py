@@ -22,9 +22,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unrender import Malformed, Turn
+from unrender.gateway.answers.model import Model, Models
 from unrender.gateway.backends.connection import HttpEngine
 from unrender.gateway.failure import STATUSES, Failure, Kind
-from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, Model, Models
+from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.http import openapi
 from unrender.gateway.http.body import Gone, read_json
 from unrender.gateway.http.exchange import ID_HEADERS, Endpoint, request_id

@@ -20,8 +20,8 @@ from unrender.limits import MAX_REPEATS
 from unrender.messages.wire import JsonSchema, Tool
 from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Rules
 from unrender.schema import shapes
-from unrender.schema.reader import Reading, Unsupported, read_schema
-from unrender.schema.weights import STANDARD, Budget, Weight, within
+from unrender.schema.reader import Reading, Unsupported, read_schema, within
+from unrender.schema.weights import STANDARD, Budget, Weight
 from unrender.schema.writer import Unwritable, is_writable, write_schema
 from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON
 

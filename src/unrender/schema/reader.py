@@ -14,9 +14,9 @@ read within budgets; a part that is over one may be anything, and is reported.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -32,8 +32,8 @@ from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, exclu
 from unrender.schema.containers import read_array, read_object
 from unrender.schema.places import Excluded, KeywordContext, Place, Places, References, is_deep, pointer, value_in_words
 from unrender.schema.scalars import read_boolean, read_integer, read_null, read_number, read_text
-from unrender.schema.shapes import Anything, Constant, Nothing, Property, Reference, Shape, union
-from unrender.schema.weights import Scale, Weight
+from unrender.schema.shapes import Anything, Constant, Nothing, Object, Property, Reference, Shape, Text, union
+from unrender.schema.weights import Budget, Scale, Weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Reading:
     @cached_property
     def weight(self) -> Weight:
         """What it takes to be written."""
-        return Scale(self).whole()
+        return Scale().whole(self.shape, self.definitions)
 
 
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
@@ -506,3 +506,38 @@ _READERS: Mapping[str, Callable[[Places, Excluded, KeywordContext], Shape]] = {
     "boolean": read_boolean,
     "null": read_null,
 }
+
+
+# What costs too much.
+
+
+_ANY_OBJECT = Object(extra=((Text(), Anything()),))
+
+
+def within(reading: Reading, budget: Budget, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
+    """Return a tool's parameters, made wider where they exceed the budget, and their weight.
+
+    `report` is called with the path of each wider part and the reason.
+    """
+    # First the arguments that are too much alone become any value; they may have been all that was too much.
+    weight = reading.weight
+    if not weight.too_much(budget):
+        return reading, weight
+    if isinstance(reading.shape, Object):
+        properties = tuple(_narrowed(reading.shape, Scale(), budget, report))
+        reading = replace(reading, shape=replace(reading.shape, properties=properties))
+        weight = reading.weight
+    if reason := weight.too_much(budget):
+        report("#", f"{reason}; any arguments may be given")
+        reading = replace(reading, shape=_ANY_OBJECT, definitions={})
+        weight = reading.weight
+    return reading, weight
+
+
+def _narrowed(shape: Object, scale: Scale, budget: Budget, report: Callable[[str, str], None]) -> Iterator[Property]:
+    """Yield the properties, those that are too much alone as any value."""
+    for item in shape.properties:
+        reason = scale.weigh(item.shape).above(Weight()).too_much(replace(budget, depth=budget.depth - 1))
+        if reason:
+            report(f"#/properties/{item.name}", f"{reason}; any value may be given")
+        yield replace(item, shape=Anything()) if reason else item

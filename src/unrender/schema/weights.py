@@ -1,9 +1,8 @@
-"""Weighs shapes before they are written, and widens those that would cost too much.
+"""Weighs shapes before they are written.
 
 A schema is a client's: it may be as large, as deep and as much shared as it likes. What its rules would take is worked
 out before any of them is written, one step for each shape however often it is used; so nothing is ever begun that is
-too much. Of a tool that is too much, the arguments that make it so become any value; where that is not enough, the tool
-takes any arguments.
+too much. `reader.within` widens a tool that is too much.
 
 Rules: nothing is measured by the clock, so the same request gives the same grammar everywhere.
 """
@@ -11,9 +10,9 @@ Rules: nothing is measured by the clock, so the same request gives the same gram
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from unrender import limits
 from unrender.cache import kept
@@ -21,15 +20,11 @@ from unrender.nodes import Literal, Node, walk
 from unrender.nodes.texts import branches
 from unrender.schema import shapes
 from unrender.schema.integers import numeric
-from unrender.schema.shapes import Array, Contained, Integer, Number, Object, Property, Shape, Text, Union
-
-if TYPE_CHECKING:
-    from unrender.schema.reader import Reading
+from unrender.schema.shapes import Array, Contained, Integer, Number, Object, Shape, Text, Union
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _PARTS_PER_BRANCH = 10
 """Parts that tell a text from a word at one of its characters: any other one, in all its spellings, and then any text."""
-_ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +76,6 @@ class Weight(NamedTuple):
 class Scale:
     """Weighs the shapes of one schema, each once."""
 
-    reading: Reading
     known: dict[int, Weight] = field(default_factory=dict)
     kept: list[Shape] = field(default_factory=list)
     """The shapes that were weighed: their ids stay theirs."""
@@ -123,42 +117,13 @@ class Scale:
         self.ranges += weight.parts
         return weight
 
-    def whole(self) -> Weight:
-        """Return the weight of everything in the schema; `Reading.weight` keeps it."""
-        weight = self.weigh(self.reading.shape)
-        for shape in self.reading.definitions.values():
-            below = self.weigh(shape)
+    def whole(self, shape: Shape, definitions: Mapping[str, Shape]) -> Weight:
+        """Return the weight of everything in a schema; `Reading.weight` keeps it."""
+        weight = self.weigh(shape)
+        for defined in definitions.values():
+            below = self.weigh(defined)
             weight = weight.above(below)._replace(depth=max(weight.depth, below.depth))
         return weight
-
-
-def within(reading: Reading, budget: Budget, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
-    """Return a tool's parameters, made wider where they exceed the budget, and their weight.
-
-    `report` is called with the path of each wider part and the reason.
-    """
-    # First the arguments that are too much alone become any value; they may have been all that was too much.
-    weight = reading.weight
-    if not weight.too_much(budget):
-        return reading, weight
-    if isinstance(reading.shape, Object):
-        properties = tuple(_narrowed(reading.shape, Scale(reading), budget, report))
-        reading = replace(reading, shape=replace(reading.shape, properties=properties))
-        weight = reading.weight
-    if reason := weight.too_much(budget):
-        report("#", f"{reason}; any arguments may be given")
-        reading = replace(reading, shape=_ANY_OBJECT, definitions={})
-        weight = reading.weight
-    return reading, weight
-
-
-def _narrowed(shape: Object, scale: Scale, budget: Budget, report: Callable[[str, str], None]) -> Iterator[Property]:
-    """Yield the properties, those that are too much alone as any value."""
-    for item in shape.properties:
-        reason = scale.weigh(item.shape).above(Weight()).too_much(replace(budget, depth=budget.depth - 1))
-        if reason:
-            report(f"#/properties/{item.name}", f"{reason}; any value may be given")
-        yield replace(item, shape=shapes.Anything()) if reason else item
 
 
 def _below(shape: Shape) -> tuple[Shape, ...]:

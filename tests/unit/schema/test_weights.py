@@ -13,7 +13,7 @@ from unrender.format import Arguments, Slot
 from unrender.grammar.expansion import Values, expand
 from unrender.messages.wire import Tool
 from unrender.nodes import Call, Grammar, JsonValue, Literal, Sequence
-from unrender.schema.reader import Reading, read_schema
+from unrender.schema.reader import Reading, read_schema, within
 from unrender.schema.shapes import (
     Array,
     Constant,
@@ -28,7 +28,7 @@ from unrender.schema.shapes import (
     Text,
     Union,
 )
-from unrender.schema.weights import STANDARD, Budget, Scale, Weight, within
+from unrender.schema.weights import STANDARD, Budget, Scale, Weight
 
 NULL, TEXT = Null(), Text()
 PATTERN = Text(pattern=Sequence((Literal("ab"), Literal("c"))))
@@ -66,7 +66,7 @@ def reading(shape: Shape, **definitions: Shape) -> Reading:
 )
 def test_a_shape_is_weighed(shape: Shape, weight: tuple[int, int, int]) -> None:
     """Parts, characters and levels, of all that is below."""
-    found = Scale(reading(NULL)).weigh(shape)
+    found = Scale().weigh(shape)
 
     assert (found.parts, found.characters, found.depth) == weight
 
@@ -76,7 +76,7 @@ def test_a_shared_shape_counts_as_often_as_it_is_used() -> None:
     shape: Shape = NULL
     for _ in range(60):
         shape = Object(properties=(Property("a", shape), Property("b", shape)))
-    scale = Scale(reading(NULL))
+    scale = Scale()
     weight = scale.weigh(shape)
     steps = len(scale.kept)
 
@@ -88,7 +88,7 @@ def test_definitions_are_weighed_beside() -> None:
     """They are no level deeper; the sum is kept with the reading."""
     found = reading(Array(items=Reference("r")), r=Array(items=Array(items=NULL)), s=Text(excluded=frozenset(["ab"])))
 
-    assert Scale(found).whole() == Weight(26, 2, 2)
+    assert Scale().whole(found.shape, found.definitions) == Weight(26, 2, 2)
     assert found.weight == Weight(26, 2, 2)
 
 
@@ -120,9 +120,9 @@ def test_what_ranges_expand_to_is_weighed(schema: dict[str, Any]) -> None:
 def test_what_is_too_much_is_not_written_to_be_weighed() -> None:
     """Ranges are written until they are known to be too much; the rest are not."""
     shapes: tuple[Shape, ...] = tuple(Integer(minimum=-(10**16) - i, maximum=10**16 + i) for i in range(5000))
-    scale = Scale(reading(Union(shapes)))
+    scale = Scale()
 
-    assert scale.whole().parts > STANDARD.parts
+    assert scale.whole(Union(shapes), {}).parts > STANDARD.parts
     assert scale.ranges < 250_000
 
 
@@ -255,5 +255,5 @@ def test_a_reading_is_weighed_once() -> None:
     found = read_schema({"type": "array", "items": {"type": "null"}, "title": "weighed once"})
     before = replace(found)
 
-    assert Scale(found).whole() == Weight(2, 0, 1)
+    assert Scale().whole(found.shape, found.definitions) == Weight(2, 0, 1)
     assert found == before

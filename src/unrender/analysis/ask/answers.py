@@ -6,9 +6,9 @@ and *find* is made of functions from such records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unrender.analysis.ask.probes import (
     CONTENT,
@@ -35,8 +35,8 @@ from unrender.analysis.find.split import is_tag, openers_of
 from unrender.format import Format, ToolMode
 from unrender.limits import MOST_TRIED_NAMES
 
-if TYPE_CHECKING:
-    from unrender.analysis.find.turn_frame import TurnFrame
+Body = Callable[[str | None], str | None]
+"""Returns the answer in what follows an input, without the header before it; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +191,8 @@ ANSWER_KINDS: Mapping[str, Any] = {
 """A value of each JSON type."""
 
 
-def render_answers(prober: Prober, frame: TurnFrame) -> Answers:
-    """Render an answer of every shape."""
+def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
+    """Render an answer of every shape; `prefill` is what prompts begin of it."""
     calls = make_calls(1)
     shapes = {
         "content": assistant(CONTENT),
@@ -206,21 +206,21 @@ def render_answers(prober: Prober, frame: TurnFrame) -> Answers:
         "mixed": assistant(CONTENT, calls=calls),
         "reasoned_mixed": assistant(CONTENT, REASONING, calls),
     }
-    bodies = {name: frame.body(prober.answer(message)) for name, message in shapes.items()}
+    bodies = {name: body(prober.answer(message)) for name, message in shapes.items()}
     after_reasoning, before_call = (
         (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")
     )
     is_shown = CONTENT in after_reasoning or NAMES[0] in before_call
     return Answers(
         **bodies,
-        content_no_thinking=frame.body(prober.answer(assistant(CONTENT), thinking=False)),
-        call_no_thinking=frame.body(prober.answer(assistant(calls=calls), thinking=False)),
-        cut={} if is_shown else dict(_render_cut(prober, frame)),
-        instructions=(prober.render([user()]) or "").partition(USER)[0] if REASONING_WORD.search(frame.prefill) else "",
+        content_no_thinking=body(prober.answer(assistant(CONTENT), thinking=False)),
+        call_no_thinking=body(prober.answer(assistant(calls=calls), thinking=False)),
+        cut={} if is_shown else dict(_render_cut(prober, body)),
+        instructions=(prober.render([user()]) or "").partition(USER)[0] if REASONING_WORD.search(prefill) else "",
     )
 
 
-def _render_cut(prober: Prober, frame: TurnFrame) -> Iterator[tuple[str, str | None]]:
+def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
     """Yield what is left of content that begins with a word and a marker that may close reasoning.
 
     The markers are the template's string constants that are closers, in brackets of whatever kind: `</think>`, `«/end»`.
@@ -228,18 +228,18 @@ def _render_cut(prober: Prober, frame: TurnFrame) -> Iterator[tuple[str, str | N
     texts = {constant.strip() for constant in prober.template.string_constants}
     closers = sorted(text for text in texts if " " not in text and _is_bracketed(text) and openers_of(text))
     for closer in closers[:MOST_TRIED_NAMES]:
-        yield closer, frame.body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
+        yield closer, body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
 
 
 def _is_bracketed(text: str) -> bool:
     return is_tag(text) or (len(text) > 3 and not text[0].isalnum() and not text[-1].isalnum())
 
 
-def render_written(prober: Prober, frame: TurnFrame, *, tagged: bool) -> WrittenCall:
+def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
     """Render one call with values of every type, each alone where arguments are `tagged`, and all together."""
 
     def written(arguments: Mapping[str, Any]) -> str | None:
-        return frame.body(prober.answer(assistant(calls=[ProbeCall(name=NAMES[0], arguments=arguments, id=IDS[0])])))
+        return body(prober.answer(assistant(calls=[ProbeCall(name=NAMES[0], arguments=arguments, id=IDS[0])])))
 
     return WrittenCall(
         kinds={name: written({KEYS[0]: value}) for name, value in ANSWER_KINDS.items()} if tagged else {},
@@ -247,7 +247,7 @@ def render_written(prober: Prober, frame: TurnFrame, *, tagged: bool) -> Written
     )
 
 
-def render_variants(prober: Prober, frame: TurnFrame, fmt: Format) -> dict[str, str | None]:
+def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | None]:
     """Render calls that differ from `Answers.call` in one respect each, by name; none when the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return {}
@@ -261,7 +261,7 @@ def render_variants(prober: Prober, frame: TurnFrame, fmt: Format) -> dict[str, 
     if fmt.tools.arguments.entry:
         calls["other_key"] = replace(call, arguments={KEYS[1]: number})
         calls["other_value"] = replace(call, arguments={key: NUMBERS[1]})
-    return {name: frame.body(prober.answer(assistant(calls=[call]))) for name, call in calls.items()}
+    return {name: body(prober.answer(assistant(calls=[call]))) for name, call in calls.items()}
 
 
 def _shrinking_values() -> list[dict[str, Any]]:

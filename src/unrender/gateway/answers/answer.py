@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from unrender import Usage
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
+from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
-from unrender.gateway.gateway import Model
 from unrender.gateway.surfaces.surface import Ask, Surface
 from unrender.limits import MOST_CALLS
 

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from unrender.gateway.answers.answer import Answer
+from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError
 from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.gateway import Gateway, Model
+from unrender.gateway.gateway import Gateway
 from unrender.gateway.http.body import EventStream, Gone, Headers, Receive, Send, read_json
 from unrender.gateway.record import Record
 from unrender.gateway.surfaces.surface import Api, Ask, Head, Surface

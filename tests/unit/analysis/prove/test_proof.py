@@ -21,7 +21,7 @@ def proof():
     path = corpus.TEMPLATES / "json-tags.jinja"
     prober = discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
     frame = find_frame(render_turns(prober), part_opener="")
-    return render_answers(prober, frame), frame, corpus.derived_format(path)
+    return render_answers(prober, frame.body, frame.prefill), frame, corpus.derived_format(path)
 
 
 def doubts(proof, format: Format):

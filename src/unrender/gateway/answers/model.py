@@ -1,0 +1,138 @@
+"""Holds a model of a gateway: a template, an engine, and a name that clients call it by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from unrender import Turn
+from unrender.gateway.answers.probes import Findings, probe
+from unrender.gateway.answers.turns import Calls, Turns
+from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError
+from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.surfaces.surface import ReasoningField
+
+_CHARACTERS = 4
+"""Characters of a token, roughly."""
+ALL = frozenset("*")
+"""The names of all models, as keys open them."""
+
+
+@dataclass(slots=True)
+class Use:
+    """How many answers a model has on their way: `with model.use` holds its engine."""
+
+    active: int = 0
+    over: asyncio.Event | None = None
+    """Set when the last one is out, once somebody waits for that."""
+
+    def __enter__(self) -> None:
+        self.active += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.active -= 1
+        if not self.active and self.over is not None:
+            self.over.set()
+
+    async def ended(self) -> None:
+        """Wait until all answers are out."""
+        while self.active:
+            # Set here, not before: most models never wait for silence.
+            self.over = asyncio.Event()
+            await self.over.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One model."""
+
+    name: str
+    turns: Turns
+    backend: Backend
+    aliases: tuple[str, ...] = ()
+    """Other names for it; "*" for every name that nobody else has."""
+    reasoning_field: ReasoningField = "reasoning_content"
+    attempts: int = 2
+    """How often a job is sent to the engine, at most, before anything has come back."""
+    calls: Calls = Calls.CERTAIN
+    created: int = 0
+    check: bool = False
+    """An answer that no grammar binds is judged before its first byte is out, streamed ones too, and asked for again."""
+    probes: bool = False
+    """Its engine is tried when it is first there."""
+    found: Findings = field(default_factory=Findings)
+    """What was found of the engine when it was tried."""
+    use: Use = field(default_factory=Use)
+
+    @property
+    def capabilities(self) -> EngineCapabilities:
+        """What the engine supports, as far as its claims were confirmed by a try."""
+        # What an engine says of itself is believed until a try has shown otherwise.
+        stated = self.backend.capabilities
+        return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
+
+    async def probe(self) -> bool:
+        """Try the engine, unless that has been done or is being done; returns whether it has been done now."""
+        # Balancers ask `/ready` every second, and a try of a busy engine takes longer than that.
+        if self.found.tried or self.found.trying:
+            return False
+        self.found.trying = True
+        try:
+            await probe(self.turns, self.backend, self.found)
+        finally:
+            self.found.trying = False
+        return self.found.tried
+
+    async def count(self, text: str) -> tuple[int, bool]:
+        """Return how many tokens a text is, and whether the engine has said so; if it cannot, the number is an estimate."""
+        try:
+            with self.use:
+                counted = await self.backend.count(text)
+        except EngineError:
+            counted = None
+        return (len(text) // _CHARACTERS + 1, False) if counted is None else (counted, True)
+
+    async def retire(self) -> None:
+        """Let go of the engine, when the last answer is out."""
+        await self.use.ended()
+        await self.backend.close()
+
+    def sent(self, turn: Turn) -> Turn:
+        """Return the turn as it is sent to the engine."""
+        bos = self.turns.template.template.bos_token
+        # Of an engine that writes "<s>" itself, the prompt's own "<s>" would be a second one.
+        return replace(turn, prompt=turn.prompt.removeprefix(bos)) if self.found.doubled and bos else turn
+
+
+@dataclass(slots=True)
+class Models:
+    """All models, by their names."""
+
+    all: Sequence[Model] = ()
+    _named: Mapping[str, Model] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._named = {name: model for model in self.all for name in (model.name, *model.aliases)}
+
+    def __iter__(self) -> Iterator[Model]:
+        return iter(self.all)
+
+    async def retire(self, kept: Sequence[Model] = ()) -> None:
+        """Let go of the engines of all models but those `kept`."""
+        # Counted for each model, not for all together: one that is kept at one reload and dropped at the next has older answers.
+        await asyncio.gather(*(model.retire() for model in self.all if not any(model is one for one in kept)))
+
+    def among(self, opened: frozenset[str]) -> list[Model]:
+        """Return the models whose names are among these."""
+        return [model for model in self.all if opened & {model.name, "*"}]
+
+    def find(self, name: str, opened: frozenset[str] = ALL) -> Model:
+        """Return the model with this name; without a name, the only model. Raises `Failure` when none of `opened` is it."""
+        known = self.among(opened)
+        only = known[0] if len(known) == 1 else None
+        model = self._named.get(name) or self._named.get("*") if name else only
+        if model is None or not any(model is one for one in known):
+            said = f"model: expected one of {[one.name for one in known]}, found {name!r:.80}"
+            raise Failure(Kind.NOT_FOUND, said, param="model", code="model_not_found")
+        return model
