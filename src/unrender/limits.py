@@ -101,6 +101,8 @@ MOST_TRIED_NAMES = 100  # names
 """Variables, fields or markers of one kind that are tried, in order of how likely they are; the largest known count is 30."""
 MOST_LOST = 8  # messages
 """Messages of one conversation that are looked for again where the prompt does not hold their texts as they are."""
+MOST_READ_BACK = 4_000  # messages
+"""Messages of a prompt that are written again, where a template numbers them."""
 MOST_REPAIRS = 6  # variables
 """Missing variables that are supplied before the template is given up."""
 MOST_LENGTHS_OF_IDS = 3  # lengths

@@ -210,3 +210,31 @@ def test_an_end_of_thoughts_that_ends_turns_ends_calls():
     following = turn.next(answer, [{"role": "tool", "content": "noon"}])
 
     assert following.prompt.removeprefix(turn.prompt + answer).startswith("\n")
+
+
+ROUNDS = (
+    "{% for m in messages %}{% if m.role == 'system' %}{{ m.content ~ '\\n' }}{% elif m.role == 'assistant' %}{{ 'A: ' ~ m.content ~ '\\n' }}"
+    "{% else %}{{ '[Round ' ~ (loop.index0 // 2 + 1) ~ ']\\nQ: ' ~ m.content ~ '\\n' }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'A:' }}{% endif %}"
+)
+
+
+@pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
+@pytest.mark.parametrize("turns", [0, 1, 30])
+def test_a_number_of_messages_is_read_off_a_prompt(system, turns):
+    """Which round two questions belong to depends on whether there's a system message, which the prompt shows."""
+    template = chat(ROUNDS)
+    before = [*system, *([ASK, {"role": "assistant", "content": "Hi!"}] * turns), ASK]
+    whole = template.prepare([*before, {"role": "assistant", "content": "Well"}, AGAIN, ASK]).prompt
+
+    assert template.turn(template.prepare(before).prompt).next(" Well", [AGAIN, ASK]).prompt == whole
+
+
+@pytest.mark.parametrize(
+    "prompt", ["A:", "[Round 7]\nQ: Hello\nA:", "[Round 1]\nQ: Hello\n[Round 3]\nQ: Hello\nA:", ""]
+)
+def test_a_number_of_messages_that_a_prompt_does_not_show_is_refused(prompt):
+    """A part of a conversation, or one with other numbers than the template writes, tells nothing."""
+    with pytest.raises(ExtendError) as error:
+        chat(ROUNDS).turn(prompt).next(" Well", [AGAIN])
+    assert error.value.reason == "state"

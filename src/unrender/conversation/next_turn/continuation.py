@@ -19,6 +19,7 @@ from unrender.conversation.capabilities import shape_context
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.next_turn.answered import ends_of_turn
 from unrender.conversation.next_turn.positions import pasts, result_of
+from unrender.conversation.next_turn.read_back import histories
 from unrender.conversation.next_turn.stubs import (
     NEEDLE,
     QUESTION,
@@ -83,6 +84,8 @@ class Needs(StrEnum):
     """The answer, and what comes after it."""
     POSITION = "position"
     """Beside that, its position: whether it follows a result, and whether answers before it have calls and thoughts."""
+    NUMBER = "number"
+    """Number and order of all messages, which the prompt shows."""
     HISTORY = "history"
     """All of it."""
 
@@ -128,6 +131,7 @@ class Continuation:
                 (
                     *(f"the system message ({role})" for role in sorted(self.needs_system)),
                     *(("earlier calls and thoughts",) if self.needs is Needs.POSITION else ()),
+                    *(("the number of messages",) if self.needs is Needs.NUMBER else ()),
                     *(("all earlier messages",) if self.needs is Needs.HISTORY else ()),
                     *(("the number of calls",) if self.counts else ()),
                 )
@@ -190,6 +194,8 @@ class _Probing:
         ends = {name: self._end(kind) for name, kind in kinds.items()}
         last = {name: self._last_end(kind) for name, kind in kinds.items()}
         needs, counts = self._needs(kinds.values())
+        if needs is Needs.HISTORY and self._is_read_back(kinds.values()):
+            needs = Needs.NUMBER
         tail = self._tail((QUESTION, AnswerKind().message(), _USER)) or ""
         return Continuation(
             ends={name: end for name, end in ends.items() if end is not None},
@@ -243,6 +249,20 @@ class _Probing:
                     else:
                         needs = max(needs, need, key=list(Needs).index)
         return needs, counts
+
+    def _is_read_back(self, kinds: Iterable[AnswerKind]) -> bool:
+        """Return whether the messages that are read off a prompt decide what is behind the answer to it."""
+        tails = []
+        for past, system in product(self._pasts, ((), (_SYSTEM,))):
+            messages = (*system, *past.messages)
+            prompt = self._text(messages, asks=True) or ""
+            for before in histories(prompt, self._writer, self._format, self._call):
+                tails += [
+                    [self._tail((*said, kind.message(), *after)) for said in (messages, before)]
+                    for kind in kinds
+                    for after in self._next_of(kind)
+                ]
+        return bool(tails) and all(first == second for first, second in tails)
 
     def _needs_system(self, kind: AnswerKind) -> Iterator[str]:
         for after in self._next_of(kind):

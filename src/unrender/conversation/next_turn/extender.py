@@ -23,6 +23,7 @@ from unrender.conversation.next_turn.continuation import Continuation, Needs, co
 from unrender.conversation.next_turn.endings import Ending
 from unrender.conversation.next_turn.pieces import Extended, appended_pieces, check_shown
 from unrender.conversation.next_turn.positions import Past, Position, may_be, pasts, system_in
+from unrender.conversation.next_turn.read_back import histories
 from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called, Stub, WrittenTail
 from unrender.conversation.preparation import Planned
 from unrender.conversation.tools import read_request
@@ -120,7 +121,7 @@ class Extender:
         self._check_thoughts(said, new, facts, how)
         media = tuple(self._media(writer, new))
         kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
-        stub = self._stub(turn, writer, facts, said, (kind.message(), *new), how)
+        stub = self._stub(turn, (before, writer), facts, said, (kind.message(), *new), how)
         made = stub.written(kind.message(), new)
         check_shown(stub, made, kind, new)
         lead, end, rest = Ending(before, stub, made, said, kind, turn.format, facts).lacking(new)
@@ -176,29 +177,43 @@ class Extender:
             raise ExtendError("the template leaves out thoughts that the prompt holds", "thoughts")
 
     def _stub(
-        self, turn: Turn, writer: Writer, facts: Continuation, said: Answered, end: Conversation, how: Extending
+        self,
+        turn: Turn,
+        writers: tuple[Writer, Writer],
+        facts: Continuation,
+        said: Answered,
+        end: Conversation,
+        how: Extending,
     ) -> Stub:
-        """Return the beginning of a conversation that goes on as this one does. Raises `ExtendError` where none is certain to."""
-        system = self.system
-        if not how.restate:
-            system, writer = (), _without_tools(writer) if facts.restates_tools else writer
-        elif self.history is None and facts.needs_system & {message.role for message in end}:
-            system = system_in(turn.prompt, writer, turn.format)
-        if facts.needs is Needs.HISTORY and self.history is not None:
-            return Stub(writer=writer, before=self.history.all())
-        unknown = ExtendError("what the template writes depends on earlier messages, which are not known", "state")
-        if facts.needs is Needs.HISTORY:
-            raise unknown
+        """Return the beginning of a conversation that goes on as this one does. Raises `ExtendError` where none is certain to.
+
+        Of the two writers, one wrote the prompt, and the other writes the next one.
+        """
+        before, writer = writers
+        if not how.restate and facts.restates_tools:
+            writer = _without_tools(writer)
         answer, *new = end
-        stubs = []
+        system = self.system if how.restate else ()
+        if how.restate and self.history is None and facts.needs_system & {message.role for message in new}:
+            system = system_in(turn.prompt, before, turn.format)
+        stubs = [replace(stub, writer=writer) for stub in self._stubs(turn, before, facts, said, system)]
+        if not stubs or (len(stubs) > 1 and len({stub.written(answer, tuple(new)).tail for stub in stubs}) > 1):
+            raise ExtendError("what the template writes depends on earlier messages, which are not known", "state")
+        return stubs[0]
+
+    def _stubs(
+        self, turn: Turn, writer: Writer, facts: Continuation, said: Answered, system: Conversation
+    ) -> Iterator[Stub]:
+        """Yield conversations that may be the turn's, as far as that decides what comes next; `system` begins the short ones."""
+        if facts.needs in (Needs.NUMBER, Needs.HISTORY):
+            known = self.history and [self.history.all()]
+            read = histories(turn.prompt, writer, turn.format, _past_call) if facts.needs is Needs.NUMBER else ()
+            yield from (Stub(writer=writer, before=before) for before in known or read)
+            return
         for past in self._pasts(turn, writer, facts):
             stub = Stub(writer=writer, before=(*system, *past.messages))
             counts = facts.counts and bool(said.written_ids)
-            stubs.append(self._counting(stub, system, past, said, turn) if counts else stub)
-        tails = {stub.written(answer, tuple(new)).tail for stub in stubs[1:] and stubs}
-        if not stubs or len(tails) > 1:
-            raise unknown
-        return stubs[0]
+            yield self._counting(stub, system, past, said, turn) if counts else stub
 
     def _pasts(self, turn: Turn, writer: Writer, facts: Continuation) -> Iterator[Past]:
         """Yield a short history for each place at which the answer may be."""
