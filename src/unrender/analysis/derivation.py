@@ -27,6 +27,7 @@ from unrender.analysis.prove import claims
 from unrender.analysis.prove.claims import Doubt, Proof
 from unrender.analysis.prove.evidence import collect_evidence, tell
 from unrender.analysis.prove.readback import MIXED, SAID, TOLD, Misread
+from unrender.conversation.capabilities import Capabilities
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
 from unrender.format.checks import texts_in
 from unrender.format.tokens import lexemes, literal_texts, preserved_tokens
@@ -94,7 +95,7 @@ def _analyze(prober: Prober) -> Analysis:
     fmt, unwritten = claims.writable(prober, fmt, proof.shown)
     if prober.capabilities.requires_short_id and fmt.tools.mode is not ToolMode.NONE:
         fmt = replace(fmt, tools=replace(fmt.tools, id_length=prober.capabilities.id_length))
-    wanted: dict[str, Any] = {**find_tools_wanted(prober), "refuses": find_refusals(prober, fmt)}
+    capabilities = _capabilities(prober, fmt, turns)
     given_up = (*found.given_up, *settled, *proof.given_up, *last, *unasked, *_refuted(proof, turns), *unwritten, *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.said.name == MIXED)]
@@ -102,11 +103,10 @@ def _analyze(prober: Prober) -> Analysis:
     diagnostics = tuple(dict.fromkeys(words))
     if prober.spent.is_over:
         diagnostics = (f"{prober.spent.reason}, and was asked no more", *diagnostics)
-    lacking: dict[str, Any] = {"supports_content_with_calls": False} if as_reasoning else {}
     variants = {**render_variants(prober, found.frame.body, found.format), "many": found.tools.many}
     analysis = Analysis(
         format=fmt,
-        capabilities=replace(prober.capabilities, **wanted, **lacking),
+        capabilities=replace(capabilities, supports_content_with_calls=False) if as_reasoning else capabilities,
         evidence=collect_evidence(turns, found.answers, variants, fmt, found.rules),
         diagnostics=diagnostics,
         given_up=given_up,
@@ -115,6 +115,16 @@ def _analyze(prober: Prober) -> Analysis:
     )
     tell(analysis, part_opener=opener)
     return analysis
+
+
+def _capabilities(prober: Prober, fmt: Format, turns: Turns) -> Capabilities:
+    """Return the capabilities with those that are found once the format is known."""
+    return replace(
+        prober.capabilities,
+        **find_tools_wanted(prober),
+        refuses=find_refusals(prober, fmt),
+        asks_after_results=turns.result is None or turns.result.is_asked,
+    )
 
 
 def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]:

@@ -90,6 +90,8 @@ class Capabilities:
     required_context: Context = ()
     """Other variables without which the template does not render, e.g. `datetime`, with values that only probes use."""
 
+    asks_after_results: bool = True
+    """A generation prompt is written behind a tool's result."""
     requires_descriptions: bool = False
     """Each tool and each of its parameters must have a description."""
     requires_single_types: bool = False

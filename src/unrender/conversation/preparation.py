@@ -55,7 +55,7 @@ def prepared(
     shown, media = shown_media(conversation, writer.template, writer.capabilities)
     taken, rendering = writer.taken(shown, asks=True)
     prompt = rendering.unwrap()
-    begun = begun_by(planned.format, prompt, partial(taken.bare, shown))
+    begun = begun_by(planned.format, prompt, partial(taken.bare, shown, prompt), taken.own_words(shown))
     if last:
         # The template has opened the answer itself, e.g. with `<think>`. The caller's message says what comes there instead.
         known, where = None if grammar is not None else planned.format, f"messages[{len(conversation)}]"

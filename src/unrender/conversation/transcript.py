@@ -31,6 +31,7 @@ _Ways = Callable[[tuple[Concession, ...]], Iterator[tuple[Concession, ...]]]
 _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
+_ASKS = "add_generation_prompt"
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined")
 """Jinja's complaint of a variable that nobody has set."""
 _UNCHECKED = "the template takes too long to check that it shows all that is said"
@@ -109,15 +110,26 @@ class Writer:
         rendering = self._rendering(self._told(conversation), asks=asks)
         return rendering.text if rendering.error is None else None
 
-    def bare(self, conversation: Conversation) -> str | None:
+    def bare(self, conversation: Conversation, prompt: str) -> str | None:
         """Return the conversation without what asks for an answer, as the last rendering; None when the template refuses.
 
         Raises `TemplateError` when that takes more than is allowed.
         """
+        as_told = conversation[-1].role == "tool" and not (self.plan.writes_results or self.conceded)
+        if (as_told and not self.capabilities.asks_after_results) or _ASKS not in self.template.reads:
+            return prompt
         if self.time:
             self.time.kept = 0.0
         rendering = self._rendering(self._told(conversation), asks=False)
         return None if rendering.error is not None and not rendering.exhausted else rendering.unwrap()
+
+    def own_words(self, conversation: Conversation) -> Iterator[str]:
+        """Yield the texts of a conversation, the last first, that cannot be a part of what the template itself writes."""
+        source = self.template.source
+        for said in reversed(conversation if source else ()):
+            text = said.content.strip() if isinstance(said.content, str) else ""
+            if text and text not in source:
+                yield text
 
     def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
         """Return the rendering, and the writer that makes it, with notes: this one, or one with concessions.
@@ -308,15 +320,15 @@ def _without_calls(text: str, conversation: Conversation) -> Iterator[int]:
     """Yield the messages of which some call's name is not in `text` after what was said before."""
     at, escaped = 0, 0
     for i, said in enumerate(conversation):
-        names = [call.name for call in said.calls]
         # Where nothing is written as it was said, each search would go to the end of the prompt.
-        known = [said.content.strip()] if isinstance(said.content, str) and escaped < MOST_LOST else []
-        for words in (*known, *names):
-            found = text.find(words, at)
-            if found >= 0:
-                at = found + len(words)
-            elif words in names:
+        words = said.content.strip() if isinstance(said.content, str) and escaped < MOST_LOST else ""
+        found = text.find(words, at)
+        escaped += found < 0
+        called = at
+        for call in said.calls:
+            if (called := text.find(call.name, called)) < 0:
                 yield i
                 break
-            else:
-                escaped += 1
+            called += len(call.name)
+        # A template may write content behind calls, or behind their results.
+        at = max(at, found + len(words), called)

@@ -6,7 +6,7 @@ write. So no character of an earlier turn is taken for the answer; where nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from unrender.errors import MessageError
 from unrender.format import ContentMode, Format, Reasoning, ReasoningMode, ToolMode
@@ -27,19 +27,26 @@ def prefill(format: Format, prompt: str) -> str:
     return _marker_tail(format, prompt)
 
 
-def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None]) -> str:
+def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
     """Return what a generation prompt has written of the answer.
 
-    `render_bare` renders the same conversation without a generation prompt, or returns None. Unlike `prefill`, this
-    function accepts any words that the generation prompt writes after the header.
+    `render_bare` renders the same conversation without a generation prompt, or returns None. It is not called where the last
+    header is an earlier turn's, as the end of a turn or a text of the conversation after it shows; such texts, as far as no
+    generation prompt writes them, are `said`. Unlike `prefill`, this function accepts any words after the header.
     """
     known, written = prefill(format, prompt), after_header(format, prompt)
-    if known or not written:
+    if known or not written or _is_over(format, written) or any(text in written for text in said):
         return known
     bare = render_bare()
     # A header at the very end of the last input counts; a header of an earlier turn does not.
     added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
     return written if len(written) <= len(added) else ""
+
+
+def _is_over(format: Format, written: str) -> bool:
+    """Return whether the turn that the text belongs to has ended."""
+    end = format.turn.end.strip()
+    return bool(end) and end in written and end not in format.reasoning.end
 
 
 def after_header(format: Format, prompt: str) -> str | None:

@@ -180,8 +180,8 @@ def test_a_second_rendering_is_asked_for_only_where_it_is_needed() -> None:
     def render() -> None:
         asked.append(1)
 
-    for prompt in ("<bot>\nWell,", "<bot>\n", "no header"):
-        begun_by(FORMAT, prompt, render)
+    for prompt in ("<bot>\nWell,", "<bot>\n", "no header", "<bot>\nSure<end>", "<bot>\nSure. <user>Why?"):
+        begun_by(FORMAT, prompt, render, ["Why?"])
     assert asked == []
     begun_by(FORMAT, "<bot>\nSure", render)
 

@@ -57,6 +57,11 @@ class Continuations:
     in_history: str | None = None
     """An answer of reasoning and content, with another question after it."""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether a generation prompt is written."""
+        return self.prompt != self.bare or self.prompt_no_thinking != self.bare_no_thinking
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:

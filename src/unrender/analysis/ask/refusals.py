@@ -50,7 +50,7 @@ def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
     return tuple(found)
 
 
-def find_tools_wanted(prober: Prober) -> dict[str, bool]:
+def find_tools_wanted(prober: Prober) -> dict[str, Any]:
     """Return what a template demands of the tools that it describes, as fields of `Capabilities`."""
     if not prober.capabilities.supports_tools:
         return {}
