@@ -238,3 +238,28 @@ def test_a_number_of_messages_that_a_prompt_does_not_show_is_refused(prompt):
     with pytest.raises(ExtendError) as error:
         chat(ROUNDS).turn(prompt).next(" Well", [AGAIN])
     assert error.value.reason == "state"
+
+
+def thinking(start, end, *, says="", closes="\n\n"):
+    """Return a template whose answers have a thought between `start` and `end`, and then content with `says` behind it."""
+    return chat(
+        "{% for m in messages %}{% if m.role == 'assistant' %}{{ 'A: ' }}{% if m.reasoning_content %}"
+        f"{{{{ {start!r} ~ m.reasoning_content ~ {end!r} }}}}{{% endif %}}{{% if m.content %}}{{{{ m.content ~ {says!r} }}}}"
+        f"{{% endif %}}{{{{ {closes!r} }}}}{{% else %}}{{{{ 'Q: ' ~ m.content ~ '\\n' }}}}{{% endif %}}{{% endfor %}}"
+        "{% if add_generation_prompt %}{{ 'A: ' }}{% endif %}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "answer", "appended"),
+    [
+        (thinking("<think>", "</think>", says="\n"), "<think>Hm</think>\n\n</s>", "Q: Bye\nA: "),
+        (thinking("<think>", "</think>", says="\n"), "<think>Hm</think>", "\n\nQ: Bye\nA: "),
+        (thinking("# Thinking\n\n", "\n\n# Answer\n\n"), "# Thinking\n\nHm\n\n# Answer", "\n\n\n\nQ: Bye\nA: "),
+    ],
+)
+def test_a_thought_alone_ends_as_the_template_ends_it(template, answer, appended):
+    """White space of the answer is not written again, and what content alone has behind it is not written at all."""
+    turn = template.prepare([ASK])
+
+    assert turn.next(answer, [AGAIN]).prompt.removeprefix(turn.prompt + answer) == appended

@@ -32,18 +32,19 @@ class Ending:
 
     def lacking(self, new: Conversation) -> tuple[str, str, str]:
         """Return what closes the answer, what ends it, and what comes after that: the `new` messages, and what asks for more."""
-        said = self.said
+        said, end = self.said, self.format.reasoning.end
         # `### Answer` without the line breaks behind it may still be a thought for the parser.
-        end = self.format.reasoning.end
-        lead = end if said.thinks and not said.text.endswith(end.strip()) else ""
+        cut = said.thinks and not said.text.endswith(end.strip())
+        lead = end if cut else ""
         rest = self._behind_calls() if self.kind.calls else self._behind_content()
-        if said.sampled:
-            rest = self._behind_end(rest)
-        elif not said.text and (whole := self._said_nothing(new)) is not None:
+        if not said.text and not said.sampled and (whole := self._said_nothing(new)) is not None:
             lead, rest = "", whole
         elif not self.kind.calls and not said.message.content.strip() and said.message.reasoning:
-            more, rest = self._behind_thought(rest, new)
-            lead += more
+            between, rest = self._behind_thought(rest, new)
+            # A thought that was cut gets its end, and then the turn ends: no layout for content that does not come.
+            lead += "" if cut and not between.strip() else between
+        if said.sampled:
+            lead, rest = "", self._behind_end(rest)
         kept = not_again(lead + rest, said.space)
         lead, rest = kept[: max(len(kept) - len(rest), 0)], kept[max(len(kept) - len(rest), 0) :]
         after = self._behind_answer()
@@ -128,10 +129,8 @@ class Ending:
         if not whole.endswith(rest):  # Without content, the template leaves out the end of the turn.
             return "", whole
         between = whole.removesuffix(rest)
-        if markers := between.strip():
-            return ("" if self.said.text.endswith(markers) else between), rest
-        # A thought that was cut gets its end, and then the turn ends: no layout for content that does not come.
-        return "" if self.said.thinks else between, rest
+        markers = between.strip()
+        return "" if markers and self.said.text.endswith(markers) else between, rest
 
 
 def not_again(text: str, space: str) -> str:
