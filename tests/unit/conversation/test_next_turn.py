@@ -221,9 +221,12 @@ ROUNDS = (
 
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
 @pytest.mark.parametrize("turns", [0, 1, 30])
-def test_a_number_of_messages_is_read_off_a_prompt(system, turns):
+@pytest.mark.parametrize(
+    "source", [ROUNDS, ROUNDS.replace("m.content ~ '\\n' }}{% elif", "raise_exception('no') }}{% elif")]
+)
+def test_a_number_of_messages_is_read_off_a_prompt(source, system, turns):
     """Which round two questions belong to depends on whether there's a system message, which the prompt shows."""
-    template = chat(ROUNDS)
+    template = chat(source)
     before = [*system, *([ASK, {"role": "assistant", "content": "Hi!"}] * turns), ASK]
     whole = template.prepare([*before, {"role": "assistant", "content": "Well"}, AGAIN, ASK]).prompt
 

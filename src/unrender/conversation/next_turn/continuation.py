@@ -256,7 +256,7 @@ class _Probing:
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
             messages = (*system, *past.messages)
             prompt = self._text(messages, asks=True) or ""
-            for before in histories(prompt, self._writer, self._format, self._call):
+            for before in histories(prompt, self._writer, self._call):
                 tails += [
                     [self._tail((*said, kind.message(), *after)) for said in (messages, before)]
                     for kind in kinds

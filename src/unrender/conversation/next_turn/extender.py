@@ -207,7 +207,7 @@ class Extender:
         """Yield conversations that may be the turn's, as far as that decides what comes next; `system` begins the short ones."""
         if facts.needs in (Needs.NUMBER, Needs.HISTORY):
             known = self.history and [self.history.all()]
-            read = histories(turn.prompt, writer, turn.format, _past_call) if facts.needs is Needs.NUMBER else ()
+            read = histories(turn.prompt, writer, _past_call) if facts.needs is Needs.NUMBER else ()
             yield from (Stub(writer=writer, before=before) for before in known or read)
             return
         for past in self._pasts(turn, writer, facts):

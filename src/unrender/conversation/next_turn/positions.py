@@ -106,13 +106,13 @@ def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
 def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
     """Return the system message at the beginning of a prompt, if it has one. Raises `ExtendError` where that is not certain."""
     word = Said(role="system", content="Systemword")
-    bare, full = (_head(writer, before) for before in ((), (word,)))
+    bare, full = (before_question(writer, before) for before in ((), (word,)))
     before, word_found, between = full.partition("Systemword")
     text, found, _ = prompt.removeprefix(before).partition(between)
     said = (replace(word, content=text),)
     # Where nothing but white space is between system and user, a user's message may look like both.
     told = word_found and prompt.startswith(before)
-    with_system = told and between.strip() and found and prompt.startswith(_head(writer, said))
+    with_system = told and between.strip() and found and prompt.startswith(before_question(writer, said))
     # Some templates write it before the last question: then earlier turns are before it, which no system message holds.
     marks = longest_first((format.turn.end, *format.turn.ends, *format.turn.headers))
     over = with_system and any(mark in text for mark in marks)
@@ -125,7 +125,7 @@ def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
     return said if with_system else ()
 
 
-def _head(writer: Writer, before: Conversation) -> str:
+def before_question(writer: Writer, before: Conversation) -> str:
     """Return a prompt up to the user's question."""
     return (writer.text((*before, QUESTION), asks=True) or "").partition(str(QUESTION.content))[0]
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, islice, takewhile
+from itertools import groupby, islice, product, takewhile
 from os.path import commonprefix
 
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.next_turn.positions import result_of, system_in
+from unrender.conversation.next_turn.positions import before_question, result_of
 from unrender.conversation.next_turn.stubs import NEEDLE, QUESTION, AnswerKind, Called
 from unrender.conversation.transcript import Writer
-from unrender.errors import ExtendError
-from unrender.format import Format
 from unrender.limits import MOST_READ_BACK
 
 _NUMBER = re.compile(r"\d+")
@@ -25,7 +23,7 @@ _EARLIER = "Earlierword"
 _Calls = Callable[[int], Called]
 
 
-def histories(prompt: str, writer: Writer, format: Format, call: _Calls) -> Iterator[Conversation]:
+def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversation]:
     """Yield conversations of which a prompt may be the prompt, with other words; none where its headers do not tell.
 
     A header that questions and results share leaves two: one of questions, one of results.
@@ -36,18 +34,28 @@ def histories(prompt: str, writer: Writer, format: Format, call: _Calls) -> Iter
     seen = _seen(prompt, pattern)
     if not seen or seen[0][0] != "question" or seen[-1][0] != "answer" or len(seen) > MOST_READ_BACK:
         return
-    try:
-        system = system_in(prompt, writer, format)
-    except ExtendError:
-        return
     roles = [role for role, _ in seen]
     first = roles.index("answer")
     called = [*roles[:first], *("result" if role == "question" else role for role in roles[first:])]
-    for said in (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,):
-        messages = (*system, *_conversation(said[:-1], call))
+    orders = (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,)
+    for system, order in product(_systems(prompt, writer), orders):
+        messages = (*system, *_conversation(order[:-1], call))
         text = writer.text(messages, asks=True)
         if text and _seen(text, pattern) == seen:
             yield messages
+
+
+def _systems(prompt: str, writer: Writer) -> Iterator[Conversation]:
+    """Yield a message of the system where a prompt may have one, and none where it may have none."""
+    word = Said(role="system", content="Systemword")
+    bare, full = (before_question(writer, before) for before in ((), (word,)))
+    if prompt.startswith(bare):
+        yield ()
+    before, _, between = full.partition(str(word.content))
+    # Where it is written behind the header of the first question, a question may be all that is there.
+    shows = prompt.startswith(before) and between in prompt[len(before) :]
+    if shows and (full.startswith(bare) or not prompt.startswith(bare)):
+        yield (word,)
 
 
 def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
