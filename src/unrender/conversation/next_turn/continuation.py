@@ -9,7 +9,7 @@ the shortest such conversation is the witness.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
@@ -227,27 +227,38 @@ class _Probing:
         found = self._written(messages, asks=asks)
         return None if found is None else found.tail
 
-    def _needs(self, kinds: Iterable[AnswerKind]) -> tuple[Needs, bool]:
+    def _needs(self, kinds: Collection[AnswerKind]) -> tuple[Needs, bool]:
         """Return how much of a conversation decides what is behind an answer, and whether calls are counted there."""
+        found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
+        if found == (Needs.ANSWER, False):
+            return found
+        return self._compared((kind, after) for kind in kinds for after in self._next_of(kind))
+
+    def _longest(self, kind: AnswerKind) -> Sequence[Conversation]:
+        """Return the longest that may come after an answer, since what a template keeps in mind shows there, too."""
+        taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind.message(), *after)) is not None]
+        return [max(taken, key=len)] if taken else []
+
+    def _compared(self, asked: Iterable[tuple[AnswerKind, Conversation]]) -> tuple[Needs, bool]:
+        """Return the same as far as some answers tell, each with what comes after it."""
         first, needs, counts = {past.position: past for past in reversed(self._pasts)}, Needs.ANSWER, False
-        for kind, past in product(kinds, self._pasts):
-            for after in self._next_of(kind):
-                if self._tail((*self._pasts[0].messages, kind.message(), *after)) is None:
+        for (kind, after), past in product(asked, self._pasts):
+            if self._tail((*self._pasts[0].messages, kind.message(), *after)) is None:
+                continue
+            tail, same, bare = (
+                self._tail((*p.messages, kind.message(), *after))
+                for p in (past, first[past.position], self._pasts[0])
+            )
+            for other, before, need in (
+                (same, first[past.position], Needs.HISTORY),
+                (bare, self._pasts[0], Needs.POSITION),
+            ):
+                if tail is None or other is None or tail == other:
                     continue
-                tail, same, bare = (
-                    self._tail((*p.messages, kind.message(), *after))
-                    for p in (past, first[past.position], self._pasts[0])
-                )
-                for other, before, need in (
-                    (same, first[past.position], Needs.HISTORY),
-                    (bare, self._pasts[0], Needs.POSITION),
-                ):
-                    if tail is None or other is None or tail == other:
-                        continue
-                    if counts_calls(other, tail, past.calls - before.calls):
-                        counts = True
-                    else:
-                        needs = max(needs, need, key=list(Needs).index)
+                if counts_calls(other, tail, past.calls - before.calls):
+                    counts = True
+                else:
+                    needs = max(needs, need, key=list(Needs).index)
         return needs, counts
 
     def _is_read_back(self, kinds: Iterable[AnswerKind]) -> bool:
