@@ -138,6 +138,13 @@ class Template:
         vars(other).update(vars(self), limits=limits)
         return other
 
+    def stopped(self) -> Template:
+        """Return the same template with a clock that stands still, so that the time changes nothing between renderings."""
+        if "strftime_now" not in self.source:
+            return self
+        now = self._clock()
+        return Template(self.source, **self._tokens, clock=lambda: now, limits=self.limits)
+
     @cached_property
     def digest(self) -> str:
         """A hash of everything that decides a rendering, except the clock and the conversation."""
@@ -214,9 +221,11 @@ class Template:
         return self.digest, self._clock, self.limits
 
     def __reduce__(self) -> tuple[Any, ...]:
-        tokens: dict[str, Any] = {"bos_token": self.bos_token, "eos_token": self.eos_token}
-        tokens["special_tokens"] = self.special_tokens
-        return partial(Template, self.source, **tokens, clock=self._clock, limits=self.limits), ()
+        return partial(Template, self.source, **self._tokens, clock=self._clock, limits=self.limits), ()
+
+    @property
+    def _tokens(self) -> dict[str, Any]:
+        return {"bos_token": self.bos_token, "eos_token": self.eos_token, "special_tokens": self.special_tokens}
 
     def __repr__(self) -> str:
         return f"Template({self.source!r:.60}, digest={self.digest[:12]!r})"
@@ -346,6 +355,13 @@ class CodeTemplate(Template):
         if len(text) > self.limits.characters:
             raise Exhausted(f"the renderer writes more than {self.limits.characters} characters")
         return text
+
+    def stopped(self) -> Template:
+        """Return the same template with a clock that stands still, so that the time changes nothing between renderings."""
+        if "strftime_now" not in self.source:
+            return self
+        now = self._clock()
+        return Template(self.source, **self._tokens, clock=lambda: now, limits=self.limits)
 
     @cached_property
     def digest(self) -> str:

@@ -266,3 +266,8 @@ def test_a_thought_alone_ends_as_the_template_ends_it(template, answer, appended
     turn = template.prepare([ASK])
 
     assert turn.next(answer, [AGAIN]).prompt.removeprefix(turn.prompt + answer) == appended
+
+
+def test_a_clock_that_goes_on_rewrites_nothing():
+    """A template that writes the time in its header only appends, though no two renderings of it are alike."""
+    assert chat("[{{ strftime_now('%S.%f') }}]" + PLAIN).continuation.append_only

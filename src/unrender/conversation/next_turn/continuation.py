@@ -172,7 +172,7 @@ class _Probing:
     """Asks one template."""
 
     def __init__(self, writer: Writer, format: Format) -> None:
-        self._writer, self._format = writer, format
+        self._writer, self._format = replace(writer, template=writer.template.stopped()), format
         # `functions.probe_tool:0` where ids are made of names and counters.
         self._counted = id_maker(format.tools) if format.tools.id_parts else numbered_id
         one, two = self._call(0), self._call(1)
@@ -246,8 +246,7 @@ class _Probing:
             if self._tail((*self._pasts[0].messages, kind.message(), *after)) is None:
                 continue
             tail, same, bare = (
-                self._tail((*p.messages, kind.message(), *after))
-                for p in (past, first[past.position], self._pasts[0])
+                self._tail((*p.messages, kind.message(), *after)) for p in (past, first[past.position], self._pasts[0])
             )
             for other, before, need in (
                 (same, first[past.position], Needs.HISTORY),
