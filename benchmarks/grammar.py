@@ -23,7 +23,6 @@ from unrender.format import (
     ReasoningMode,
     Slot,
     Strings,
-    ToolMode,
     TurnTexts,
     Typing,
 )
@@ -34,14 +33,12 @@ ROUNDS = 5
 
 _RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
 JSON_CALLS = CallSyntax(
-    mode=ToolMode.TAG_WITH_JSON,
     call_start="<tool_call>\n",
     call_end="\n</tool_call>",
     separator="\n",
     function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
 )
 TAGGED_CALLS = CallSyntax(
-    mode=ToolMode.TAG_WITH_TAGGED,
     call_start="<tool_call>\n",
     call_end="</tool_call>",
     separator="\n",
@@ -49,7 +46,6 @@ TAGGED_CALLS = CallSyntax(
     arguments=Arguments(entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"), codec=_RAW),
 )
 PYTHONIC_CALLS = CallSyntax(
-    mode=ToolMode.TAG_WITH_TAGGED,
     section_start="[",
     section_end="]",
     separator=", ",

@@ -28,13 +28,11 @@ from unrender.format import (
     Arguments,
     CallSyntax,
     Codec,
-    Envelope,
     Format,
     Reasoning,
     ReasoningMode,
     Slot,
     Strings,
-    ToolMode,
     TurnTexts,
     Typing,
 )
@@ -55,19 +53,16 @@ JSON_FORMAT = Format(
     turn=TURN,
     reasoning=THINK,
     tools=CallSyntax(
-        mode=ToolMode.JSON_NATIVE,
         call_start="<tool_call>\n",
         call_end="\n</tool_call>",
         separator="\n",
         function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
-        envelope=Envelope(name_field=("name",), args_field=("arguments",)),
     ),
 )
 TAGGED_FORMAT = Format(
     turn=TURN,
     reasoning=THINK,
     tools=CallSyntax(
-        mode=ToolMode.TAG_WITH_TAGGED,
         call_start="<tool_call>\n",
         call_end="\n</tool_call>",
         separator="\n",

@@ -84,8 +84,6 @@ MAX_INDENT = 16  # spaces
 """Most spaces per level of pretty-printed JSON."""
 MAX_INDEX = 1_000_000
 """Largest number of the first call."""
-MAX_ENVELOPE_DEPTH = 8  # keys
-"""Most keys of an envelope's path."""
 LONGEST_ID = 64  # characters
 """Most letters and digits of an id."""
 LARGEST_JSON_FILE = 1_000_000  # bytes

@@ -10,7 +10,7 @@ import pytest
 from properties.families import REQUEST
 from properties.invariants import check, check_strict
 
-from unrender.format import CallSyntax, Format, Slot, Spelling, ToolMode
+from unrender.format import CallSyntax, Format, Slot, Spelling
 from unrender.machine.ids import numbered_id
 from unrender.parser.streaming import Parser
 
@@ -51,7 +51,6 @@ def test_the_seeds_hold() -> None:
 def test_a_marker_inside_half_a_marker_waits_for_it(text: str) -> None:
     """A marker that begins inside what may become a longer one, and before it, is not taken first."""
     tools = CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON,
         section_start="<|tool_calls_begin|>",
         section_end="<|tool_calls_end|>",
         call_start="<|tool_call_begin|>",

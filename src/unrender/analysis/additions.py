@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from unrender.analysis.ask.probes import NAMES, Prober, user
 from unrender.analysis.find.split import closers_of, is_tag
 from unrender.errors import FormatError
-from unrender.format import CallSyntax, Envelope, Format, Slot, ToolMode
+from unrender.format import CallSyntax, Format, Slot
 from unrender.format.data import decode, plain_data
 from unrender.format.tokens import lexemes
 from unrender.formats import declared_formats, with_declared
@@ -89,13 +89,11 @@ def _described(prompt: str, match: re.Match[str]) -> Example:
         closer = after[: len(after) - len(after.lstrip())] + right[0]
     name, arguments = match["name"], match["arguments"]
     tools = CallSyntax(
-        mode=ToolMode.JSON_NATIVE,
         section_start=opener + "[" if listed else "",
         section_end="]" + closer if listed else "",
         call_start="" if listed else opener,
         call_end="" if listed else closer,
         separator=", " if listed else "\n",
         function=(f'{{"{name}": "', Slot.NAME, f'", "{arguments}": ', Slot.ARGUMENTS, "}"),
-        envelope=Envelope(name_field=(name,), args_field=(arguments,), array_wrapped=listed),
     )
     return Example(tools, opener + match.group() + closer)

@@ -22,7 +22,6 @@ from unrender.format import (
     CallSyntax,
     Codec,
     Containers,
-    Envelope,
     Format,
     Skeleton,
     Slot,
@@ -110,31 +109,26 @@ _RAW = Codec(strings=Strings.RAW, words=Words.PYTHON, typed_by=Typing.SCHEMA)
 def _json(start: str, end: str, *, arguments: str = "arguments") -> CallSyntax:
     """Return calls that are a JSON object each, between `start` and `end`."""
     return CallSyntax(
-        mode=ToolMode.JSON_NATIVE,
         call_start=start,
         call_end=end,
         separator="\n",
         function=('{"name": "', Slot.NAME, f'", "{arguments}": ', Slot.ARGUMENTS, "}"),
-        envelope=Envelope(name_field=("name",), args_field=(arguments,)),
     )
 
 
 def _json_list(start: str, end: str) -> CallSyntax:
     """Return calls that are the objects of one JSON list, between `start` and `end`."""
-    around: dict[str, Any] = {"section_start": f"{start}[", "section_end": f"]{end}", "separator": ", "}
-    listed = Envelope(name_field=("name",), args_field=("arguments",), array_wrapped=True)
-    return replace(_json("", ""), **around, envelope=listed)
+    return replace(_json("", ""), section_start=f"{start}[", section_end=f"]{end}", separator=", ")
 
 
 def _tag(before_name: str, after_name: str, end: str) -> CallSyntax:
     """Return the syntax of calls whose name is in a tag, with JSON arguments after it."""
-    return CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, after_name, end))
+    return CallSyntax(function=_function(before_name, after_name, end))
 
 
 def _tagged(before_name: str, after_name: str, end: str, entry: tuple[str | Slot, ...]) -> CallSyntax:
     """Return calls whose arguments are in tags of their own, values as they are."""
     return CallSyntax(
-        mode=ToolMode.TAG_WITH_TAGGED,
         function=_function(before_name, after_name, end),
         arguments=Arguments(entry=entry, codec=_RAW),
     )
@@ -144,7 +138,6 @@ def _python(start: str, end: str) -> CallSyntax:
     """Return calls as Python writes them, one or several, between `start` and `end`."""
     literals = Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON)
     return CallSyntax(
-        mode=ToolMode.TAG_WITH_TAGGED,
         section_start=start,
         section_end=end,
         separator=", ",

@@ -1,10 +1,9 @@
-"""Checks one call syntax: skeletons, envelopes, entries and codecs that could not be written and read back."""
+"""Checks one call syntax: skeletons, entries and codecs that could not be written and read back."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from unrender.format.parts import (
     Arguments,
@@ -15,10 +14,9 @@ from unrender.format.parts import (
     Skeleton,
     Slot,
     Strings,
-    ToolMode,
     Typing,
 )
-from unrender.limits import LONGEST_ID, MAX_ENVELOPE_DEPTH, MAX_INDENT, MAX_INDEX, MAX_PARTS
+from unrender.limits import LONGEST_ID, MAX_INDENT, MAX_INDEX, MAX_PARTS
 
 # Skeletons.
 
@@ -100,9 +98,7 @@ _FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.ANY)
 
 def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield the problems of one call syntax by itself."""
-    if tools.mode is ToolMode.NONE:
-        if tools != CallSyntax():
-            yield f"{where}.mode", "calls are described, and their mode is `none`"
+    if tools == CallSyntax():
         return
     if not 0 <= tools.id_length <= LONGEST_ID:
         yield f"{where}.id_length", f"expected a number from 0 to {LONGEST_ID}"
@@ -113,7 +109,6 @@ def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
         yield from _unmarked(tools, where)
     yield from _id_parts(tools, f"{where}.id_parts")
     yield from check_arguments(tools, f"{where}.arguments")
-    yield from _envelope(tools, f"{where}.envelope")
 
 
 def _function(tools: CallSyntax, where: str) -> Iterator[Problem]:
@@ -172,74 +167,6 @@ def _id_parts(tools: CallSyntax, where: str) -> Iterator[Problem]:
         yield where, "the id has a place of its own"
 
 
-# The envelope.
-
-
-def _envelope(tools: CallSyntax, where: str) -> Iterator[Problem]:
-    native = tools.mode is ToolMode.JSON_NATIVE
-    if native != (tools.envelope is not None):
-        yield where, f"expected {'one' if native else 'none'} in mode `{tools.mode.value}`"
-    if tools.envelope is None or not native:
-        return
-    envelope = tools.envelope
-    paths = {name: getattr(envelope, name) for name in _PATHS}
-    for name, path in paths.items():
-        if len(path) > MAX_ENVELOPE_DEPTH:
-            yield f"{where}.{name}", f"expected at most {MAX_ENVELOPE_DEPTH} keys, found {len(path)}"
-    text = "".join(_FILLED.get(part, "") if isinstance(part, Slot) else part for part in tools.function)
-    try:
-        written = json.loads(text, object_pairs_hook=_object)
-    except (ValueError, RecursionError):
-        written = None
-    if not isinstance(written, dict):
-        yield where.replace(".envelope", ".function"), "expected the parts to make up one JSON object"
-        return
-    found = _found(written)
-    for name, path in paths.items():
-        if path != found.get(name, ()):
-            yield f"{where}.{name}", f"expected {list(found.get(name, ()))} as in `function`, found {list(path)}"
-    opened = any(text.rstrip().endswith("[") for text in (tools.section_start, tools.call_start))
-    if opened != envelope.array_wrapped:
-        yield f"{where}.array_wrapped", "expected true where, and only where, `[` opens the section or the call"
-
-
-_PATHS = ("name_field", "args_field", "id_field", "gen_id_field")
-_NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
-_FILLED = {Slot.NAME: _NAME, Slot.ID: _ID, Slot.INDEX: str(_NUMBER), Slot.ARGUMENTS: "{}", Slot.ANY: "any"}
-"""What is put into the slots of a call: its JSON can then be read, and the slots be found in it."""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs) or "" in found:
-        raise ValueError("a key is empty or occurs twice")
-    return found
-
-
-def _found(value: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return where in the written object the slots are, by the envelope's field for each."""
-    paths: dict[str, tuple[str, ...]] = {}
-    for path, leaf in _leaves(value, ()):
-        if leaf == _NAME:
-            paths["name_field"] = path
-        elif leaf == _ID:
-            paths["id_field"] = path
-        elif leaf in (_NUMBER, str(_NUMBER)):
-            paths["gen_id_field"] = path
-        # `{"f": {…}}`: where the name is the key, the arguments have no key of their own.
-        elif leaf == {} and _NAME not in path:
-            paths["args_field"] = path
-    return paths
-
-
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            yield from _leaves(item, (*path, key))
-    else:
-        yield path, value
-
-
 # Arguments.
 
 _ENTRY_SLOTS = (Slot.KEY, Slot.VALUE, Slot.TYPE)
@@ -251,10 +178,8 @@ _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
 def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield the problems in the way a call's arguments are written."""
     arguments = tools.arguments
-    tagged = tools.mode is ToolMode.TAG_WITH_TAGGED
-    if tagged != bool(arguments.entry):
-        yield f"{where}.entry", f"expected {'a skeleton' if tagged else 'none'} in mode `{tools.mode.value}`"
-    elif tagged:
+    tagged = bool(arguments.entry)
+    if tagged:
         yield from _entry(tools, f"{where}.entry")
     else:
         for name in ("separator",) if arguments.when_empty is not None else ("start", "end", "separator"):

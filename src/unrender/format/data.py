@@ -90,6 +90,7 @@ def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
 def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
     if not isinstance(data, dict):
         raise FormatError(f"expected an object, found {data_in_words(data)}", where)
+    data = {name: item for name, item in data.items() if name not in _DERIVED.get(kind, ())}
     hints = typing.get_type_hints(kind)
     unknown = [name for name in data if name not in hints]
     if unknown:
@@ -100,6 +101,8 @@ def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
     return kind(**{name: decode(hints[name], item, where=f"{where}.{name}") for name, item in data.items()})
 
 
+_DERIVED: dict[type, tuple[str, ...]] = {CallSyntax: ("mode", "envelope")}
+"""Fields of older JSON that say nothing which the others do not."""
 _GONE = {"arguments": ("repeats", "as_string"), "codec": ("entities", "escaped_containers")}
 """Fields of version 1 that no template needed, by the object that had them."""
 

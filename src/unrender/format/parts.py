@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, assert_never
+
+from unrender.cache import kept
 
 # Words.
 
@@ -234,7 +238,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The JSON object around one call (JSON_NATIVE), for reading it in any key order.
+    """The JSON object around one call (JSON_NATIVE), for reading it in any key order: what `function` says of it.
 
     Paths are keys from the outside in, e.g. `("function", "name")`.
     """
@@ -245,10 +249,8 @@ class Envelope:
     id_field: tuple[str, ...] = ()
     gen_id_field: tuple[str, ...] = ()
     """Where the template writes a counter of its own as the id."""
-    list_field: tuple[str, ...] = ()
-    """Where the list of calls is inside the section's JSON, e.g. `("tools",)`."""
     array_wrapped: bool = False
-    """The section is a JSON array of calls."""
+    """Calls are in a JSON array."""
 
     @property
     def name_is_key(self) -> bool:
@@ -263,7 +265,6 @@ class CallSyntax:
     It holds the markers around all calls and around each, and the skeletons of a call and of its arguments.
     """
 
-    mode: ToolMode = ToolMode.NONE
     section_start: str = ""
     """Before the first call, once, e.g. `<tool_calls>[`."""
     section_end: str = ""
@@ -275,7 +276,6 @@ class CallSyntax:
     function: Skeleton = ()
     """One call, e.g. `('{"name": "', NAME, '", "arguments": ', ARGUMENTS, "}")`."""
     arguments: Arguments = Arguments()
-    envelope: Envelope | None = None
     id_parts: tuple[int, int] | None = None
     """The call's id is the text of `function[a:b]`, e.g. `functions.f:0`."""
     index_start: int = 0
@@ -287,6 +287,21 @@ class CallSyntax:
     """A call counts only when it is complete and well-formed; until then its text is held, then it is content."""
     why: str = ""
     """For declared syntaxes: the reason no template shows it."""
+
+    @property
+    def mode(self) -> ToolMode:
+        """What a call is made of, derived from its skeleton."""
+        if self.arguments.entry:
+            return ToolMode.TAG_WITH_TAGGED
+        if self.envelope is not None:
+            return ToolMode.JSON_NATIVE
+        return ToolMode.TAG_WITH_JSON if self.function else ToolMode.NONE
+
+    @property
+    def envelope(self) -> Envelope | None:
+        """The JSON object that holds name and arguments; None where they are in none."""
+        listed = any(text.rstrip().endswith("[") for text in (self.section_start, self.call_start))
+        return None if self.arguments.entry else _envelope(self.function, listed)
 
     @property
     def call_id(self) -> CallIdPosition:
@@ -334,6 +349,49 @@ class CallSyntax:
     def value_suffix(self) -> str:
         """The literal after a value, e.g. `</arg_value>`."""
         return _literal_beside(self.arguments.entry, Slot.VALUE, +1)
+
+
+_NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
+_FILLED = {Slot.NAME: _NAME, Slot.ID: _ID, Slot.INDEX: str(_NUMBER), Slot.ARGUMENTS: "{}", Slot.ANY: "any"}
+"""What is put into the slots of a call: its JSON can then be read, and the slots be found in it."""
+
+
+@kept(1_000)
+def _envelope(function: Skeleton, listed: bool) -> Envelope | None:
+    text = "".join(_FILLED.get(part, "") if isinstance(part, Slot) else part for part in function)
+    try:
+        written = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(written, dict):
+        return None
+    paths: dict[str, tuple[str, ...]] = {}
+    for path, leaf in _leaves(written, ()):
+        if leaf == _NAME:
+            paths["name_field"] = path
+        elif leaf == _ID:
+            paths["id_field"] = path
+        elif leaf in (_NUMBER, str(_NUMBER)):
+            paths["gen_id_field"] = path
+        # `{"f": {…}}`: where the name is the key, the arguments have no key of their own.
+        elif leaf == {} and _NAME not in path:
+            paths["args_field"] = path
+    return Envelope(array_wrapped=listed, **paths)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs) or "" in found:
+        raise ValueError("a key is empty or occurs twice")
+    return found
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path, value
 
 
 def _literal_beside(skeleton: Skeleton, slot: Slot, step: int) -> str:

@@ -7,15 +7,13 @@ from dataclasses import replace
 import pytest
 
 from unrender.analysis.additions import complete
-from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, Spelling, ToolMode
+from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, Spelling
 from unrender.formats import Declared, declared_formats, with_declared
 
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>")
 OTHER = replace(THINK, start="<t>", end="</t>")
 SAY = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")
-CALL = CallSyntax(
-    mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
-)
+CALL = CallSyntax(call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
 SAME = replace(CALL, call_start="<c>\n")
 KIND = replace(CALL, call_start="<k>", call_end="</k>")
 SPELLING = Spelling(marker="<c>", others=("<C>",))

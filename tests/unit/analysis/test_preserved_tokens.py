@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.tokens import preserved_tokens, special_tokens
 
 
@@ -27,9 +27,7 @@ def test_tokens_between_and_around_the_parts_are_preserved() -> None:
 
 def test_tolerated_markers_count_where_the_template_knows_them() -> None:
     """Of a syntax that is only tolerated, the markers in the template's source are preserved."""
-    other = CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
-    )
+    other = CallSyntax(call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
 
     assert preserved_tokens(Format(tolerated=(other,)), "{{ '<c>' }}") == ("<c>",)
 

@@ -11,11 +11,11 @@ from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.concede import conceded, told
 from unrender.conversation.messages import conversation_of
 from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
-from unrender.format import CallSyntax, Slot, ToolMode, TurnTexts
+from unrender.format import CallSyntax, Slot, TurnTexts
 from unrender.formats import declared_format
 from unrender.messages.wire import Request, ToolChoice, read_tools
 
-OWN = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
+OWN = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
 SPEAKING = Format(tools=OWN, turn=TurnTexts(tools_first=True, content_to_tools="[then]"))
 USER = {"role": "user", "content": "Hello"}
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]

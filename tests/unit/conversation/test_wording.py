@@ -79,7 +79,7 @@ def test_schemas_are_whole():
 @pytest.mark.parametrize(("parallel", "supported"), [(False, True), (True, False)])
 def test_one_call_is_said_to_be_the_most(parallel, supported):
     """Where only one call may be written, the model is told so, and shown no other form."""
-    syntax = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
+    syntax = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
 
     text = Instructions(syntax=syntax, parallel=parallel).write([TOOL])
 
@@ -114,9 +114,7 @@ def test_values_are_explained_from_the_codec(codec, said):
     """Each way of writing values is told in words."""
     entry = ("<", Slot.KEY, " ", Slot.TYPE, ">", Slot.VALUE, "</>")
     arguments = Arguments(entry=entry, codec=codec)
-    syntax = CallSyntax(
-        mode=ToolMode.TAG_WITH_TAGGED, function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments
-    )
+    syntax = CallSyntax(function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
 
     assert said in Instructions(syntax=syntax).write([TOOL])
 
@@ -125,9 +123,7 @@ def test_ids_counters_and_missing_arguments_are_explained():
     """Each word of the form has its sentence."""
     function = (Slot.NAME, "#", Slot.ID, ":", Slot.INDEX, " ", Slot.ARGUMENTS)
     arguments = Arguments(when_empty="-")
-    text = Instructions(
-        syntax=CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=function, arguments=arguments, index_start=1)
-    ).write([TOOL])
+    text = Instructions(syntax=CallSyntax(function=function, arguments=arguments, index_start=1)).write([TOOL])
 
     assert "NAME#ID:INDEX ARGUMENTS" in text
     assert "ID is a name that you give" in text

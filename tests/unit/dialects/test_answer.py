@@ -10,18 +10,16 @@ from engines import converted_reader
 
 from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.format import Arguments, CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.parser.streaming import Parser
 from unrender.verify.grammars import installed, lark_reader
 
 CALLS = CallSyntax(
-    mode=ToolMode.JSON_NATIVE,
     call_start="<call>",
     call_end="</call>",
     separator="\n",
     function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
-    envelope=Envelope(name_field=("name",), args_field=("arguments",)),
 )
 FORMAT = Format(
     tools=CALLS,
@@ -201,7 +199,6 @@ def test_arguments_may_stand_in_both_orders(order):
         "t": {"type": "array", "items": {"type": "string"}},
     }
     code = CallSyntax(
-        mode=ToolMode.TAG_WITH_TAGGED,
         section_start="<calls>",
         section_end="</calls>",
         function=(Slot.NAME, "(", Slot.ARGUMENTS, ")"),

@@ -8,36 +8,30 @@ import pytest
 
 from unrender.dialects.remainder import Remainder
 from unrender.dialects.triggers import TriggerKind, triggers_of
-from unrender.format import Arguments, CallSyntax, Envelope, Format, Slot, ToolMode
+from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.machine.events import Malformed
 from unrender.messages.wire import Request, Tool
 from unrender.parser.streaming import Parser
 from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
 
 REQUEST = Request(tools=(Tool(name="get_weather"), Tool(name="search")))
-ENVELOPE = Envelope(name_field=("name",), args_field=("arguments",))
 OBJECT = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
 TAG = ("<function=", Slot.NAME, ">", Slot.ARGUMENTS, "</function>")
 
 
 def calls(start: str, function: tuple[str | Slot, ...], end: str = "") -> CallSyntax:
-    json = function[0] == OBJECT[0]
     return CallSyntax(
-        mode=ToolMode.JSON_NATIVE if json else ToolMode.TAG_WITH_JSON,
         call_start=start,
         call_end=end,
         function=function,
         arguments=Arguments(),
-        envelope=ENVELOPE if json else None,
     )
 
 
 LISTED = CallSyntax(
-    mode=ToolMode.JSON_NATIVE,
     section_start="[TOOL_CALLS][",
     section_end="]",
     function=OBJECT,
-    envelope=replace(ENVELOPE, array_wrapped=True),
 )
 FORMATS = {
     "token": Format(tools=calls("<tool_call>\n", OBJECT, "\n</tool_call>"), tolerated=(LISTED, calls("", TAG))),

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from unrender.dialects.triggers import Trigger, TriggerKind, triggers_of
-from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
 from unrender.messages.wire import Request, Tool, ToolChoice
 
-CALLS = CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
+CALLS = CallSyntax(call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
 PLAIN = Format(tools=CALLS)
 THINKING = replace(PLAIN, reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>"))
 REQUEST = Request(tools=(Tool(name="f"),))

@@ -85,7 +85,7 @@ def test_no_way_leads_to_a_format_that_breaks_an_invariant() -> None:
         '{"version": 2, "tools": {"index_start": ' + "1" * 5_000 + "}}",
         '{"version": [[[[1]]]]}',
         '{"version": 2, "spellings": [{"marker": "x"}]}',
-        '{"version": 2, "tools": {"mode": {"a": []}}}',
+        '{"version": 2, "content": {"mode": {"a": []}}}',
     ],
     ids=["deep list", "deep object", "long version", "long number", "list", "missing field", "object for a word"],
 )

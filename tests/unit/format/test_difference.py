@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from properties.families import THINK
 
-from unrender.format import CallSyntax, Codec, Format, Slot, ToolMode, TurnTexts
+from unrender.format import CallSyntax, Codec, Format, Slot, TurnTexts
 from unrender.format.data import differences
 
 CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
 FORMAT = Format(
     turn=TurnTexts(end="<|end|>"),
-    tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>")),
-    tolerated=(CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=CALL),),
+    tools=CallSyntax(function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>")),
+    tolerated=(CallSyntax(function=CALL),),
 )
 
 
@@ -47,9 +47,7 @@ def test_a_skeleton_is_compared_whole() -> None:
 
 def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
     """A syntax that is only in one of the formats is shown whole, a changed one by what changed."""
-    more = replace(
-        FORMAT, tolerated=(*FORMAT.tolerated, CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start="<x>", function=CALL))
-    )
+    more = replace(FORMAT, tolerated=(*FORMAT.tolerated, CallSyntax(call_start="<x>", function=CALL)))
     changed = replace(FORMAT, tolerated=(replace(FORMAT.tolerated[0], call_start="<y>"),))
 
     (added,), (edited,) = differences(FORMAT, more), differences(FORMAT, changed)
@@ -58,7 +56,6 @@ def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
         "tolerated[1]",
         None,
         {
-            "mode": "tag_with_json",
             "call_start": "<x>",
             "function": "«name»>«arguments»",
         },

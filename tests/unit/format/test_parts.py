@@ -19,7 +19,6 @@ from unrender.format import (
     Skeleton,
     Slot,
     Strings,
-    ToolMode,
     Typing,
     Words,
 )
@@ -143,7 +142,7 @@ def test_a_slot_is_no_text():
     assert pickle.loads(pickle.dumps(Slot.KEY)) is Slot.KEY
 
     with pytest.raises(FormatError, match="expected the slot `name`"):
-        Format(tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start="<f>", function=("name", Slot.ARGUMENTS)))
+        Format(tools=CallSyntax(call_start="<f>", function=("name", Slot.ARGUMENTS)))
 
 
 @pytest.mark.parametrize(

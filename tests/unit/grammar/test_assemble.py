@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode, TurnTexts
+from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
 from unrender.grammar.assemble import Block, answer_grammar, entry_literals, names_matter, offered
 from unrender.messages.wire import Request, ToolChoice
 from unrender.nodes import Call, Calls, JsonValue, Role, Tag, Until, walk
@@ -67,10 +67,10 @@ def test_a_named_tool_is_the_only_one_offered() -> None:
 
 def test_names_matter_where_a_line_begins_a_call() -> None:
     """The tools' names decide where no marker shows a call, and its arguments are one object."""
-    bare = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS))
+    bare = CallSyntax(function=(Slot.NAME, ":", Slot.ARGUMENTS))
     marked = replace(bare, call_start="<c>", call_end="</c>")
     values = Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ")
-    tagged = replace(bare, mode=ToolMode.TAG_WITH_TAGGED, arguments=values)
+    tagged = replace(bare, arguments=values)
     lines, words = TurnTexts(content_to_tools="\n"), TurnTexts(content_to_tools=" ")
 
     assert names_matter(Format(tools=bare, turn=lines))

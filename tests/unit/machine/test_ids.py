@@ -7,7 +7,7 @@ import pickle
 import re
 
 from unrender import ChatTemplate
-from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
+from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.formats import declared_format
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.messages.wire import Request, Tool
@@ -19,7 +19,6 @@ CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 FORMAT = declared_format("tool-call-json")
 COUNTED = Format(
     tools=CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON,
         call_start="<call>",
         call_end="</call>",
         function=("functions.", Slot.NAME, ":", Slot.INDEX, "<args>", Slot.ARGUMENTS),

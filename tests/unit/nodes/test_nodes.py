@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unrender.format import Arguments, CallSyntax, Slot, ToolMode
+from unrender.format import Arguments, CallSyntax, Slot
 from unrender.nodes import (
     MARKS,
     Atomic,
@@ -101,7 +101,7 @@ def run(ends_turn: bool = False, maximum: int | None = None, **syntax: Any) -> t
         "separator": ",",
         **syntax,
     }
-    found = CallSyntax(mode=ToolMode.TAG_WITH_JSON, **texts)
+    found = CallSyntax(**texts)
     node = Calls(syntax=found, tools=(), maximum=maximum, ends_turn=ends_turn).generated
     return line(node), next(part for part in walk(node) if isinstance(part, Call))
 

@@ -14,7 +14,6 @@ from unrender.format import (
     Format,
     Slot,
     Strings,
-    ToolMode,
     Typing,
 )
 from unrender.messages.wire import Request, Tool
@@ -23,7 +22,7 @@ from unrender.parser.streaming import Parser
 ARGUMENTS = Arguments(
     entry=("<key>", Slot.KEY, "<val>", Slot.VALUE, "</val>"), codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
 )
-TAGGED = CallSyntax(mode=ToolMode.TAG_WITH_TAGGED, function=("<call>", Slot.NAME, Slot.ARGUMENTS), arguments=ARGUMENTS)
+TAGGED = CallSyntax(function=("<call>", Slot.NAME, Slot.ARGUMENTS), arguments=ARGUMENTS)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from unrender.format import (
     Reasoning,
     ReasoningMode,
     Slot,
-    ToolMode,
     TurnTexts,
 )
 from unrender.parser.prompt_tail import after_header, begun_by, prefill
@@ -24,7 +23,6 @@ TURN = TurnTexts(
 )
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>\n", end="</t>")
 TOOLS = CallSyntax(
-    mode=ToolMode.TAG_WITH_JSON,
     section_start="<calls>",
     section_end="</calls>",
     call_start="<call>",

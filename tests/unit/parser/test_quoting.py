@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unrender.format import CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
 from unrender.machine.events import ArgumentsText, ContentText, Malformed, MessageFinished, ToolCallStarted
 from unrender.messages.wire import Request, Tool
 from unrender.parser.quoting import Quoter
@@ -11,11 +11,9 @@ from unrender.parser.streaming import Parser
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
     tools=CallSyntax(
-        mode=ToolMode.JSON_NATIVE,
         call_start="<tool_call>",
         function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
         call_end="</tool_call>",
-        envelope=Envelope(name_field=("name",), args_field=("arguments",)),
     ),
     preserved_tokens=("<think>", "</think>", "<tool_call>", "</tool_call>"),
 )

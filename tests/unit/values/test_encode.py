@@ -18,7 +18,6 @@ from unrender.format import (
     ReasoningMode,
     Slot,
     Strings,
-    ToolMode,
     TurnTexts,
     Typing,
     Words,
@@ -114,7 +113,6 @@ def test_types_are_written():
 def test_calls_fill_their_skeleton():
     """Names, ids and counters go where the skeleton has their slots; empty arguments as declared."""
     tools = CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON,
         function=(Slot.NAME, ":", Slot.INDEX, "#", Slot.ID, Slot.ARGUMENTS),
         index_start=1,
         arguments=Arguments(when_empty="-"),
@@ -135,7 +133,7 @@ FORMAT = Format(
     ),
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>", empty=""),
     content=Content(mode=ContentMode.ALWAYS_WRAPPED, start="<c>", end="</c>"),
-    tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, section_start="[", section_end="]", separator=",", function=CALL),
+    tools=CallSyntax(section_start="[", section_end="]", separator=",", function=CALL),
 )
 CALLS = [("f", {}, ""), ("g", {}, "")]
 
@@ -244,9 +242,7 @@ def test_lists_and_objects_are_written_all_the_way_down(value, codec, expected):
 def test_pretty_json_is_indented_as_its_line_is():
     """The margin is the blanks at the beginning of the line in which the arguments begin."""
     arguments = Arguments(codec=Codec(indent=2))
-    tools = CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, "\n  x: ", Slot.ANY, Slot.ARGUMENTS), arguments=arguments
-    )
+    tools = CallSyntax(function=(Slot.NAME, "\n  x: ", Slot.ANY, Slot.ARGUMENTS), arguments=arguments)
 
     assert encode_call("f", {"a": 1}, tools) == 'f\n  x: {\n    "a": 1\n  }'
     deeper = replace(tools, function=("\n y\n\n  x", Slot.ARGUMENTS))
@@ -256,7 +252,6 @@ def test_pretty_json_is_indented_as_its_line_is():
 def test_calls_are_counted_from_the_first():
     """What is around each call, between two, and around all of them; none at all is nothing."""
     tools = CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON,
         section_start="[",
         section_end="]",
         call_start="<",

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from properties.families import RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS
 
-from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
 from unrender.messages.wire import Request, Tool
 from unrender.parser.streaming import Parser
 from unrender.values.unmarked_ends import END, Follow
 
 CALLS = CallSyntax(
-    mode=ToolMode.TAG_WITH_TAGGED,
     section_start="[",
     section_end="]",
     separator=", ",
@@ -81,7 +80,7 @@ def test_markers_of_any_length_are_searched_for() -> None:
     closer = "\n" + "]" * 900
     arguments = Arguments(entry=("\n", Slot.KEY, "=", Slot.VALUE), codec=RAW_BY_SCHEMA)
     function = ("[do:", Slot.NAME, "]", Slot.ARGUMENTS, closer)
-    follow = Follow(CallSyntax(mode=ToolMode.TAG_WITH_TAGGED, function=function, arguments=arguments))
+    follow = Follow(CallSyntax(function=function, arguments=arguments))
 
     assert follow.decided(f"Rome{closer}", 0) == (4, closer)
     assert follow.decided(f"Rome{closer[:-1]}", 0) == (4, "")

@@ -135,9 +135,6 @@ class _Analysis:
         tools = self._skeletons(row, solution, start or 0)
         tools = replace(tools, section_start=section, section_end=section_end, separator=solution.separator)
         tools, joints = _outer_space(tools, joints)
-        if self.mode is ToolMode.JSON_NATIVE:
-            (call,) = make_calls(1)
-            tools = replace(tools, envelope=skeletons.find_envelope(self.answers.call or "", call, tools, self.spent))
         tools, when_empty = self._fit_empty(tools)
         tools = replace(tools, id_parts=skeletons.id_parts(tools))
         joint = self._joint_before_content(tools)
@@ -312,7 +309,7 @@ class _Analysis:
             function_close, call_end = function_close + call_end, ""
         function = skeletons.joined_skeleton([name_prefix, *core, function_close])
         function, arguments = skeletons.close_quotes(*skeletons.move_brackets(function, self.found.arguments))
-        tools = CallSyntax(mode=self.mode, function=function, arguments=arguments, parallel=len(row.items) > 1)
+        tools = CallSyntax(function=function, arguments=arguments, parallel=len(row.items) > 1)
         return skeletons.lead_layout(replace(tools, call_start=call_start, call_end=call_end, index_start=index_start))
 
     def _fit_empty(self, tools: CallSyntax) -> tuple[CallSyntax, str]:

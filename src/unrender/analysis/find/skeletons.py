@@ -19,7 +19,7 @@ from typing import Any
 
 from unrender.analysis.ask.probes import NAMES, ProbeCall, Spent
 from unrender.analysis.find.split import is_tag, shared_start
-from unrender.format import Arguments, CallSyntax, Envelope, Part, Skeleton, Slot, ToolMode
+from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode
 from unrender.format.tokens import lexemes
 from unrender.limits import LONGEST_ATTRIBUTE_LINE, MOST_BRACKETS
 
@@ -135,38 +135,6 @@ def _same(item: Any, wanted: Any, spent: Spent) -> bool:
 
 def _holds_call(value: Any, call: ProbeCall, spent: Spent) -> bool:
     return _holds(value, call.name, spent) and _holds(value, dict(call.arguments), spent)
-
-
-def find_envelope(text: str, call: ProbeCall, tools: CallSyntax, spent: Spent) -> Envelope | None:
-    """Return where name, arguments and id are in the JSON object that writes `call` in `text`."""
-    span = native_span(text, call, 0, spent)
-    if span is None:
-        return None
-    spans = json_spans(text, "{[", text.find(call.name), spent)
-    outer = next((span.value for span in spans if _holds_call(span.value, call, spent)), None)
-    counters = (str(tools.index_start), tools.index_start) if Slot.INDEX in tools.function else ()
-    named = _path(span.value, call.name, spent)
-    return Envelope(
-        name_field=named,
-        args_field=_path(span.value, dict(call.arguments), spent) if named else (),
-        id_field=_path(span.value, call.id, spent),
-        gen_id_field=next(filter(None, (_path(span.value, counter, spent) for counter in counters)), ()),
-        list_field=_path(outer, span.value, spent, listed=True),
-        array_wrapped=tools.section_start.rstrip().endswith("[") and tools.section_end.lstrip().startswith("]"),
-    )
-
-
-def _path(value: Any, wanted: Any, spent: Spent, *, listed: bool = False) -> tuple[str, ...]:
-    """Return the keys that lead to `wanted`, or to a list with it if `listed`, in nested objects; () where none do.
-
-    `{"function": {"name": "f"}}` has `f` at `function`, `name`.
-    """
-    for key, item in value.items() if isinstance(value, dict) else ():
-        if isinstance(item, list) and wanted in item if listed else _same(item, wanted, spent):
-            return (key,)
-        if deeper := _path(item, wanted, spent, listed=listed):
-            return (key, *deeper)
-    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

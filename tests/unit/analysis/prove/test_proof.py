@@ -12,7 +12,7 @@ from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import CONTENT, NAMES, REASONING, Prober
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame
 from unrender.analysis.prove.claims import Doubt, calls_are_refuted, find_doubts
-from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.rendering.template import Template
 
 
@@ -90,9 +90,7 @@ def test_a_doubt_shows_both_texts():
 def test_two_calls_count_where_they_may_be():
     """A syntax is refuted when no call comes out, or neither one nor two where two are possible."""
     one, two = (Doubt(shape=shape, rendered="", rebuilt="") for shape in ("one call", "two calls"))
-    tools = CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
-    )
+    tools = CallSyntax(call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
     several, single = Format(tools=tools), Format(tools=replace(tools, parallel=False))
 
     assert [calls_are_refuted(doubts, several) for doubts in ((one,), (two,), (one, two))] == [False, False, True]

@@ -22,7 +22,7 @@ from unrender.analysis.ask.probes import (
 )
 from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, ProbeAnswer, cut_outs, misread, refused
 from unrender.conversation.capabilities import ReasoningPlace
-from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.messages.wire import CallStatus, Message, ToolCall
 from unrender.rendering.template import Template
 
@@ -39,7 +39,6 @@ FORMAT = Format(
     turn=TurnTexts(headers=("<assistant>",)),
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
     tools=CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON,
         call_start="<call>",
         function=(Slot.NAME, " ", Slot.ARGUMENTS),
         call_end="</call>",
@@ -308,7 +307,6 @@ def test_answers_that_leave_the_prompt_are_judged_after_a_header(format, start, 
 TAGGED = Format(
     turn=TurnTexts(headers=("<bot>",), end="<end>"),
     tools=CallSyntax(
-        mode=ToolMode.TAG_WITH_JSON,
         call_start="<call>\n",
         call_end="\n</call>",
         function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
