@@ -175,6 +175,8 @@ def run(command: str) -> tuple[str, int]:
 
 
 def run_pytest(words: list[str]) -> tuple[str, int]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "80"})
+    # Other plug-ins that are installed beside ours take seconds to load.
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "unrender.testing.plugin", *words]
+    environment = os.environ | {"COLUMNS": "80", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     return result.stdout, result.returncode
