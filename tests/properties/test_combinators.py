@@ -16,7 +16,6 @@ from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.machine.events import ContentText, Malformed, ReasoningText
 from unrender.machine.handmade.compiler import compile_combinators
-from unrender.machine.handmade.tagged import Closed, Note, Opened
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine, Program
 from unrender.messages.wire import Request
@@ -133,10 +132,16 @@ def program(grammar: Grammar) -> Program | None:
 
 
 class Unfolded(Machine):
-    """A machine whose notices are not delivered: all tags are seen, and what they hold."""
+    """A machine whose tags are no calls: all tags are seen, and what they hold."""
 
-    def deliver(self, found: list[Any]) -> list[Any]:
-        return found
+    def open_tag(self, role: nodes.Role) -> None:
+        self.events.append((role, ""))
+
+    def add_text(self, text: str, value: str | None) -> None:
+        self.events.append((None, text if value is None else value))
+
+    def close_tag(self, role: nodes.Role) -> None:
+        pass
 
 
 def read(program: Program, chunks: list[str]) -> list[Any]:
@@ -159,14 +164,12 @@ def tagged(found: list[Any]) -> str | list[tuple[str, str]]:
         match item:
             case Malformed():
                 return ""
-            case Opened(role):
-                parts.append((role.value, ""))
-            case Note(text):
+            case (None, text):
                 parts[-1] = (parts[-1][0], parts[-1][1] + text)
+            case (role, ""):
+                parts.append((role.value, ""))
             case ContentText(text) | ReasoningText(text):
                 parts.append(("content" if isinstance(item, ContentText) else "reasoning", text))
-            case Closed():
-                pass
     return joined(parts)
 
 

@@ -382,3 +382,16 @@ def test_an_end_in_the_middle_is_read_but_not_written():
     assert turn(grammar).parse("a;ba").content == "a;a"
     with pytest.raises(GrammarError, match=r"end\(\): text may follow it"):
         turn(grammar).gbnf()
+
+
+def test_a_call_that_is_taken_back_has_no_id():
+    """Both ways begin with the same call: it is read twice, and given once."""
+    call = tool_call(sequence("!", NAME, arguments(json_value())))
+    parser = turn(Grammar(sequence(choice(sequence(call, "?"), sequence(call, ".")), content(rest())))).parser()
+
+    parser.feed("!get_time {}")
+    parser.feed(". Hi")
+    parser.finish()
+
+    assert [call.name for call in parser.message.tool_calls] == ["get_time"]
+    assert parser.made_ids == (parser.message.tool_calls[0].id,)

@@ -19,7 +19,8 @@ from typing import Any, Self
 from unrender.limits import MAX_CONTEXT, MAX_NAME
 from unrender.machine.events import BrokenText, ContentText, Event, ReasoningText
 from unrender.machine.frames import Frame
-from unrender.machine.handmade.tagged import IN_CALLS, Note, Notice
+from unrender.machine.handmade.tagged import IN_CALLS
+from unrender.machine.policy import refuse
 from unrender.nodes import Role
 from unrender.values.resumable import Resumable, Scanner, Taker
 
@@ -74,7 +75,7 @@ class Buffer(Resumable):
     halted: bool = False
     frames: list[Frame] = field(default_factory=list)
     """The ways back that are open, the latest last."""
-    events: list[Event | BrokenText | Notice] = field(default_factory=list)
+    events: list[Event | BrokenText] = field(default_factory=list)
     """What was found and has not been released."""
     released: int = 0
     """How many of the events that `Frame.events` counts are out already."""
@@ -128,7 +129,7 @@ class Buffer(Resumable):
         return self.take_final()
 
     def take_final(self) -> list[Event | BrokenText]:
-        """Return the final events: those found before the first way back."""
+        """Return the final events: those found before the first way back. Raises `MalformedOutput` for the first deviation when strict."""
         if not self.frames:
             released, self.events, self.released = self.events, [], 0
         else:
@@ -138,11 +139,9 @@ class Buffer(Resumable):
                 return []  # The waiting events may be many: the list is not copied.
             released, self.events = self.events[:count], self.events[count:]
             self.released += count
-        return self.deliver(released)
-
-    def deliver(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
-        """Return the events that final notices come to. Raises `MalformedOutput` for what a strict reading refuses."""
-        raise NotImplementedError
+        if self.strict:
+            refuse(released)
+        return released
 
     @property
     def position(self) -> int:
@@ -319,14 +318,16 @@ class Buffer(Resumable):
         text = self.buffer[self.at : end]
         if tag is Role.NAME and len(self.name) <= MAX_NAME:
             self.name += text
-        if value is not None and tag in _VALUES:
-            if text or value:
-                self.events.append(Note(value, value=True))
-        elif text and tag is not Role.CALL:
-            self.events.append(Note(text))
+        value = value if tag in _VALUES else None
+        if (text or value) and tag is not Role.CALL:
+            self.add_text(text, value)
         self.at = end
         if text:
             self.add_span(IN_CALLS[tag], self.base + end)
+
+    def add_text(self, text: str, value: str | None) -> None:
+        """Give text of the open tag to its call."""
+        raise NotImplementedError
 
     def text(self, role: Role, end: int) -> None:
         """Consume the text up to `end` and emit it."""
@@ -410,12 +411,13 @@ class Buffer(Resumable):
         return min(end, self.span_ends[carried - 1] if carried else 0)
 
 
-def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role) -> int:
-    """Give all text from `start` to `end` the role `role`; return how many more spans there are now.
+def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role) -> None:
+    """Give all text from `start` to `end` the role `role`.
 
     >>> roles, ends = [Role.CONTENT, Role.MARKER], [2, 9]
-    >>> relabel(roles, ends, 4, 6, Role.CONTENT), ends
-    (2, [2, 4, 6, 9])
+    >>> relabel(roles, ends, 4, 6, Role.CONTENT)
+    >>> ends
+    [2, 4, 6, 9]
     """
     # All spans from `first` to `last` are replaced; what stands out of them on either side keeps its role.
     first, last = bisect_right(ends, start), bisect_left(ends, end)
@@ -424,10 +426,8 @@ def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role
     new.append((role, end))
     if ends[last] > end:
         new.append((roles[last], ends[last]))
-    old = last + 1 - first
     roles[first : last + 1] = [role for role, _ in new]
     ends[first : last + 1] = [stop for _, stop in new]
-    return len(new) - old
 
 
 def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:

@@ -21,12 +21,10 @@ _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
 """What may be most of a tool's name, at the end of the output."""
 
 
-def end_failed(
-    machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None = None, end: int | None = None
-) -> None:
+def end_failed(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
     """End a call that cannot be completed, and report it. `Policy.failed_calls` says what becomes of its text.
 
-    `at` is where it failed, and `end` where it ended, if more was read since.
+    `at` is where it failed, if more was read since.
     """
     call = machine.current
     if machine.strict and at is None:
@@ -40,7 +38,8 @@ def end_failed(
         machine.end_call(status)
         machine.malformed(met, wanted, at=at)
         return
-    text = _text_of(machine, call, end)
+    # A prompt may have written the call's first marker, which is then not a part of the model's text.
+    text = machine.since(max(call.start, 0) if machine.given else call.start)
     outcome = fate(machine, call, cut)
     if outcome == "call":
         call.arguments = [text]
@@ -58,18 +57,8 @@ def end_failed(
         machine.answered = True
     if text:
         machine.events += [ContentText(text)] if outcome == "content" else []
-        # Ways back from after it count spans: the call's text has become one span, where it was several.
         role = Role.CONTENT if outcome == "content" else Role.MALFORMED
-        end = machine.base + machine.at if end is None else end
-        more = relabel(machine.span_roles, machine.span_ends, call.start, end, role)
-        for frame in machine.frames:
-            frame.spans += more if frame.at > call.start else 0
-
-
-def _text_of(machine: Machine, call: CallState, end: int | None) -> str:
-    # A prompt may have written the call's first marker, which is then not a part of the model's text.
-    text = machine.since(max(call.start, 0) if machine.given else call.start)
-    return text if end is None else text[: end - machine.base - machine.at or None]
+        relabel(machine.span_roles, machine.span_ends, call.start, machine.position, role)
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> None:

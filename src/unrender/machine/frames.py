@@ -70,7 +70,7 @@ class Frame(Resumable):
     cut: bool = False
     """Open where the token limit has cut the output off."""
     call: CallState | None = None
-    """The call that was cut off here, if its name was read."""
+    """The call that was cut off here, if its name was read; in a grammar made by hand, the call that is open here."""
 
     def next_target(self) -> int:
         """Take the next alternative; it says itself whether it holds a call."""

@@ -18,7 +18,7 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol
 
 from unrender.errors import MalformedOutput
 from unrender.limits import FREE_GIVEN_BACK, FREE_REREADS, MAX_CONTEXT, MAX_GIVEN_BACK
@@ -33,7 +33,7 @@ from unrender.machine.events import (
 )
 from unrender.machine.failed_calls import cut_short_at, end_failed, fate, read_so_far
 from unrender.machine.frames import CallState, Frame, StackEntry
-from unrender.machine.handmade.tagged import Closed, Note, Notice, Opened
+from unrender.machine.handmade import tagged
 from unrender.machine.ids import CallIds
 from unrender.machine.policy import (
     USUAL,
@@ -79,7 +79,7 @@ class Machine(Buffer):
     name: str = ""
     failed_at: int = 0
     scanner: Scanner | None = None
-    events: list[Event | BrokenText | Notice] = field(default_factory=list)
+    events: list[Event | BrokenText] = field(default_factory=list)
     request: Request
     ids: CallIds
     policy: Policy = USUAL
@@ -130,22 +130,6 @@ class Machine(Buffer):
             return events
         self.malformed("", expected)
         return [*events, *self.take_final()]
-
-    def deliver(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
-        """Return the events that final notices come to. Raises `MalformedOutput` for the first deviation when strict."""
-        if self.rest:
-            # Notices add what they come to at the end of `self.events`, where events that are not final
-            # wait: these step aside.
-            waiting, self.events = self.events, []
-            for item in found:
-                if isinstance(item, Note | Opened | Closed):
-                    item.tell(self)
-                else:
-                    self.events.append(item)
-            found, self.events = self.events, waiting
-        if self.strict:
-            refuse(found)
-        return cast(list[Event | BrokenText], found)
 
     def needed_from(self) -> int:
         """Return the position from which text is still needed.
@@ -262,12 +246,11 @@ class Machine(Buffer):
     def go_back(self, frame: Frame) -> None:
         """Undo everything read since the way back was opened, including a call that began."""
         super(Machine, self).go_back(frame)
-        # A format's call that began after the way back never was; in a grammar made by hand it is a note, and gone with the events.
-        if self.rest:  # Calls are final here: what may be taken back of them waits as notices.
+        # A call that began after the way back never was. Only a grammar made by hand opens ways back inside of one.
+        self.calls, self.call = frame.calls, None
+        if self.rest:
             self.stack, self.tag, self.name = frame.stack, frame.tag, frame.name
-        else:
-            self.calls = frame.calls
-            self.call = None
+            self.call = frame.call.restored() if isinstance(frame.call, tagged.TaggedCall) else None
 
     @property
     def rereads(self) -> bool:
@@ -382,7 +365,20 @@ class Machine(Buffer):
         frame = self._way_back(targets[:-1], targets[-1])
         frame.holds, frame.reported, frame.serial = holds, False, self.serial
         frame.stack, frame.tag, frame.name = self.stack, self.tag, self.name
+        frame.call = self.call.kept() if isinstance(self.call, tagged.TaggedCall) else None
         return self.serial
+
+    def open_tag(self, role: Role) -> None:
+        """Begin a call, or a part of one."""
+        tagged.open_tag(self, role)
+
+    def add_text(self, text: str, value: str | None) -> None:
+        """Give text of the open tag to its call; `value` is its JSON, where it is read as a value."""
+        tagged.add_text(self, text, value)
+
+    def close_tag(self, role: Role) -> None:
+        """End a call, or a part of one."""
+        tagged.close_tag(self, role)
 
     def close(self, serial: int) -> None:
         """Close the way back with this number, and all later ones; do nothing if a cut has closed it."""
@@ -427,9 +423,6 @@ class Machine(Buffer):
     def report(self) -> None:
         """Report that a grammar made by hand broke off here, and end the call that is open."""
         self.tag = None
-        # What was found before comes first: it says whether a call is open here.
-        found, self.events = self.events, []
-        self.events += self.deliver(found)
         # What a caller sees depends on the text alone: one character is the same in any chunks.
         met = self.buffer[self.at : self.at + 1]
         if self.call is None:
@@ -520,14 +513,14 @@ class Machine(Buffer):
         self.events.append(ToolCallFinished(self.calls - 1, status, text))
         self.call = None
 
-    def complete_call(self, end: int | None = None) -> None:
-        """Give a call that was read to its end, unless the request allows no more; `end` is where it ended, if not here."""
+    def complete_call(self) -> None:
+        """Give a call that was read to its end, unless the request allows no more."""
         if self.current.unoffered:
             self.frames.clear()  # It is text, quoted or not.
-            self.fail_call(CallStatus.INVALID, "", "", end=end)
+            self.fail_call(CallStatus.INVALID, "", "")
             self.closed = ABANDONED
         elif self.surplus(self.current):
-            self.fail_call(CallStatus.INVALID, "no more than one call", self.current.name, self.current.start, end)
+            self.fail_call(CallStatus.INVALID, "no more than one call", self.current.name, self.current.start)
         else:
             self.end_call(CallStatus.COMPLETE)
 
@@ -567,14 +560,9 @@ class Machine(Buffer):
     def cut_at(self, opened: Frame | CallState) -> bool:
         return self.length_limited and self.final and (opened.cut or self.failed_at >= len(self.buffer))
 
-    def fail_call(
-        self, status: CallStatus, wanted: str, met: str, at: int | None = None, end: int | None = None
-    ) -> None:
-        """End a call that cannot be completed, and report it.
-
-        `at` is where it failed, and `end` where it ended, if more was read since.
-        """
-        end_failed(self, status, wanted, met, at, end)
+    def fail_call(self, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
+        """End a call that cannot be completed, and report it; `at` is where it failed, if more was read since."""
+        end_failed(self, status, wanted, met, at)
         self.barrier = self.base + self.at if at is None else at
 
     def call_failed(self) -> bool:

@@ -473,7 +473,8 @@ class Parser(Resumable):
     @property
     def made_ids(self) -> tuple[str, ...]:
         """The ids of calls that the model did not write, in order."""
-        return tuple(self._machine.ids.made)
+        given = {call.id for call in self.message.tool_calls}
+        return tuple(dict.fromkeys(id for id in self._machine.ids.made if id in given))  # A call may be read twice.
 
     @property
     def steps(self) -> int:

@@ -92,7 +92,9 @@ def test_formats_of_version_1_are_read(data: dict[str, Any]) -> None:
     data = copy.deepcopy(data)
     format = Format.from_dict(data)
 
-    for saved, syntax in zip((data.get("tools", {}), *data.get("tolerated", ())), (format.tools, *format.tolerated), strict=True):
+    for saved, syntax in zip(
+        (data.get("tools", {}), *data.get("tolerated", ())), (format.tools, *format.tolerated), strict=True
+    ):
         said = {name: path for name, path in saved.pop("envelope", {}).items() if name != "list_field"}
         assert saved.pop("mode", "none") == syntax.mode
         assert said == (plain_data(syntax.envelope) if syntax.envelope else {})

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from unrender.limits import MAX_NAME, MAX_STACK
-from unrender.machine.handmade.tagged import IN_CALLS, Closed, Opened
+from unrender.machine.handmade.tagged import IN_CALLS
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow, end_of
@@ -243,7 +243,7 @@ class Tagged:
         if self.role is Role.NAME:
             machine.name = ""
         if self.role in IN_CALLS:
-            machine.events.append(Opened(self.role, machine.position))
+            machine.open_tag(self.role)
         return machine.go_on()
 
 
@@ -257,7 +257,7 @@ class Untagged:
         if self.role is Role.NAME and not _is_name(machine):
             return machine.fail("the name of a tool")
         if self.role in IN_CALLS:
-            machine.events.append(Closed(self.role, machine.position))
+            machine.close_tag(self.role)
         machine.tag = machine.pop().tag
         return machine.go_on()
 

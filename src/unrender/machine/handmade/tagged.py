@@ -1,6 +1,6 @@
-"""Puts calls together from the tags of a grammar made by hand: notes of what was read become events once they are final.
+"""Puts calls together from the tags of a grammar made by hand.
 
-Any part of such a grammar may be taken back, so what its tags hold is only noted while they are read. Rules: calls that are
+Any part of such a grammar may be taken back: a way back inside a call keeps a copy of the call. Rules: calls that are
 given as they are written start when the name is known (and the id, where the grammar reads ids); arguments that come
 before wait. A value read as JSON streams; other text is held until its tag ends, and an argument's is then typed by the
 tool's schema. A call is complete when its parts add up to a name and one JSON object.
@@ -41,111 +41,99 @@ _BEFORE_START = frozenset((Role.NAME, Role.ID))
 class TaggedCall(CallState):
     """The call that is being put together from its parts."""
 
-    said: list[str] = field(default_factory=list)
-    """The arguments so far, as JSON text."""
     written: str = ""
     """How the arguments are written: "whole" in one value, or as "entries"; "" for not known yet."""
-    tags: set[Role] = field(default_factory=set)
+    tags: frozenset[Role] = frozenset()
     """The tags that were read."""
     pieces: list[str] = field(default_factory=list)
     """Text of the tag that is open, where it was not read as a value."""
     streamed: bool = False
     """The tag that is open was read as a value."""
+    sizes: tuple[int, int] = (0, 0)
+    """How many arguments and pieces there were when this copy was kept."""
+
+    def kept(self) -> TaggedCall:
+        """Return a copy to come back to. It shares the texts, which only grow, so that a way back costs the same in a long call."""
+        made = self._same()
+        made.sizes = len(self.arguments), len(self.pieces)
+        return made
+
+    def restored(self) -> TaggedCall:
+        """Return the call as it was when this copy was kept."""
+        del self.arguments[self.sizes[0] :], self.pieces[self.sizes[1] :]
+        return self._same()
+
+    def _same(self) -> TaggedCall:
+        other = object.__new__(TaggedCall)
+        for name in self._names:
+            setattr(other, name, getattr(self, name))
+        return other
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Text of the open tag, inside a call; if it is a value, `text` is its JSON."""
-
-    text: str
-    value: bool = False
-
-    def tell(self, machine: Machine) -> None:
-        """Add the text to the call."""
-        call = _call(machine)
-        if self.value:
-            call.streamed = True
-            _say(machine, call, self.text)
-        else:
-            call.pieces.append(self.text)
+def add_text(machine: Machine, text: str, value: str | None) -> None:
+    """Add text of the open tag to the call; `value` is its JSON, where it is read as a value."""
+    call = _call(machine)
+    if value is not None:
+        call.streamed = True
+        machine.arguments(value)
+    else:
+        call.pieces.append(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A tag begins: a call, or a part of one."""
+def open_tag(machine: Machine, role: Role) -> None:
+    """Begin a call, or a part of one."""
+    if role is Role.CALL:
+        machine.call = TaggedCall(start=machine.position)
+        return
+    call = _call(machine)
+    if role in call.tags and role in _ONCE:
+        machine.events.append(Malformed("", machine.position, f"one {role.value} in a call"))
+    call.pieces, call.streamed = [], False
 
-    role: Role
-    position: int
 
-    def tell(self, machine: Machine) -> None:
-        """Begin the call, or the part."""
-        if self.role is Role.CALL:
-            machine.call = TaggedCall(start=self.position)
+def close_tag(machine: Machine, role: Role) -> None:
+    """End the innermost open tag: the call, or a part that the call is given."""
+    call = _call(machine)
+    text = "".join(call.pieces)
+    match role:
+        case Role.NAME if role not in call.tags:
+            machine.named(text)
+        case Role.ID if role not in call.tags:
+            call.id = text
+        case Role.KEY:
+            before = ", " if call.written == "entries" else "{"
+            machine.arguments(f"{before}{json.dumps(text, ensure_ascii=False)}: ")
+            call.written, call.key = "entries", text
+        case Role.VALUE if not call.streamed:
+            machine.arguments(coerce(text, call.types.types(call.key)))
+        case Role.ARGUMENT:
+            call.written = "whole"
+            machine.arguments("" if call.streamed else text)
+        case Role.CALL:
+            _end(machine, call)
             return
-        call = _call(machine)
-        if self.role in call.tags and self.role in _ONCE:
-            machine.events.append(Malformed("", self.position, f"one {self.role.value} in a call"))
-        call.pieces, call.streamed = [], False
+    call.tags |= {role}
+    # A grammar with ids gives a call when it has both, in any order.
+    if role in _BEFORE_START and call.name and (not machine.has_ids or Role.ID in call.tags):
+        machine.start_call()
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The innermost open tag ends: a call, or a part of one."""
-
-    role: Role
-    position: int
-
-    def tell(self, machine: Machine) -> None:
-        """End the call, or give it the part."""
-        call, role = _call(machine), self.role
-        text = "".join(call.pieces)
-        match role:
-            case Role.NAME if role not in call.tags:
-                machine.named(text)
-            case Role.ID if role not in call.tags:
-                call.id = text
-            case Role.KEY:
-                before = ", " if call.written == "entries" else "{"
-                _say(machine, call, f"{before}{json.dumps(text, ensure_ascii=False)}: ")
-                call.written, call.key = "entries", text
-            case Role.VALUE if not call.streamed:
-                _say(machine, call, coerce(text, call.types.types(call.key)))
-            case Role.ARGUMENT:
-                call.written = "whole"
-                _say(machine, call, "" if call.streamed else text)
-            case Role.CALL:
-                self._end(machine, call)
-                return
-        call.tags.add(role)
-        # A grammar with ids gives a call when it has both, in any order.
-        if role in _BEFORE_START and call.name and (not machine.has_ids or Role.ID in call.tags):
-            machine.start_call()
-
-    def _end(self, machine: Machine, call: TaggedCall) -> None:
-        """End a call that was read to its end; without a name it is invalid."""
-        if call.name:
-            _say(machine, call, _CLOSING[call.written])
-        # `arguments(json_value())` reads `[1]` as well, which are no arguments.
-        if call.name and _is_object("".join(call.said)):
-            machine.complete_call(self.position)
-            return
-        wanted = "arguments that are one JSON object" if call.name else "the name of a tool in the call"
-        machine.fail_call(CallStatus.INVALID, wanted, "", self.position, self.position)
-
-
-Notice = Note | Opened | Closed
-"""What was read of a call, and may yet be taken back."""
+def _end(machine: Machine, call: TaggedCall) -> None:
+    """End a call that was read to its end; without a name it is invalid."""
+    if call.name:
+        machine.arguments(_CLOSING[call.written])
+    # `arguments(json_value())` reads `[1]` as well, which are no arguments.
+    if call.name and _is_object("".join(call.arguments)):
+        machine.complete_call()
+        return
+    wanted = "arguments that are one JSON object" if call.name else "the name of a tool in the call"
+    machine.fail_call(CallStatus.INVALID, wanted, "", machine.position)
 
 
 def _call(machine: Machine) -> TaggedCall:
     """Return the open call: all tags but its own are inside it."""
     assert isinstance(machine.call, TaggedCall)
     return machine.call
-
-
-def _say(machine: Machine, call: TaggedCall, text: str) -> None:
-    call.said.append(text)
-    machine.arguments(text)
 
 
 def _is_object(text: str) -> bool:
