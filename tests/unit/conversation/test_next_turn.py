@@ -271,3 +271,23 @@ def test_a_thought_alone_ends_as_the_template_ends_it(template, answer, appended
 def test_a_clock_that_goes_on_rewrites_nothing():
     """A template that writes the time in its header only appends, though no two renderings of it are alike."""
     assert chat("[{{ strftime_now('%S.%f') }}]" + PLAIN).continuation.append_only
+
+
+CALLS_KEEP = chat(
+    "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content and (m.tool_calls or loop.last) %}<think>{{ m.reasoning_content }}</think>"
+    "{% endif %}{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+    "<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}<end>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+def test_a_thought_that_is_kept_with_its_call_is_no_reason_to_render_anew():
+    """Whether a template leaves out thoughts may depend on what comes with them."""
+    turn = CALLS_KEEP.prepare([ASK], tools=[TOOL])
+    call = '<think>Hm</think><call>{"name": "now", "arguments": {"city": "Rome"}}</call>'
+    result = {"role": "tool", "name": "now", "content": "noon"}
+
+    assert turn.next(call, [result, AGAIN], thoughts="template").prompt.endswith("<user>Bye<end><assistant>")
+    with pytest.raises(ExtendError) as error:
+        turn.next("<think>Hm</think>Hi!", [AGAIN], thoughts="template")
+    assert error.value.reason == "thoughts"

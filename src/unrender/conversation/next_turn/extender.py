@@ -11,7 +11,7 @@ Rule: nothing is guessed. What a template is not known to write is an `ExtendErr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -24,7 +24,7 @@ from unrender.conversation.next_turn.endings import Ending
 from unrender.conversation.next_turn.pieces import Extended, appended_pieces, check_shown
 from unrender.conversation.next_turn.positions import Past, Position, may_be, pasts, system_in
 from unrender.conversation.next_turn.read_back import histories
-from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called, Stub, WrittenTail
+from unrender.conversation.next_turn.stubs import QUESTION, THOUGHT, AnswerKind, Called, Stub, WrittenTail
 from unrender.conversation.preparation import Planned
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
@@ -118,12 +118,12 @@ class Extender:
         new, calls = answering(
             _checked(read_conversation(messages, writer.template, as_text=writer.as_text)), said, len(turn.known_ids)
         )
-        self._check_thoughts(said, new, facts, how)
         media = tuple(self._media(writer, new))
         kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
         stub = self._stub(turn, (before, writer), facts, said, (kind.message(), *new), how)
         made = stub.written(kind.message(), new)
         check_shown(stub, made, kind, new)
+        self._check_thoughts(made, kind, facts, how, {message.role for message in new})
         lead, end, rest = Ending(before, stub, made, said, kind, turn.format, facts).lacking(new)
         known_ids = (*turn.known_ids, *(call.id for call in calls))
         following = replace(
@@ -168,12 +168,12 @@ class Extender:
                 raise ExtendError(f"{', '.join(how.variables)}: the prompt would begin otherwise", "state")
         return planned, writer, before, request, asked
 
-    def _check_thoughts(self, said: Answered, new: Conversation, facts: Continuation, how: Extending) -> None:
-        dropping = {message.role for message in new} & facts.drops_thoughts
-        if how.thoughts == "tool_cycle":
-            dropping &= {"user"}
-        held = self.thought or bool(said.message.reasoning) or said.thinks
-        if how.thoughts != "all" and dropping and held:
+    def _check_thoughts(
+        self, made: WrittenTail, kind: AnswerKind, facts: Continuation, how: Extending, roles: Collection[str]
+    ) -> None:
+        if how.thoughts == "all" or (how.thoughts == "tool_cycle" and "user" not in roles):
+            return
+        if (kind.thinks and THOUGHT not in made.text) or (self.thought and facts.drops_thoughts.intersection(roles)):
             raise ExtendError("the template leaves out thoughts that the prompt holds", "thoughts")
 
     def _stub(
