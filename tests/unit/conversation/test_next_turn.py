@@ -291,3 +291,17 @@ def test_a_thought_that_is_kept_with_its_call_is_no_reason_to_render_anew():
     with pytest.raises(ExtendError) as error:
         turn.next("<think>Hm</think>Hi!", [AGAIN], thoughts="template")
     assert error.value.reason == "thoughts"
+
+
+@pytest.mark.parametrize(
+    "word", ["Quaxlorvim", "Brindlemox", "Stubquestion", "Wobblefern0x0z", "Vexquill", "Systemword"]
+)
+def test_a_message_may_hold_the_words_of_stubs(word):
+    """They are made up, and nobody else says them; if somebody does, other words are taken."""
+    user, turn = {"role": "user", "content": f"Is {word} a word?"}, CALLS_KEEP.prepare([ASK], tools=[TOOL])
+
+    new = turn.next(f"<think>{word}</think>{word}", [user])
+    assert new.prompt == turn.prompt + f"<think>{word}</think>{word}<end><user>Is {word} a word?<end><assistant>"
+    assert [piece.text for piece in new.appended if piece.body] == [user["content"]]
+    with pytest.raises(ExtendError, match="leaves out thoughts"):
+        turn.next(f"<think>{word}</think>{word}", [user], thoughts="template")

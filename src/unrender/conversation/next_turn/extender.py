@@ -173,7 +173,8 @@ class Extender:
     ) -> None:
         if how.thoughts == "all" or (how.thoughts == "tool_cycle" and "user" not in roles):
             return
-        if (kind.thinks and THOUGHT not in made.text) or (self.thought and facts.drops_thoughts.intersection(roles)):
+        shown = made.text.removesuffix(made.tail)
+        if (kind.thinks and THOUGHT not in shown) or (self.thought and facts.drops_thoughts.intersection(roles)):
             raise ExtendError("the template leaves out thoughts that the prompt holds", "thoughts")
 
     def _stub(

@@ -113,17 +113,29 @@ class Stub:
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
         """Return how it goes on. Raises `ExtendError` where the template does not write the needle once, or refuses."""
-        try:
-            made = written(self.writer, (*self.before, answer, *new), asks=asks, needle=needle)
-            later = written(self.writer, (*self.later, answer, *new), asks=asks, needle=needle) if self.by else None
-        except TemplateError as error:
-            raise ExtendError(f"the template refuses what is said: {error}", "messages") from error
+        made = later = None
+        # Somebody may have said the needle.
+        for word in (needle, needle[::-1]):
+            said = _with_word(answer, needle, word)
+            try:
+                made = written(self.writer, (*self.before, said, *new), asks=asks, needle=word)
+                later = written(self.writer, (*self.later, said, *new), asks=asks, needle=word) if self.by else None
+            except TemplateError as error:
+                raise ExtendError(f"the template refuses what is said: {error}", "messages") from error
+            if made is not None:
+                break
         if made is None:
             raise ExtendError("the template does not write an answer once, as it was given", "unproved")
         if later is None:
             return made
         tail = recounted(made.tail, later.tail, self.by)
         return replace(made, tail=tail, text=made.text.removesuffix(made.tail) + tail)
+
+
+def _with_word(answer: Said, old: str, new: str) -> Said:
+    calls = (replace(call, arguments=call.arguments.replace(old, new)) for call in answer.calls)
+    content, reasoning = answer.content.replace(old, new), answer.reasoning.replace(old, new)
+    return replace(answer, content=content, reasoning=reasoning, calls=tuple(calls))
 
 
 def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail | None:
