@@ -305,3 +305,15 @@ def test_a_message_may_hold_the_words_of_stubs(word):
     assert [piece.text for piece in new.appended if piece.body] == [user["content"]]
     with pytest.raises(ExtendError, match="leaves out thoughts"):
         turn.next(f"<think>{word}</think>{word}", [user], thoughts="template")
+
+
+@pytest.mark.parametrize("end", ["<|end|>", "[e~["])
+def test_nothing_comes_behind_an_end(end):
+    """Text, the same end again and the next header are errors, also where the reader takes the end for words; EOS is none."""
+    turn = chat(PLAIN.replace("</>", end + "{{ '\\n' }}")).prepare([ASK])
+
+    assert turn.next(f"Hi{end}</s>", [AGAIN]).prompt.endswith(f"Hi{end}</s>\n<user>Bye{end}\n<assistant>")
+    for more in ("Words", end, f"\n{end}", "\n<assistant>", "\n<assistant>More"):
+        with pytest.raises(ExtendError, match="goes on after its end") as error:
+            turn.next(f"Hi{end}{more}", [AGAIN])
+        assert error.value.reason == "answer"

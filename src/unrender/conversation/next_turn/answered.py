@@ -6,6 +6,7 @@ thought, or it does not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _WORD = "Vexquill"
 _SAID = (Role.CONTENT, Role.NAME)
+_TOKEN = re.compile(r"(?=.*\w).*[<>\[\]{}|]")
+"""A text with brackets and letters, which no prose has by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +101,12 @@ def longest_first(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
-    """Return the answer without the end of the turn that was sampled, if one was, and that end."""
-    text = answer.rstrip()
-    for end in longest_first((turn.format.turn.end, *turn.format.turn.ends, *ends)):
-        if text.endswith(end):
-            return text.removesuffix(end).rstrip(), end
-    return text, ""
+    """Return the answer without the end of the turn that was sampled, if one was, and that end: `<|im_end|></s>` is one."""
+    text, left = answer.rstrip(), list(longest_first((turn.format.turn.end, *turn.format.turn.ends, *ends)))
+    while end := next((end for end in left if text.endswith(end)), ""):
+        text = text.removesuffix(end).rstrip()
+        left.remove(end)
+    return text, answer[len(text) :].strip()
 
 
 def _goes_on_thinking(parser: Parser) -> bool:
@@ -115,15 +118,23 @@ def _goes_on_thinking(parser: Parser) -> bool:
 
 def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
     """Raise `ExtendError` for text behind the end of a turn, where that is not in a value."""
-    ends, said, ended = longest_first((turn.format.turn.end, *turn.format.turn.ends)), False, ""
+    ends, said, over, ended = longest_first((turn.format.turn.end, *turn.format.turn.ends)), False, 0, ""
     for span in parser.spans:
-        text = answer[span.start : span.end]
-        if ended and span.role is Role.CONTENT and text.strip():
-            raise ExtendError(
-                f"the answer goes on after its end: found {text.strip()!r:.60} behind {ended!r}", "answer"
-            )
-        # Where the same text ends a thought, content may come after it.
+        text, words = answer[span.start : span.end], span.role is Role.CONTENT
+        if span.role is Role.NAME:
+            ended = ""  # What ends a message may end each of its parts.
+        if ended and words and text.strip():
+            break
         said = said or (span.role in _SAID and bool(text.strip()))
         said = said or (span.role is Role.MARKER and text.strip() in ends and not turn.format.reasoning.closed_in(text))
-        if said and span.role is Role.MARKER:
-            ended = next((end for end in ends if end in text), ended)
+        if said and not ended and (words or span.role is Role.MARKER):
+            # Where text follows an end like `[/END]`, the reader may take it for words.
+            ended = next((end for end in ends if end in text and (_TOKEN.search(end) or not words)), "")
+            over = span.start + text.find(ended) + len(ended)
+    if not ended:
+        return
+    behind = answer[over:].strip()
+    for end in ends:
+        behind = behind if end == ended else behind.removeprefix(end).strip()
+    if behind:
+        raise ExtendError(f"the answer goes on after its end: found {behind!r:.60} behind {ended!r}", "answer")
