@@ -17,17 +17,14 @@ from unrender.format import (
 from unrender.grammar.assemble import Block, Dropped, EndOfTurn, Header, Joint, JsonAnswer, Wrapper, answer_grammar
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import (
-    Call,
     Calls,
     Choice,
     JsonValue,
     Literal,
     Optional,
-    Repeat,
     Sequence,
     Tag,
     Until,
-    walk,
 )
 from unrender.parser.prompt_tail import begun_text
 
@@ -35,17 +32,11 @@ ROWS = rows_of(ANALYSIS.with_name("grammars.jsonl"))
 REQUESTED = ("tool_choice", "named_tool", "parallel_tool_calls", "response_schema", "reasoning_format")
 
 
-def is_run(node):
-    """Return whether a node is a run of calls as it is written."""
-    repeats = isinstance(node, Sequence) and len(node.parts) == 3 and isinstance(node.parts[1], Repeat)
-    return repeats and any(isinstance(part, Call) for part in walk(node))
-
-
 def shown(node):
     """Return a node in the notation above."""
-    if is_run(node):
-        return "one call" if node.parts[1].maximum == 1 else "calls"
     match node:
+        case Calls():
+            return "one call" if node.maximum == 1 else "calls"
         case Literal(text):
             return repr(text)
         case Until(stops):

@@ -348,9 +348,7 @@ class _Generation:
         inside = [in_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None:
             inside.append(
-                in_sequence(
-                    thought, Literal(turn.reasoning_to_tools), generated_calls(self.calls, self.request).generated
-                )
+                in_sequence(thought, Literal(turn.reasoning_to_tools), generated_calls(self.calls, self.request))
             )
         # Reasoning that nothing opens begins at once: what is before its end cannot be anything else.
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
@@ -382,7 +380,7 @@ class _Generation:
         turn = self.format.turn
         start, thought = Literal(_opening(self.format)), Tag(Role.REASONING, self.free_text())
         thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
-        run = in_sequence(generated_calls(calls, self.request).generated, ending(self.format))
+        run = in_sequence(generated_calls(calls, self.request), ending(self.format))
         called = in_sequence(Choice((thinking, Literal(turn.start_to_tools))), run)
         wanted = self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
         return called if wanted else Choice((replace(self, calls=None).answer(), called))
@@ -400,7 +398,7 @@ class _Generation:
         ended = self.ending_of_content(wrapper)
         if self.calls is None:
             return in_sequence(content, ended)
-        run = generated_calls(self.calls, self.request).generated
+        run = generated_calls(self.calls, self.request)
         last = in_sequence(run, ending(self.format))
         beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
         followed = in_sequence(Literal(turn.content_to_tools), last)

@@ -16,12 +16,11 @@ from string import whitespace
 from typing import Any, assert_never
 
 from unrender import nodes
-from unrender.format import Arguments, Containers, Slot, Strings, Typing
+from unrender.format import Arguments, CallSyntax, Containers, Slot, Strings, Typing
 from unrender.grammar.spelling import Extra, Speller, chain
 from unrender.limits import MOST_EXCLUDED_NAMES
 from unrender.nodes import (
     EMPTY,
-    Call,
     Chars,
     Choice,
     Literal,
@@ -59,16 +58,24 @@ _BY_TYPE: dict[str, Shape] = {
 }
 
 
-def after_arguments(call: Call) -> tuple[str, ...]:
+def after_arguments(syntax: CallSyntax) -> tuple[str, ...]:
     """Return the texts that may follow the last argument of a call, without white space around them."""
-    function = call.function
+    function = syntax.function
     at = function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in function else len(function)
     part = function[at] if at < len(function) else ""
-    inside = (call.arguments.end, "" if isinstance(part, Slot) else part)
+    inside = (syntax.arguments.end, "" if isinstance(part, Slot) else part)
     # `f(a=1)` ends at `)`, in the skeleton itself; arguments that nothing closes end where the call does.
     # Layout alone is no sign: a text may hold a line break.
-    texts = inside if any(map(str.strip, inside)) else call.followed_by
+    texts = inside if any(map(str.strip, inside)) else _after_call(syntax)
     return tuple(text.strip() for text in texts if text.strip())
+
+
+def _after_call(syntax: CallSyntax) -> tuple[str, ...]:
+    # A call that nothing ends, `f(a=1)`, is followed by the next one, or by the end of all.
+    if syntax.call_end.strip():
+        return (syntax.call_end,)
+    head = syntax.function[0] if syntax.function else ""
+    return syntax.separator + syntax.call_start + ("" if isinstance(head, Slot) else head), syntax.section_end
 
 
 def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
@@ -98,14 +105,21 @@ JsonWriter = Callable[[Reading, str], Node]
 
 
 def call_node(
-    call: Call, tool: str, parameters: Reading, rules: Rules, json: JsonWriter, report: ReportLoss, *, roles: bool
+    syntax: CallSyntax,
+    tool: str,
+    parameters: Reading,
+    rules: Rules,
+    json: JsonWriter,
+    report: ReportLoss,
+    *,
+    roles: bool,
 ) -> Node:
     """Return the node of a call to the function `tool`, whose arguments obey `parameters`.
 
     `rules` collects what it refers to. With `roles`, the parts of the call are tagged.
     """
-    writer = _CallWriter(call, tool, parameters, rules, json, report, roles=roles)
-    return sequence_of([writer.part(part) for part in call.function])
+    writer = _CallWriter(syntax, tool, parameters, rules, json, report, roles=roles)
+    return sequence_of([writer.part(part) for part in syntax.function])
 
 
 class _CallWriter:
@@ -113,7 +127,7 @@ class _CallWriter:
 
     def __init__(
         self,
-        call: Call,
+        syntax: CallSyntax,
         tool: str,
         parameters: Reading,
         rules: Rules,
@@ -123,9 +137,9 @@ class _CallWriter:
         roles: bool,
     ) -> None:
         self.roles = roles
-        self.call, self.tool, self.parameters = call, tool, parameters
+        self.syntax, self.tool, self.parameters = syntax, tool, parameters
         self.rules, self.write_json, self.report = rules, json, report
-        self.arguments, self.codec = call.arguments, call.arguments.codec
+        self.arguments, self.codec = syntax.arguments, syntax.arguments.codec
         self.notation = notation_of(self.codec)
         self.hint = f"args-{tool}"
         self.known_stops: dict[int, tuple[str, ...]] = {}
@@ -149,12 +163,12 @@ class _CallWriter:
         match part:
             case Slot.NAME:
                 # `{"name": "say \\"hi\\""}`: where the whole call is JSON, its name is written as JSON.
-                in_json = str(self.call.function[0]).lstrip().startswith("{")
+                in_json = str(self.syntax.function[0]).lstrip().startswith("{")
                 return self.told(Role.NAME, Literal(escape(self.tool) if in_json else self.tool))
             case Slot.ARGUMENTS:
                 return self.told(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:
-                length = self.call.id_length
+                length = self.syntax.id_length
                 exact = Chars(_LETTERS_AND_DIGITS, minimum=length, maximum=length)
                 return self.told(Role.ID, exact if length else _ID)
             case Slot.INDEX:
@@ -305,7 +319,7 @@ class _CallWriter:
         entry = self.arguments.entry
         after = entry[at + 1] if at + 1 < len(entry) else ""
         if isinstance(after, Slot) or not after.strip():
-            return tuple(dict.fromkeys((*next_arguments(self.arguments, self.objects), *after_arguments(self.call))))
+            return tuple(dict.fromkeys((*next_arguments(self.arguments, self.objects), *after_arguments(self.syntax))))
         return tuple(dict.fromkeys((after, after.strip(), *self.arguments.closers)))
 
     # One value.

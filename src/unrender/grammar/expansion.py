@@ -14,11 +14,12 @@ from typing import Any
 
 from unrender import nodes
 from unrender.errors import GrammarError
+from unrender.format import CallSyntax
 from unrender.grammar.call_rules import call_node
 from unrender.grammar.spelling import Speller
 from unrender.limits import MAX_REPEATS
 from unrender.messages.wire import JsonSchema, Tool
-from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Rules
+from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Optional, Repeat, Rules, Sequence
 from unrender.schema import shapes
 from unrender.schema.reader import Reading, Unsupported, read_schema, within
 from unrender.schema.weights import STANDARD, Budget, Weight
@@ -91,10 +92,8 @@ class _Expander:
                 lexicon = JSON_LEXICON if quote == '"' else PYTHON_LEXICON
                 [quotes] = (quotes for quotes in lexicon.quotes if quotes.open == quote)
                 return Speller(lexicon, self.rules, {}, "string").quoted(shapes.Text(), quotes)
-            case nodes.Calls():
-                return self.node(node.generated)
-            case Call():
-                return self.call(node)
+            case Calls():
+                return self.run(node)
             case nodes.Atomic(inner):
                 return self.node(inner)
             case nodes.Tag(_, inner) if not self.roles:
@@ -131,23 +130,39 @@ class _Expander:
                 return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
         return Speller(JSON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
 
-    def call(self, call: Call) -> Node:
+    def run(self, calls: Calls) -> Node:
+        """Return a run of calls, without layout before it."""
+        syntax = calls.syntax
+        call = Sequence((Literal(syntax.call_start), self.call(calls)))
+        start, end = Literal(syntax.section_start), Literal(syntax.section_end)
+        call_end, separator = Literal(syntax.call_end), Literal(syntax.separator)
+        if calls.ends_turn and not syntax.section_end.strip():
+            # `<c>f</c>`: the engine strips the last `</c>`, the token that ends the turn, so the text may lack it.
+            more = None if calls.maximum is None else calls.maximum - 1
+            again = Repeat(Sequence((call_end, separator, call)), 0, more)
+            return Sequence((start, call, again, Optional(Sequence((call_end, end)))))
+        several = Repeat(Sequence((call, call_end)), 1, calls.maximum, separator)
+        return Sequence((start, several, Optional(end) if calls.ends_turn else end))
+
+    def call(self, calls: Calls) -> Node:
         """Return the choice of all tools' calls."""
-        if call.tools is None:
+        if calls.tools is None:
             raise GrammarError("calls: any name counts as a tool; a grammar needs the tools by name")
         # The same calls are in several places of an answer; tools are not hashable, but they are the same objects.
-        key = (call.function, call.arguments, tuple(map(id, call.tools)))
+        key = (calls.syntax, tuple(map(id, calls.tools)))
         if key not in self.calls:
-            options: list[Node] = [self.rules.add(f"call-{tool.name}", self.call_of(call, tool)) for tool in call.tools]
+            options: list[Node] = [
+                self.rules.add(f"call-{tool.name}", self.call_of(calls.syntax, tool)) for tool in calls.tools
+            ]
             self.calls[key] = options[0] if len(options) == 1 else self.rules.add("call", Choice(tuple(options)))
         return self.calls[key]
 
-    def call_of(self, call: Call, tool: Tool) -> Node:
+    def call_of(self, syntax: CallSyntax, tool: Tool) -> Node:
         def report(path: str, keyword: str, reason: str) -> None:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
-        reading = self.parameters(tool, report, sorted_keys=call.arguments.codec.sorted_keys)
-        return call_node(call, tool.name, reading, self.rules, self.json, report, roles=self.roles)
+        reading = self.parameters(tool, report, sorted_keys=syntax.arguments.codec.sorted_keys)
+        return call_node(syntax, tool.name, reading, self.rules, self.json, report, roles=self.roles)
 
     def parameters(self, tool: Tool, report: Callable[[str, str, str], None], *, sorted_keys: bool) -> Reading:
         """Return a tool's parameters; where its schema is invalid or too large, more arguments pass."""

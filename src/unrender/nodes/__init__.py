@@ -19,7 +19,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, TypeVar, get_args
 
-from unrender.format import Arguments, CallSyntax, Skeleton, Slot
+from unrender.format import CallSyntax
 from unrender.freezing import FrozenDict, frozen
 from unrender.messages.wire import JsonSchema, Tool
 
@@ -195,26 +195,12 @@ class Quoted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One tool call: the skeleton of `function`, once for each of `tools`.
-
-    `tools` is None when any name counts as a tool; the emitters cannot write that.
-    """
-
-    function: Skeleton
-    arguments: Arguments
-    tools: tuple[Tool, ...] | None
-    id_length: int = 0
-    followed_by: tuple[str, ...] = ()
-    """The texts that may follow the call: those of its syntax, not what ends the turn."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """A run of tool calls in one syntax. It is read with the syntax's tolerances, and generated as `generated`."""
+    """A run of tool calls in one syntax. It is read with the syntax's tolerances, and written once for each of `tools`."""
 
     syntax: CallSyntax
     tools: tuple[Tool, ...] | None
+    """None when any name counts as a tool; the emitters cannot write that."""
     maximum: int | None = None
     leads: tuple[str, ...] = ("",)
     """Layout before the run, where content or reasoning precede it, the longest first; none is the end of another."""
@@ -228,38 +214,6 @@ class Calls:
     """The format writes this syntax; another is only read."""
     cleans: bool = False
     """Text that begins a call and breaks off is not content."""
-
-    @property
-    def generated(self) -> Node:
-        """The run in plain nodes, without layout before it."""
-        syntax = self.syntax
-        function = Call(
-            function=syntax.function,
-            arguments=syntax.arguments,
-            tools=self.tools,
-            id_length=syntax.id_length,
-            followed_by=self._after_call,
-        )
-        call = Sequence((Literal(syntax.call_start), function))
-        start, end = Literal(syntax.section_start), Literal(syntax.section_end)
-        call_end, separator = Literal(syntax.call_end), Literal(syntax.separator)
-        if self.ends_turn and not syntax.section_end.strip():
-            # `<c>f</c>`: the engine strips the last `</c>`, the token that ends the turn, so the text may lack it.
-            more = None if self.maximum is None else self.maximum - 1
-            again = Repeat(Sequence((call_end, separator, call)), 0, more)
-            return Sequence((start, call, again, Optional(Sequence((call_end, end)))))
-        calls = Repeat(Sequence((call, call_end)), 1, self.maximum, separator)
-        return Sequence((start, calls, Optional(end) if self.ends_turn else end))
-
-    @property
-    def _after_call(self) -> tuple[str, ...]:
-        syntax = self.syntax
-        # A call that nothing ends, `f(a=1)`, is followed by the next one, or by the end of all.
-        if syntax.call_end.strip():
-            return (syntax.call_end,)
-        head = syntax.function[0] if syntax.function else ""
-        again = syntax.separator + syntax.call_start + ("" if isinstance(head, Slot) else head)
-        return tuple(text for text in (again, syntax.section_end) if text.strip())
 
 
 Node = (
@@ -282,7 +236,6 @@ Node = (
     | JsonValue
     | PythonValue
     | Quoted
-    | Call
     | Calls
 )
 

@@ -10,14 +10,14 @@ from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGE
 from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
 from unrender.grammar.assemble import Block, answer_grammar, entry_literals, names_matter, offered
 from unrender.messages.wire import Request, ToolChoice
-from unrender.nodes import Call, Calls, JsonValue, Role, Tag, Until, walk
+from unrender.nodes import Calls, JsonValue, Role, Tag, Until, walk
 
 
-def calls_in(format: Format, request: Request) -> list[Call | Calls]:
+def calls_in(format: Format, request: Request) -> list[Calls]:
     """Return the calls that are read, and those that are written."""
     grammar = answer_grammar(format, request)
     read = [part for part in grammar.reads.parts if isinstance(part, Calls)]
-    return [*read, *(node for node in walk(grammar.writes.root) if isinstance(node, Call))]
+    return [*read, *(node for node in walk(grammar.writes.root) if isinstance(node, Calls))]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -44,7 +44,7 @@ def test_a_response_schema_makes_content_json() -> None:
     written = list(walk(answer_grammar(JSON_ENVELOPE.format, Request(response_schema=schema)).writes.root))
 
     assert JsonValue(schema) in written
-    assert not any(isinstance(node, Call) for node in written)
+    assert not any(isinstance(node, Calls) for node in written)
 
 
 def test_reasoning_is_read_between_its_markers() -> None:

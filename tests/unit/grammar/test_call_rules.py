@@ -5,16 +5,19 @@ A rule is on one line (`lines`); rules of any JSON value are left out.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 
-from unrender.format import Arguments
+from unrender.format import Arguments, CallSyntax, Slot
 from unrender.format.data import decode
 from unrender.format.parts import Skeleton
+from unrender.grammar.call_rules import after_arguments
 from unrender.grammar.expansion import Values, expand
 from unrender.messages.wire import Tool
-from unrender.nodes import Call, Grammar
+from unrender.nodes import Calls, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
 
 SHARED = ("json-", "python-", "single-", "bare-", "object-extra")
 USUAL = [{"slot": "name"}, ":", {"slot": "arguments"}]
@@ -23,14 +26,79 @@ USUAL = [{"slot": "name"}, ":", {"slot": "arguments"}]
 @pytest.mark.parametrize("row", rows_of(ANALYSIS.with_name("calls.jsonl")), ids=lambda row: row["why"])
 def test_a_call_is_written_out(row):
     """Entries, lists, nothing at all, and what ends a value: each as the codec has it; what it cannot say is reported."""
-    call = Call(
+    syntax = CallSyntax(
         function=decode(Skeleton, row.get("function", USUAL), where=""),
         arguments=decode(Arguments, row["arguments"], where=""),
-        tools=(Tool(name="f", parameters=row["parameters"]),),
-        followed_by=tuple(row.get("followed_by", ())),
+        **row.get("syntax", {}),
     )
-    found = expand(Grammar(call), Values.SPELLED)
+    calls = Calls(syntax=syntax, tools=(Tool(name="f", parameters=row["parameters"]),))
+    found = expand(Grammar(calls), Values.SPELLED)
     lines = grammar_lines(found.grammar, without=lambda name: name.startswith(SHARED))
 
-    assert lines == {"": "$call-f", **row["rules"]}
+    assert {name: line for name, line in lines.items() if name} == row["rules"]
     assert [f"{item.path} {item.keyword}: {item.reason}" for item in found.unsupported] == row.get("lost", [])
+
+
+def run(ends_turn: bool = False, maximum: int | None = None, **syntax: Any) -> str:
+    """Return a run of calls in words."""
+    texts = {
+        "call_start": "<c>",
+        "call_end": "</c>",
+        "section_start": "[",
+        "section_end": "]",
+        "separator": ",",
+        **syntax,
+    }
+    found = CallSyntax(function=(Slot.NAME, Slot.ARGUMENTS), **texts)
+    calls = Calls(syntax=found, tools=(Tool(name="f"),), maximum=maximum, ends_turn=ends_turn)
+    return line(expand(Grammar(calls), Values.SPELLED).grammar.root)
+
+
+def line(node: Node) -> str:
+    match node:
+        case Literal(text):
+            return text
+        case Ref():
+            return "call"
+        case Sequence(parts):
+            return "".join(map(line, parts))
+        case Optional(inner):
+            return f"({line(inner)})?"
+        case Repeat(inner, low, high, separator):
+            return f"({line(inner)}){{{low},{high}{'' if separator is None else f' by {line(separator)}'}}}"
+    raise AssertionError(node)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, "[(<c>call</c>){1,None by ,}]"),
+        ({"maximum": 3}, "[(<c>call</c>){1,3 by ,}]"),
+        ({"ends_turn": True}, "[(<c>call</c>){1,None by ,}(])?"),
+        ({"ends_turn": True, "section_end": ""}, "[<c>call(</c>,<c>call){0,None}(</c>)?"),
+        ({"ends_turn": True, "section_end": "\n"}, "[<c>call(</c>,<c>call){0,None}(</c>\n)?"),
+        ({"ends_turn": True, "section_end": "", "maximum": 1}, "[<c>call(</c>,<c>call){0,0}(</c>)?"),
+        ({"ends_turn": True, "section_end": "", "maximum": 4}, "[<c>call(</c>,<c>call){0,3}(</c>)?"),
+    ],
+)
+def test_a_run_of_calls_is_generated(arguments: dict[str, Any], expected: str) -> None:
+    """Where the last marker ends the turn, it may be left out: engines strip it."""
+    assert run(**arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("syntax", "followed_by"),
+    [
+        ({}, ("</c>",)),
+        ({"call_end": "\n"}, (",<c>", "]")),
+        ({"call_end": "", "section_end": " "}, (",<c>",)),
+        ({"call_end": "", "separator": "", "call_start": "", "function": ("f:", Slot.NAME)}, ("f:", "]")),
+        ({"call_end": "", "separator": "\n", "call_start": "", "function": (Slot.NAME,)}, ("]",)),
+        ({"call_end": "", "separator": ";", "call_start": "", "function": ()}, (";", "]")),
+    ],
+)
+def test_what_may_follow_a_call(syntax: dict[str, Any], followed_by: tuple[str, ...]) -> None:
+    """Its own end; where it has none, another call or the end of all."""
+    texts = {"call_start": "<c>", "call_end": "</c>", "section_end": "]", "separator": ",", "function": (Slot.NAME,)}
+
+    assert after_arguments(CallSyntax(**{**texts, **syntax})) == followed_by

@@ -6,10 +6,10 @@ import pytest
 
 from unrender.dialects.sample import sample_text
 from unrender.errors import GrammarError
-from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Slot, Strings, Typing, Words
 from unrender.grammar.expansion import Values, expand
 from unrender.messages.wire import Tool
-from unrender.nodes import Call, Grammar, JsonValue, Node, Until, walk
+from unrender.nodes import Calls, Grammar, JsonValue, Node, Until, walk
 from unrender.values.notations import encode_arguments
 
 NAME, ARGUMENTS, KEY, VALUE, TYPE, ID, INDEX = (
@@ -70,8 +70,8 @@ CODECS = {
 
 
 def expanded(arguments: Arguments, parameters, function=("<", NAME, ">", ARGUMENTS, "</call>"), values=Values.SPELLED):
-    call = Call(function=function, arguments=arguments, tools=(Tool(name="f", parameters=parameters),))
-    return expand(Grammar(call), values)
+    syntax = CallSyntax(function=function, arguments=arguments)
+    return expand(Grammar(Calls(syntax=syntax, tools=(Tool(name="f", parameters=parameters),), maximum=1)), values)
 
 
 def drawn(arguments: Arguments, parameters, count: int = 40) -> set[str]:
@@ -201,7 +201,7 @@ def test_json_is_handed_over_natively_where_that_is_asked():
 
 def test_tools_without_names_cannot_be_written():
     """Where any name counts as a tool, there is no grammar."""
-    call = Call(function=(NAME, ARGUMENTS), arguments=Arguments(), tools=None)
+    call = Calls(syntax=CallSyntax(function=(NAME, ARGUMENTS)), tools=None)
 
     with pytest.raises(GrammarError, match="needs the tools by name"):
         expand(Grammar(call), Values.SPELLED)

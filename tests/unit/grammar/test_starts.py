@@ -8,7 +8,7 @@ from recipes import ANALYSIS, rows_of
 from unrender import grammar as c
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.format import Arguments
+from unrender.format import CallSyntax
 from unrender.grammar.starts import (
     ANY_START,
     LAST,
@@ -48,13 +48,13 @@ def test_each_node_starts_in_its_way(row: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "node",
     [
-        nodes.Call(function=(), arguments=Arguments(), tools=None),
-        c.optional(nodes.Call(function=(), arguments=Arguments(), tools=None)),
+        nodes.Calls(syntax=CallSyntax(), tools=None),
+        c.optional(nodes.Calls(syntax=CallSyntax(), tools=None)),
     ],
 )
 def test_a_call_of_a_format_has_no_start(node: nodes.Node) -> None:
     """It is made from a format, and read by itself."""
-    with pytest.raises(GrammarError, match="Call is made from a format and is the root of its grammar, or part of one"):
+    with pytest.raises(GrammarError, match="Calls is made from a format and is the root of its grammar, or part of one"):
         start_of(node, {})
 
 

@@ -9,10 +9,10 @@ import pytest
 from lines import shape_line
 
 from unrender.errors import GrammarError
-from unrender.format import Arguments, Slot
+from unrender.format import CallSyntax, Slot
 from unrender.grammar.expansion import Values, expand
 from unrender.messages.wire import Tool
-from unrender.nodes import Call, Grammar, JsonValue, Literal, Sequence
+from unrender.nodes import Calls, Grammar, JsonValue, Literal, Sequence
 from unrender.schema.reader import Reading, read_schema, within
 from unrender.schema.shapes import (
     Array,
@@ -200,8 +200,8 @@ def test_a_tool_is_wider_where_it_is_too_much(
 
 def expanded(*tools: Tool, budget: Budget = STANDARD, twice: bool = False, values: Values = Values.SPELLED) -> object:
     function = (Slot.NAME, Slot.ARGUMENTS)
-    call = Call(function=function, arguments=Arguments(), tools=tools)
-    other = Call(function=(*function, "!"), arguments=Arguments(), tools=tools)
+    call = Calls(syntax=CallSyntax(function=function), tools=tools)
+    other = Calls(syntax=CallSyntax(function=(*function, "!")), tools=tools)
     return expand(Grammar(Sequence((call, other)) if twice else call), values, budget)
 
 
