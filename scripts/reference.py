@@ -116,7 +116,8 @@ def _helps(command: click.Command, path: str) -> Iterator[str]:
     yield f"## {path}\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
-            yield from _helps(command.commands[name], f"{path} {name}")
+            if found := command.get_command(context, name):
+                yield from _helps(found, f"{path} {name}")
 
 
 # The rules of `unrender lint`.

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
-from unrender.batch.outputs import STANDARD, BatchError
 from unrender.limits import LONGEST_BATCH_LINE
+from unrender.outputs import STANDARD, BatchError
 
 _ROWS = 500
 _BYTES = 4_000_000

@@ -27,10 +27,10 @@ from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from unrender.batch.files import Piece, RawRow, kind_of, pieces, place_word, raw_rows, size_of, total_size
-from unrender.batch.outputs import STANDARD, BatchError
 from unrender.batch.reader import Reader, struct_calls
 from unrender.batch.rows import Reading, Status, Tally, unreadable
 from unrender.batch.sinks import COLUMNS, form_of, json_line, writing
+from unrender.outputs import STANDARD, BatchError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

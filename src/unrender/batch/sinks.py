@@ -24,8 +24,8 @@ from typing import Any, BinaryIO
 
 from unrender.batch.columns import Kind, arrow_array, arrow_types
 from unrender.batch.files import arrow, named
-from unrender.batch.outputs import STANDARD, BatchError, is_replaceable, is_same_file, locked
 from unrender.batch.rows import Tally
+from unrender.outputs import STANDARD, BatchError, is_replaceable, is_same_file, locked
 
 _log = logging.getLogger("unrender.batch")
 _VERSION = 1

@@ -15,7 +15,6 @@ import click
 from unrender import Event
 from unrender.batch import Audit, Loss, Progress, Reader, Tally, audit_files, read_files
 from unrender.batch.audit import audit_page
-from unrender.batch.outputs import STANDARD
 from unrender.cli.inputs import (
     BadInput,
     Command,
@@ -53,6 +52,7 @@ from unrender.cli.terminal import (
 )
 from unrender.explain import Replay, replay
 from unrender.limits import MOST_SUMMED
+from unrender.outputs import STANDARD
 from unrender.printable import printable_line
 
 _ROLES = ("text", "prompt", "messages", "tools", "finish_reason")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import sys
@@ -13,11 +14,6 @@ from typing import Any, Never
 import click
 
 from unrender import SchemaWarning, __version__
-from unrender.cli.answers import chat_command, explain_command, grammar_command, parse_command
-from unrender.cli.batch import audit_command, read_command, replay_command
-from unrender.cli.format import declared_command, diff_command, example_command, export_command, show_command
-from unrender.cli.serving import engine_args_command, playground_command, serve_command
-from unrender.cli.templates import inspect_command, lint_command, verify_command
 from unrender.cli.terminal import UNUSABLE, ReaderGone, ending, let_go, logged, plainly, remark, remark_warning, streams
 
 _MOVED = {
@@ -32,24 +28,34 @@ _MOVED = {
 
 
 class CommandGroup(click.Group):
-    """A group that lists its commands under headings, and says where a command of an earlier release is now."""
+    """A group that lists its commands under headings, and says where a command of an earlier release is now.
 
-    def __init__(self, *args: Any, sections: Mapping[str, Sequence[click.Command]], **settings: Any) -> None:
+    A command is imported when it is used: each needs other parts of the library. `sections` has the modules of commands by name.
+    """
+
+    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self._sections = {title: [command.name or "" for command in found] for title, found in sections.items()}
-        for command in (command for found in sections.values() for command in found):
-            self.add_command(command)
+        self._sections = sections
+        self._modules = {name: module for section in sections.values() for name, module in section.items()}
 
     def list_commands(self, _context: click.Context) -> list[str]:
         """Return the names of the commands in the order of the help."""
-        return [name for names in self._sections.values() for name in names]
+        return [*self._modules]
 
-    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name; None where there is none."""
+        if cmd_name in self._modules and cmd_name not in self.commands:
+            module = importlib.import_module(f"unrender.cli.{self._modules[cmd_name]}")
+            self.add_command(with_common(getattr(module, f"{cmd_name.replace('-', '_')}_command")))
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, those of a section together."""
-        widest = max(map(len, self.commands))
+        widest = max(map(len, self._modules))
         for title, names in self._sections.items():
             with formatter.section(title):
-                helps = [(name.ljust(widest), self.commands[name].get_short_help_str()) for name in names]
+                found = {name: self.get_command(ctx, name) for name in names}
+                helps = [(name.ljust(widest), it.get_short_help_str()) for name, it in found.items() if it]
                 formatter.write_dl(helps)
 
     def resolve_command(
@@ -58,7 +64,7 @@ class CommandGroup(click.Group):
         """Return the command, as click does. Fails with the new name where an earlier release had another."""
         if self.name == "unrender" and args[0] in _MOVED:
             ctx.fail(f"{args[0]!r} has become 'unrender {_MOVED[args[0]]} {args[0]}'")
-        if self.name == "format" and args[0] not in self.commands and not args[0].startswith("-"):
+        if self.name == "format" and args[0] not in self._modules and not args[0].startswith("-"):
             ctx.fail(f"no command {args[0]!r}; what printed a template's format is 'unrender format show' now")
         return super().resolve_command(ctx, args)
 
@@ -145,17 +151,24 @@ _COMMON = (
 )
 """Options of every command, which may also stand before it."""
 
-format_group: CommandGroup = CommandGroup(
+
+def with_common(command: click.Command) -> click.Command:
+    """Return the command with the options that all have."""
+    command.params += _COMMON
+    return command
+
+
+format_command = CommandGroup(
     "format",
     short_help="Show, compare, declare or export a format.",
     help="Show, compare, declare or export a format: how a model writes its answers, as data.",
-    sections={"Commands": (show_command, diff_command, declared_command, export_command, example_command)},
+    sections={"Commands": dict.fromkeys(("show", "diff", "declared", "export", "example"), "format")},
 )
-batch_group: CommandGroup = CommandGroup(
+batch_command = CommandGroup(
     "batch",
     short_help="Read recorded answers, and find what was lost.",
     help="Read recorded answers: many of them from files, or one as its chunks came.",
-    sections={"Commands": (read_command, audit_command, replay_command)},
+    sections={"Commands": dict.fromkeys(("read", "audit", "replay"), "batch")},
 )
 
 
@@ -163,9 +176,13 @@ batch_group: CommandGroup = CommandGroup(
     "unrender",
     cls=Commands,
     sections={
-        "Templates": (inspect_command, verify_command, lint_command, format_group, grammar_command),
-        "Answers": (chat_command, parse_command, explain_command, batch_group),
-        "Serving": (serve_command, engine_args_command, playground_command),
+        "Templates": {
+            **dict.fromkeys(("inspect", "verify", "lint"), "templates"),
+            "format": "commands",
+            "grammar": "answers",
+        },
+        "Answers": {**dict.fromkeys(("chat", "parse", "explain"), "answers"), "batch": "commands"},
+        "Serving": dict.fromkeys(("serve", "engine-args", "playground"), "serving"),
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )
@@ -180,10 +197,4 @@ def app() -> None:
     """
 
 
-def _with_common(command: click.Command) -> None:
-    command.params += _COMMON
-    for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _with_common(inner)
-
-
-_with_common(app)
+with_common(app)

@@ -23,7 +23,6 @@ from typing import Any, Generic, TypeVar
 
 import click
 
-from unrender.batch.outputs import STANDARD
 from unrender.cli.inputs import BadInput, Command, decorated, expanded, jobs_option, json_option
 from unrender.cli.terminal import (
     UNUSABLE,
@@ -35,6 +34,7 @@ from unrender.cli.terminal import (
     progress,
     remark_warning,
 )
+from unrender.outputs import STANDARD
 
 T = TypeVar("T")
 

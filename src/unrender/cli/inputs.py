@@ -21,8 +21,8 @@ import click
 from click.core import ParameterSource
 
 from unrender import ChatTemplate, MessageError, Turn, UnrenderError
-from unrender.batch.outputs import STANDARD, is_same_file, standard_input, write_whole
 from unrender.cli.terminal import print_document
+from unrender.outputs import STANDARD, is_same_file, standard_input, write_whole
 
 QUESTION = [{"role": "user", "content": "Hello"}]
 """The conversation that an answer is taken to continue when none is given."""

@@ -15,7 +15,6 @@ import click
 
 from unrender import ChatTemplate
 from unrender.analysis import Evidence
-from unrender.batch.outputs import STANDARD
 from unrender.cli.description import answers, capability_rows, help_rows, sections
 from unrender.cli.examining import Outcome, examine, examining_options, exit_code, print_data, print_outcomes
 from unrender.cli.inputs import (
@@ -49,6 +48,7 @@ from unrender.cli.terminal import (
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
+from unrender.outputs import STANDARD
 from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)

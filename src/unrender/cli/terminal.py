@@ -32,8 +32,8 @@ from unrender import (
     ToolCallStarted,
     UnrenderError,
 )
-from unrender.batch.outputs import naming
 from unrender.limits import LONGEST_REMARK
+from unrender.outputs import naming
 from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 
 Piece = tuple[str, str]

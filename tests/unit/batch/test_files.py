@@ -11,7 +11,7 @@ import pytest
 
 from unrender.batch import files
 from unrender.batch.files import arrow, pieces, size_of, total_size
-from unrender.batch.outputs import BatchError
+from unrender.outputs import BatchError
 
 
 @pytest.fixture(autouse=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from unrender.batch import BatchError
-from unrender.batch.outputs import locked
+from unrender.outputs import locked
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 HOLD = """
 from pathlib import Path
-from unrender.batch.outputs import locked
+from unrender.outputs import locked
 with locked(Path("out.jsonl").absolute()):
     print("held", flush=True)
     input()

@@ -56,8 +56,10 @@ def commands() -> dict[str, click.Command]:
 
 
 def _leaves(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from _leaves(command, f"{before}{name} ")
-        else:
+        elif command:
             yield f"{before}{name}", command

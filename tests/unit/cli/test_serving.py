@@ -63,7 +63,7 @@ def test_commands_of_ours_exist(args, engine):
     # With its parent, as the command line makes it: a command keeps the help option of its first context.
     whole = app.make_context("unrender", ["engine-args"], resilient_parsing=True)
     for name, *words in ours:
-        app.commands[name].make_context(name, words, parent=whole)
+        app.get_command(whole, name).make_context(name, words, parent=whole)
     assert ours or engine == "transformers"
     assert all(finding["verdict"] != "failed" for finding in data["checks"]["findings"])
     assert all(way["why"] for way in data["ways"])

@@ -13,6 +13,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import unrender
@@ -280,9 +281,10 @@ def test_help_has_at_most_twelve_commands_in_sections(run):
     """The top of the help fits a reader's head."""
     text = run("--help").stdout
 
-    assert len(app.commands) <= 12
+    names = app.list_commands(click.Context(app))
+    assert len(names) <= 12
     assert re.findall(r"^(\w+):$", text, re.MULTILINE)[-3:] == ["Templates", "Answers", "Serving"]
-    assert all(f"\n  {name} " in text for name in app.commands)
+    assert all(f"\n  {name} " in text for name in names)
 
 
 @pytest.mark.few(1)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender.batch.outputs import is_replaceable, is_same_file, write_whole
+from unrender.outputs import is_replaceable, is_same_file, write_whole
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 
@@ -92,7 +92,7 @@ def test_names_of_one_file():
 
     assert [is_same_file(name, "a") for name in ("a", "./a", "soft", "hard", "b", "none")] == [True] * 4 + [False] * 2
     assert not is_same_file(os.devnull, os.devnull)
-    code = "from unrender.batch.outputs import is_same_file as same; import sys; sys.stderr.write(f\"{same('a', '-')}{same('-', 'b')}\")"
+    code = "from unrender.outputs import is_same_file as same; import sys; sys.stderr.write(f\"{same('a', '-')}{same('-', 'b')}\")"
     with Path("a").open("rb") as given, Path("b").open("wb") as taken:
         run = subprocess.run(
             [sys.executable, "-c", code],
