@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError:  # On Windows, where two jobs are not kept apart.
     fcntl = None  # type: ignore[assignment]
 
-STANDARD = "-"
+STANDARD_STREAM = "-"
 """Standard output where a file is written, standard input where one is read."""
 
 
@@ -78,7 +78,7 @@ def is_same_file(output: str, source: str) -> bool:
 def _status(path: str, stream: int) -> os.stat_result | None:
     """Return what is known of a file that data can be lost of; None for all others."""
     try:
-        found = os.fstat(stream) if path == STANDARD else Path(path).stat()
+        found = os.fstat(stream) if path == STANDARD_STREAM else Path(path).stat()
     except (OSError, ValueError):
         return None
     return found if stat.S_ISREG(found.st_mode) else None
@@ -97,7 +97,7 @@ def _rights(path: Path) -> int:
 def standard_input() -> bytes:
     """Return all of standard input. Raises `OSError` when that is closed."""
     if sys.stdin is None:
-        raise OSError(9, "standard input is closed", STANDARD)
+        raise OSError(9, "standard input is closed", STANDARD_STREAM)
     return sys.stdin.buffer.read()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from unrender.outputs import is_replaceable, is_same_file, write_whole
 
-SOURCE = Path(__file__).resolve().parents[3] / "src"
+SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
 @pytest.fixture(autouse=True)

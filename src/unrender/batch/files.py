@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from unrender.limits import LONGEST_BATCH_LINE
-from unrender.outputs import STANDARD, BatchError
+from unrender.outputs import STANDARD_STREAM, BatchError
 
 _ROWS = 500
 _BYTES = 4_000_000
@@ -69,7 +69,7 @@ def is_table(path: str) -> bool:
 
 def total_size(paths: Sequence[str]) -> int | None:
     """Return the size of all files in bytes; None with standard input. Raises `BatchError` when a file is missing."""
-    return None if STANDARD in paths else sum(map(size_of, paths))
+    return None if STANDARD_STREAM in paths else sum(map(size_of, paths))
 
 
 def size_of(path: str) -> int:
@@ -126,7 +126,7 @@ def _lines(path: str) -> Iterator[Piece]:
         first, held, size = 1, list[bytes | None](), 0
 
         def piece() -> Piece:
-            read = 0 if path == STANDARD else raw.tell()
+            read = 0 if path == STANDARD_STREAM else raw.tell()
             return Piece(file=path, first=first, rows=held, size=len(held), read=read)
 
         for line in _bounded(stream):
@@ -141,7 +141,7 @@ def _lines(path: str) -> Iterator[Piece]:
 
 @contextmanager
 def _raw(path: str) -> Iterator[IO[bytes]]:
-    if path == STANDARD:
+    if path == STANDARD_STREAM:
         if sys.stdin is None:
             raise BatchError("-: standard input is closed")
         yield sys.stdin.buffer

@@ -30,7 +30,7 @@ from unrender.batch.files import Piece, RawRow, kind_of, pieces, place_word, raw
 from unrender.batch.reader import Reader, struct_calls
 from unrender.batch.rows import Reading, Status, Tally, unreadable
 from unrender.batch.sinks import COLUMNS, form_of, json_line, writing
-from unrender.outputs import STANDARD, BatchError
+from unrender.outputs import STANDARD_STREAM, BatchError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -111,7 +111,7 @@ def read_files(
 def _digest(reader: Reader, files: Sequence[str], keep: Sequence[str]) -> str:
     """Return what is equal for jobs with the same output."""
     # A file that has changed since is another job's input: going on would join two halves of different files.
-    sizes = [None if path == STANDARD else size_of(path) for path in files]
+    sizes = [None if path == STANDARD_STREAM else size_of(path) for path in files]
     described = json.dumps([reader.described(), list(files), sizes, list(keep)], sort_keys=True, default=repr)
     return hashlib.blake2b(described.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 

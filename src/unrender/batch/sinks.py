@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from unrender.batch.columns import Kind, arrow_array, arrow_types
 from unrender.batch.files import arrow, named
 from unrender.batch.rows import Tally
-from unrender.outputs import STANDARD, BatchError, is_replaceable, is_same_file, locked
+from unrender.outputs import STANDARD_STREAM, BatchError, is_replaceable, is_same_file, locked
 
 _log = logging.getLogger("unrender.batch")
 _VERSION = 1
@@ -119,11 +119,11 @@ def writing(out: str, job: str, inputs: Sequence[str], *, force: bool) -> Iterat
     beside it are another's.
     """
     paths = Paths(Path(os.path.realpath(out) if Path(out).is_symlink() else out))
-    made = (out,) if out == STANDARD else tuple(map(str, paths.all))
+    made = (out,) if out == STANDARD_STREAM else tuple(map(str, paths.all))
     for path, source in ((path, source) for path in made for source in inputs):
         if is_same_file(path, source):
             raise BatchError(f"{path}: this file would be written, and it is the input {source}; name another output")
-    if out == STANDARD or not is_replaceable(paths.out):
+    if out == STANDARD_STREAM or not is_replaceable(paths.out):
         with closing(Stream(out, job)) as stream:
             yield stream
         return
@@ -141,11 +141,11 @@ class Stream:
         self.journal: Journal = Journal(job)
         self._out = out
         with named(out):
-            self._file: BinaryIO = sys.stdout.buffer if out == STANDARD else Path(out).open("wb")  # noqa: SIM115 - closed with the stream
+            self._file: BinaryIO = sys.stdout.buffer if out == STANDARD_STREAM else Path(out).open("wb")  # noqa: SIM115 - closed with the stream
 
     def close(self) -> None:
         """Close what is not standard output."""
-        if self._out != STANDARD:
+        if self._out != STANDARD_STREAM:
             with suppress(OSError):
                 self._file.close()
 

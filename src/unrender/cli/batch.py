@@ -52,7 +52,7 @@ from unrender.cli.terminal import (
 )
 from unrender.explain import Replay, replay
 from unrender.limits import MOST_SUMMED
-from unrender.outputs import STANDARD
+from unrender.outputs import STANDARD_STREAM
 from unrender.printable import printable_line
 
 _ROLES = ("text", "prompt", "messages", "tools", "finish_reason")
@@ -127,7 +127,7 @@ def read_command(
     """
     with _shown_pace() as show:
         tally = read_files(reader, files, output, jobs=jobs, keep=keep, force=force, on_progress=show)
-    with aside() if output == STANDARD else nullcontext():
+    with aside() if output == STANDARD_STREAM else nullcontext():
         if as_json:
             print_json(tally.data())
         else:
@@ -206,7 +206,7 @@ def audit_command(
         write_text(html, audit_page(found, f"What was lost: {', '.join(map(printable_line, files))}"))
     if as_json:
         print_json(found.data())
-    elif html != STANDARD:
+    elif html != STANDARD_STREAM:
         _show_audit(found)
     sys.exit(found.same < found.rows)
 

@@ -34,7 +34,7 @@ from unrender.cli.terminal import (
     progress,
     remark_warning,
 )
-from unrender.outputs import STANDARD
+from unrender.outputs import STANDARD_STREAM
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
             shown.say(names[0])
             result = ask(names[0])
         return [Outcome(name=names[0], result=result, seconds=time.monotonic() - started)]
-    if STANDARD in names:
+    if STANDARD_STREAM in names:
         raise BadInput("-: standard input is examined alone, and without --timeout; name a file instead")
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     found: dict[str, Outcome[T]] = {}

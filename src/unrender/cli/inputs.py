@@ -22,7 +22,7 @@ from click.core import ParameterSource
 
 from unrender import ChatTemplate, MessageError, Turn, UnrenderError
 from unrender.cli.terminal import print_document
-from unrender.outputs import STANDARD, is_same_file, standard_input, write_whole
+from unrender.outputs import STANDARD_STREAM, is_same_file, standard_input, write_whole
 
 QUESTION = [{"role": "user", "content": "Hello"}]
 """The conversation that an answer is taken to continue when none is given."""
@@ -75,7 +75,7 @@ def read_source(path: str) -> str:
 
 def _bytes_of(path: str) -> bytes:
     try:
-        return standard_input() if path == STANDARD else Path(path).read_bytes()
+        return standard_input() if path == STANDARD_STREAM else Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     except ValueError as error:  # a null character
@@ -84,7 +84,7 @@ def _bytes_of(path: str) -> bytes:
 
 def write_text(path: str, text: str) -> None:
     """Write a file as a whole, or print it for `-`. Raises `BadInput`, naming the path, when it cannot be written."""
-    if path == STANDARD:
+    if path == STANDARD_STREAM:
         print_document(text.removesuffix("\n"))
         return
     try:
@@ -99,7 +99,7 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
     `name` chooses one of several templates. Raises `BadInput`, naming the source, when there is none.
     """
     try:
-        if source == STANDARD:
+        if source == STANDARD_STREAM:
             return ChatTemplate.from_string(read_source(source))
         template = ChatTemplate.from_pretrained(source)
         if name is None:
@@ -129,7 +129,7 @@ class InputPath(click.Path):
         """Return the path. Fails when it is written as well, or is standard input a second time."""
         path = super().convert(value, param, ctx)
         if ctx is not None:
-            if path == STANDARD and STANDARD in ctx.meta.get(_READ, ()):
+            if path == STANDARD_STREAM and STANDARD_STREAM in ctx.meta.get(_READ, ()):
                 self.fail("standard input (-) can be read once only", param, ctx)
             _keep_apart(ctx, _READ, str(path))
         return path
@@ -148,7 +148,7 @@ class OutputPath(click.Path):
 
 def claim_standard_input() -> None:
     """Say that the command itself reads standard input. Raises a usage error when an argument has taken it."""
-    if STANDARD in click.get_current_context().meta.get(_READ, ()):
+    if STANDARD_STREAM in click.get_current_context().meta.get(_READ, ()):
         raise click.UsageError("this command reads standard input itself, so no argument can be -")
 
 
@@ -166,7 +166,7 @@ def _keep_apart(context: click.Context, kind: str, path: str) -> None:
 def _files(source: str) -> Iterator[str]:
     """Yield the files that are read: of a folder, those that can hold a template."""
     path = Path(source)
-    if source == STANDARD or not path.is_dir():
+    if source == STANDARD_STREAM or not path.is_dir():
         yield source
     else:
         yield from (str(file) for file in path.iterdir() if file.suffix in _TEMPLATE_FILES)
@@ -201,7 +201,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def check_printed(path: str | None, option: str, *, as_json: bool) -> None:
     """Raise a usage error where two things would be printed on standard output."""
-    if path == STANDARD and as_json:
+    if path == STANDARD_STREAM and as_json:
         raise click.UsageError(f"{option} - and --json both print on standard output; name a file for one of them")
 
 

@@ -48,7 +48,7 @@ from unrender.cli.terminal import (
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
-from unrender.outputs import STANDARD
+from unrender.outputs import STANDARD_STREAM
 from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
@@ -226,7 +226,7 @@ def verify_command(
         write_text(report, markdown(reports, failures=failures))
     if as_json:
         print_data(outcomes, Report.to_dict)
-    elif report == STANDARD:
+    elif report == STANDARD_STREAM:
         pass  # It is printed already.
     elif len(outcomes) == 1 and outcomes[0].result:
         _show_report(outcomes[0].name, outcomes[0].result)
