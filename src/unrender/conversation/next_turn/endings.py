@@ -95,8 +95,11 @@ class Ending:
         return 0
 
     def _behind_content(self) -> str:
-        said, tail, end = self.said, self.made.tail, self.format.content.end.strip()
-        is_open = said.message.content.strip() and not said.sampled and not said.text.endswith(end)
+        said, tail = self.said, self.made.tail
+        start, end = self.format.content.start.strip(), self.format.content.end.strip()
+        # A thought may be inside of what is around content.
+        begun = said.message.content.strip() or (start and said.text.lstrip().startswith(start))
+        is_open = begun and not said.sampled and not said.text.endswith(end)
         at = None if not end or is_open else behind(tail, end)
         return tail if at is None else tail[at:]
 
