@@ -239,7 +239,8 @@ class Judge:
         turn = self._prepared(messages, tools, variables)
         prompt = self.render(messages, ask=True, tools=tools, **variables)
         same = turn is not None and turn.prompt == prompt
-        if not same and (variables or not self._agrees(tools)):
+        # A switch that unrender says in another variable may tell only later.
+        if (variables or not same) and not self._agrees(tools, **variables):
             self.skipped["another prompt than prepare's"] += 1
             return
         setting = (

@@ -317,3 +317,22 @@ def test_nothing_comes_behind_an_end(end):
         with pytest.raises(ExtendError, match="goes on after its end") as error:
             turn.next(f"Hi{end}{more}", [AGAIN])
         assert error.value.reason == "answer"
+
+
+def test_an_empty_answer_goes_on_as_the_end_of_the_prompt_does():
+    """Behind a result nothing asks for an answer, and white space of the template is not yet written."""
+    template = chat(
+        "{% for m in messages %}{% if m.role == 'tool' %}<r>{{ m.content }}</r>{% else %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
+        "<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}<end>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt and messages[-1].role == 'user' %}<assistant>{% endif %}"
+    )
+    before = [
+        ASK,
+        {"role": "assistant", "tool_calls": [{"id": "abcdefghi", **TOOL}]},
+        {"role": "tool", "content": "noon"},
+    ]
+    turn = template.prepare(before, tools=[TOOL])
+    whole = template.prepare([*before, {"role": "assistant", "content": ""}, AGAIN], tools=[TOOL]).prompt
+
+    for start in (turn, template.turn(turn.prompt, tools=[TOOL])):
+        assert start.next("", [AGAIN]).prompt == whole

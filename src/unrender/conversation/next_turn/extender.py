@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from unrender.conversation.adapt import Media, shown_media
@@ -211,16 +211,15 @@ class Extender:
             read = histories(turn.prompt, writer, _past_call) if facts.needs is Needs.NUMBER else ()
             yield from (Stub(writer=writer, before=before) for before in known or read)
             return
-        for past in self._pasts(turn, writer, facts):
+        # What an empty answer adds to a prompt depends on how the prompt ends.
+        anywhere = facts.needs is Needs.ANSWER and said.text
+        for past in islice(pasts(_past_call), 1) if anywhere else self._pasts(turn, writer):
             stub = Stub(writer=writer, before=(*system, *past.messages))
             counts = facts.counts and bool(said.written_ids)
             yield self._counting(stub, system, past, said, turn) if counts else stub
 
-    def _pasts(self, turn: Turn, writer: Writer, facts: Continuation) -> Iterator[Past]:
+    def _pasts(self, turn: Turn, writer: Writer) -> Iterator[Past]:
         """Yield a short history for each place at which the answer may be."""
-        if facts.needs is Needs.ANSWER:
-            yield next(pasts(_past_call))
-            return
         seen: dict[Position, Past] = {}
         for past in pasts(_past_call):
             seen.setdefault(past.position, past)
