@@ -130,6 +130,25 @@ def test_a_new_variable_that_nobody_reads_is_noted_once():
     assert new.next("Hi!", [AGAIN]).notes == ()
 
 
+def test_documents_that_are_not_shown_are_noted_once():
+    """The note is the first prompt's, though each next turn has the documents."""
+    turn = chat().prepare([ASK], documents=[{"text": "News"}])
+
+    assert [note.partition(":")[0] for note in turn.notes] == ["documents"]
+    assert turn.next("Hi!", [AGAIN]).next("Hi!", [AGAIN]).notes == ()
+
+
+def test_a_result_of_the_old_role_is_told_apart():
+    """OpenAI's `function` is a result as `tool` is."""
+    turn = CALLS_KEEP.prepare([ASK], tools=[TOOL])
+    new = turn.next(
+        '<call>{"name": "now", "arguments": {"city": "Rome"}}</call>',
+        [{"role": "function", "name": "now", "content": "noon"}],
+    )
+
+    assert [piece.text for piece in new.appended if piece.message == 0] == ["<function>", "noon", "<end>"]
+
+
 def test_nothing_that_was_given_is_changed():
     """Messages stay as they were, and the pieces add up."""
     said = [{"role": "tool", "content": {"hour": [12]}}, {"role": "user", "content": [{"type": "text", "text": "So?"}]}]

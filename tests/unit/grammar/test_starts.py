@@ -54,7 +54,9 @@ def test_each_node_starts_in_its_way(row: dict[str, str]) -> None:
 )
 def test_a_call_of_a_format_has_no_start(node: nodes.Node) -> None:
     """It is made from a format, and read by itself."""
-    with pytest.raises(GrammarError, match="Calls is made from a format and is the root of its grammar, or part of one"):
+    with pytest.raises(
+        GrammarError, match="Calls is made from a format and is the root of its grammar, or part of one"
+    ):
         start_of(node, {})
 
 
