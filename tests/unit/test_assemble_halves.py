@@ -6,6 +6,7 @@ The formats are in `tests/corpus/grammars.jsonl`. `'x'` is a literal, `text[a b]
 from __future__ import annotations
 
 import pytest
+from properties.families import FAMILIES, REQUEST
 from recipes import ANALYSIS, rows_of
 
 from unrender.format import (
@@ -25,6 +26,7 @@ from unrender.nodes import (
     Sequence,
     Tag,
     Until,
+    walk,
 )
 from unrender.parser.prompt_tail import begun_text
 
@@ -113,6 +115,26 @@ def test_text_to_continue(row):
     format, request = asked(row)
 
     assert begun_text("", "Hi", format, request, thinks=False, where="") == row["continued"]
+
+
+KNOWN = [(family.name, family.format, REQUEST) for family in FAMILIES]
+# What a prompt writes for no thought may have any words in it, also between two closers.
+KNOWN += [(row["why"], *asked(row)) for row in ROWS if not row["why"].startswith("Words for no reasoning")]
+
+
+@pytest.mark.parametrize(("format", "request_"), [made[1:] for made in KNOWN], ids=[made[0] for made in KNOWN])
+def test_each_written_literal_is_known_to_the_reader(format, request_):
+    """Layout apart, what is written is made of markers that are read: of parts, ends, headers, joints, and of what is dropped."""
+    grammar = answer_grammar(format, request_)
+    known = [grammar.reads.header, format.opening]
+    for part in grammar.reads.parts:
+        known += [getattr(part, "text", ""), *getattr(part, "opens", ()), *getattr(part, "closes", ())]
+
+    for node in walk(grammar.writes.root):
+        rest = node.text if isinstance(node, Literal) else ""
+        for marker in sorted(filter(None, map(str.strip, known)), key=len, reverse=True):
+            rest = rest.replace(marker, "")
+        assert not rest.strip(), node
 
 
 def test_layout_at_both_ends():

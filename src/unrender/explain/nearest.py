@@ -273,8 +273,7 @@ def _candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
     declared = (
         (f"the declared format {item.name!r}", item.why, tools)
         for item in declared_formats()
-        for tools in (item.format.tools, *item.format.tolerated)
-        if tools.mode is not ToolMode.NONE
+        for tools in item.format.syntaxes
     )
     return (*common, *declared)
 

@@ -108,6 +108,23 @@ class Format:
         """The wrappers of content: the one used alone, and the one beside calls if that is different."""
         return (self.content,) if self.content_with_calls is None else (self.content, self.content_with_calls)
 
+    @property
+    def wrapper_alone(self) -> Content:
+        """The wrapper of content without reasoning before it: some formats write none then."""
+        unwrapped = self.content.mode is ContentMode.WRAPPED_WITH_REASONING and self.reasoning.end
+        return Content() if unwrapped else self.content
+
+    @property
+    def opening(self) -> str:
+        """What begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
+        unmarked = self.reasoning.mode is ReasoningMode.DELIMITER
+        return self.reasoning.start or (self.turn.prefill if unmarked else "")
+
+    @property
+    def syntaxes(self) -> tuple[CallSyntax, ...]:
+        """The call syntaxes that are read, the format's own first."""
+        return tuple(syntax for syntax in (self.tools, *self.tolerated) if syntax.function)
+
     def closed_in_words(self, begun: str) -> bool:
         """Return whether `begun` is what the prompt writes to switch reasoning off: a closed block with words in it.
 

@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from unrender.format import (
     CallSyntax,
     Content,
-    ContentMode,
     Format,
     Part,
     Reasoning,
     ReasoningMode,
     Slot,
-    ToolMode,
     TurnTexts,
 )
 from unrender.grammar.markers import (
@@ -29,7 +27,6 @@ from unrender.grammar.markers import (
     dropped,
     ends,
     headers_in_words,
-    holds_token,
     joints_before_calls,
     joints_in_words,
     layout,
@@ -164,8 +161,8 @@ def answer_grammar(format: Format, request: Request, known: Collection[Reasoning
     lead = layout(unasked) + format.turn.start_to_content
     reads = Answer(
         parts=tuple(_parts(format, request, calls, known)),
-        # One that holds a special token is dropped wherever it is.
-        header="" if layout(unasked) or holds_token(unasked) else unasked,
+        # A special token is dropped wherever it is.
+        header="" if layout(unasked) or unasked.strip() in map(str.strip, dropped(format)) else unasked,
         lead=lead,
         trail=trail(format),
         cleans=format.cleans_content,
@@ -198,10 +195,10 @@ def _parts(format: Format, request: Request, calls: list[Calls], known: Collecti
 def _no_calls(format: Format) -> Iterator[NoCalls]:
     """Yield the syntaxes whose blocks are made of special tokens, with no more than brackets between them."""
     special = {"", *format.preserved_tokens}
-    for syntax in (format.tools, *format.tolerated):
+    for syntax in format.syntaxes:
         # `<calls>[]</calls>`: models write an empty block where they make no call.
         markers = (syntax.section_start, syntax.section_end, syntax.call_start, syntax.call_end)
-        if syntax.mode is not ToolMode.NONE and all(text.strip().strip("[]").strip() in special for text in markers):
+        if all(text.strip().strip("[]").strip() in special for text in markers):
             yield NoCalls(syntax)
 
 
@@ -237,7 +234,7 @@ def _openers(format: Format) -> Iterator[str]:
     yield from (text.strip() for text in (*ends(format), *dropped(format)))
     yield from (text.strip() for text in (*headers_in_words(format), *joints_in_words(format)))
     texts = [wrapper.start for wrapper in format.wrappers]
-    texts += [text for syntax in (format.tools, *format.tolerated) for text in entry_literals(syntax)]
+    texts += [text for syntax in format.syntaxes for text in entry_literals(syntax)]
     yield from (text.split()[0] for text in texts if text.strip())
 
 
@@ -250,7 +247,6 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
     # `Hi <call>` and `</think>\n\n<call>`: less layout than either is read as well.
     joints = (turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools)
     leads = sorted(dict.fromkeys(map(layout, joints)), key=len, reverse=True)
-    syntaxes = [syntax for syntax in (format.tools, *format.tolerated) if syntax.mode is not ToolMode.NONE]
     return [
         Calls(
             syntax=syntax,
@@ -264,7 +260,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
             own=syntax is format.tools,
             cleans=format.cleans_content,
         )
-        for syntax in syntaxes
+        for syntax in format.syntaxes
     ]
 
 
@@ -280,12 +276,12 @@ def names_matter(format: Format) -> bool:
 
     They do where a call has no marker and begins with a name on a line of its own.
     """
-    return any(_on_lines(format.turn, syntax) for syntax in (format.tools, *format.tolerated))
+    return any(_on_lines(format.turn, syntax) for syntax in format.syntaxes)
 
 
 def _on_lines(turn: TurnTexts, syntax: CallSyntax) -> bool:
     # `weather\n{"city": "Paris"}`: nothing but a line with the name of a tool shows that a call begins.
-    unmarked = syntax.mode is not ToolMode.NONE and not entry_literals(syntax) and not syntax.arguments.entry
+    unmarked = not entry_literals(syntax) and not syntax.arguments.entry
     return unmarked and "\n" in layout(turn.content_to_tools)
 
 
@@ -335,7 +331,7 @@ class _Generation:
             return direct
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, self.free_text())
-        start, end = _opening(self.format), markers.end
+        start, end = self.format.opening, markers.end
         # What is written for no reasoning, `<think></think>` for example, alone or with the joint after it; the prompt
         # may have written it already.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
@@ -355,7 +351,7 @@ class _Generation:
         others: list[Node] = [direct] if shown else []
         if markers.unseen and shown:  # Every answer may be one after reasoning that history has dropped.
             others.append(
-                self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone())
+                self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.wrapper_alone)
             )
         for text in empty:
             if not text.startswith(start + end):
@@ -368,7 +364,7 @@ class _Generation:
 
     def direct(self) -> Node:
         """Return an answer without reasoning."""
-        turn, wrapper, beside = self.format.turn, self.wrapper_alone(), self.format.content_with_calls
+        turn, wrapper, beside = self.format.turn, self.format.wrapper_alone, self.format.content_with_calls
         answer = self.content_and_calls(turn.start_to_content, turn.start_to_tools, wrapper)
         # A wrapper that only tells content from calls may be missing where no call can be made.
         missing = wrapper.start and not self.request.tools and beside is not None and not beside.start
@@ -378,18 +374,12 @@ class _Generation:
         """Return calls, inside reasoning or alone, or an answer without any: what ends reasoning begins content, so no call follows it."""
         # `Thought: …\nAction: f` or `Thought: …\nFinal Answer: Hi`, and never `Final Answer:\nAction: f`.
         turn = self.format.turn
-        start, thought = Literal(_opening(self.format)), Tag(Role.REASONING, self.free_text())
+        start, thought = Literal(self.format.opening), Tag(Role.REASONING, self.free_text())
         thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
         run = in_sequence(generated_calls(calls, self.request), ending(self.format))
         called = in_sequence(Choice((thinking, Literal(turn.start_to_tools))), run)
         wanted = self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
         return called if wanted else Choice((replace(self, calls=None).answer(), called))
-
-    def wrapper_alone(self) -> Content:
-        """Return the wrapper of content without reasoning before it: some formats write none then."""
-        wrapper, reasoning = self.format.content, self.format.reasoning
-        unwrapped = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and reasoning.end
-        return Content() if unwrapped else wrapper
 
     def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
         """Return content and calls, each after its joint."""
@@ -447,7 +437,7 @@ class _Generation:
         """Return text that holds nothing that the parser would take for a marker."""
         # Free text that held "<tool_call>" would be read as a call, which the model did not mean.
         parts = [text for wrapper in self.format.wrappers for text in (wrapper.start, wrapper.end)]
-        parts += [_opening(self.format), self.format.reasoning.end]
+        parts += [self.format.opening, self.format.reasoning.end]
         texts = [*ends(self.format), *dropped(self.format)]
         # Where no prompt writes the header, an answer that begins with it is one after its header.
         texts += [header for header in headers_in_words(self.format) if header.strip() in self.format.turn.unasked]
@@ -537,12 +527,6 @@ def _write_words_for_none(text: str, start: str, end: str) -> Node:
 def _ends_apart(text: str) -> bool:
     """Return whether a word after `text` cannot be taken for a part of it."""
     return not text[-1].isalnum()
-
-
-def _opening(format: Format) -> str:
-    """Return what begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
-    unmarked = format.reasoning.mode is ReasoningMode.DELIMITER
-    return format.reasoning.start or (format.turn.prefill if unmarked else "")
 
 
 def entry_literals(syntax: CallSyntax) -> list[str]:

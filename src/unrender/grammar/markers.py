@@ -87,8 +87,8 @@ def names_in_openers(format: Format, blocks: Iterable[Reasoning]) -> Iterator[tu
     """
     for block in blocks:
         opener = block.start.strip()
-        for syntax in (format.tools, *format.tolerated):
-            at = syntax.function.index(Slot.NAME) if Slot.NAME in syntax.function else 0
+        for syntax in format.syntaxes:
+            at = syntax.function.index(Slot.NAME)
             before = "".join((syntax.section_start, syntax.call_start, *map(str, syntax.function[:at]))).strip()
             after = syntax.name_suffix.strip()
             name = opener.removeprefix(before).removesuffix(after)

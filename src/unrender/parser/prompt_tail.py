@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from unrender.errors import MessageError
-from unrender.format import ContentMode, Format, Reasoning, ReasoningMode, ToolMode
+from unrender.format import Format, Reasoning
 from unrender.formats import known_reasoning
 from unrender.messages.wire import Request
 
@@ -89,9 +89,8 @@ def _foreign(format: Format) -> Iterator[str]:
     """Yield what is never inside reasoning that goes on: ends of turn, headers, and the markers of calls."""
     turn = format.turn
     yield from (text.strip() for text in (turn.end, *turn.ends, *turn.headers) if len(text.strip()) > 1)
-    for tools in (format.tools, *format.tolerated):
-        if tools.mode is not ToolMode.NONE:
-            yield from (text.strip() for text in (tools.section_start, tools.call_start) if len(text.strip()) > 1)
+    for tools in format.syntaxes:
+        yield from (text.strip() for text in (tools.section_start, tools.call_start) if len(text.strip()) > 1)
 
 
 def _marker_tail(format: Format, prompt: str) -> str:
@@ -123,20 +122,13 @@ def begun_text(
         if content:
             why = f"expected nothing after the reasoning to continue, found {content!r:.60}"
             raise MessageError(f"{where}.content: {why}")
-        return _opening(format) + reasoning
+        return format.opening + reasoning
     # Where the caller keeps reasoning, markers included, in the content, it is there already.
     before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
-    wrapper = format.content
-    # `<think>so</think><answer>`: the wrapper may be open already, or be written only after reasoning.
-    unwrapped = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning
-    opener = "" if unwrapped or before.endswith(wrapper.start) else wrapper.start
+    wrapper = format.content if reasoning else format.wrapper_alone
+    # `<think>so</think><answer>`: the wrapper may be open already.
+    opener = "" if before.endswith(wrapper.start) else wrapper.start
     return (before or format.turn.start_to_content) + opener + content
-
-
-def _opening(format: Format) -> str:
-    """Return what begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
-    unmarked = format.reasoning.mode is ReasoningMode.DELIMITER
-    return format.reasoning.start or (format.turn.prefill if unmarked else "")
 
 
 def _reasoning_before(reasoning: str, format: Format) -> str:
@@ -147,7 +139,7 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
     closing = markers.end + turn.reasoning_to_content
     if reasoning:
         return markers.start + reasoning + closing
-    opening = _opening(format).strip()
+    opening = format.opening.strip()
     for empty in (turn.prefill_no_thinking, markers.empty):
         if empty and (opening not in empty or markers.closed_in(empty)):
             # `<think></think>\n` before the joint `\n\n` is `<think></think>\n\n`: the block may hold a part of the joint.
@@ -155,4 +147,4 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
             whole = before + closer + turn.reasoning_to_content
             return whole if closer and whole.startswith(empty) else empty
     # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
-    return _opening(format) + closing if opening and opening in turn.prefill else ""
+    return format.opening + closing if opening and opening in turn.prefill else ""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from unrender.cache import kept
-from unrender.format import Format, Slot, ToolMode
+from unrender.format import Format, Slot
 from unrender.grammar.assemble import PROSE_WORD, is_distinctive, splitter, text_of
 from unrender.machine.compile.literals import closing_tokens
 from unrender.messages.wire import Request
@@ -64,9 +64,7 @@ def _signs(format: Format) -> _Signs:
     markers: list[str] = []
     closers: list[str] = []
     lines: list[tuple[str, re.Pattern[str]]] = []
-    for syntax in (format.tools, *format.tolerated):
-        if syntax.mode is ToolMode.NONE:
-            continue
+    for syntax in format.syntaxes:
         split, arguments = splitter(syntax), syntax.arguments
         texts = (
             syntax.section_start,
