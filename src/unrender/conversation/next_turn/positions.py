@@ -105,27 +105,31 @@ def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
 
 def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
     """Return the system message at the beginning of a prompt, if it has one. Raises `ExtendError` where that is not certain."""
-    word = Said(role="system", content="Systemword")
-    bare, full = (before_question(writer, before) for before in ((), (word,)))
-    before, word_found, between = full.partition("Systemword")
-    text, found, _ = prompt.removeprefix(before).partition(between)
-    said = (replace(word, content=text),)
-    # Where nothing but white space is between system and user, a user's message may look like both.
-    told = word_found and prompt.startswith(before)
-    with_system = told and between.strip() and found and prompt.startswith(before_question(writer, said))
+    found = [*systems_in(prompt, writer)]
     # Some templates write it before the last question: then earlier turns are before it, which no system message holds.
     marks = longest_first((format.turn.end, *format.turn.ends, *format.turn.headers))
-    over = with_system and any(mark in text for mark in marks)
-    if (
-        over
-        or bool(told and not between.strip())
-        or bool(with_system) == bool(bare.strip() and prompt.startswith(bare))
-    ):
+    if len(found) != 1 or any(mark in str(said.content) for said in found[0] for mark in marks):
         raise ExtendError("the template writes the system message again, and it is not known", "state")
-    return said if with_system else ()
+    return found[0]
 
 
-def before_question(writer: Writer, before: Conversation) -> str:
+def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
+    """Yield no message where a prompt may have none of the system, and what may be one."""
+    word = Said(role="system", content="Systemword")
+    bare, full = (_before_question(writer, before) for before in ((), (word,)))
+    starts = bool(bare.strip()) and prompt.startswith(bare)
+    if starts:
+        yield ()
+    before, shown, between = full.partition(str(word.content))
+    text, found, _ = prompt.removeprefix(before).partition(between or "\0")
+    said = (replace(word, content=text),)
+    # Where it is written behind the header of the first question, a question may be all that is there.
+    possible = shown and found and (full.startswith(bare) or not starts)
+    if possible and prompt.startswith(_before_question(writer, said)):
+        yield said
+
+
+def _before_question(writer: Writer, before: Conversation) -> str:
     """Return a prompt up to the user's question."""
     return (writer.text((*before, QUESTION), asks=True) or "").partition(str(QUESTION.content))[0]
 

@@ -12,7 +12,7 @@ from itertools import groupby, islice, product, takewhile
 from os.path import commonprefix
 
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.next_turn.positions import before_question, result_of
+from unrender.conversation.next_turn.positions import result_of, systems_in
 from unrender.conversation.next_turn.stubs import NEEDLE, QUESTION, AnswerKind, Called
 from unrender.conversation.transcript import Writer
 from unrender.limits import MOST_READ_BACK
@@ -38,24 +38,11 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
     first = roles.index("answer")
     called = [*roles[:first], *("result" if role == "question" else role for role in roles[first:])]
     orders = (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,)
-    for system, order in product(_systems(prompt, writer), orders):
+    for system, order in product(systems_in(prompt, writer), orders):
         messages = (*system, *_conversation(order[:-1], call))
         text = writer.text(messages, asks=True)
         if text and _seen(text, pattern) == seen:
             yield messages
-
-
-def _systems(prompt: str, writer: Writer) -> Iterator[Conversation]:
-    """Yield a message of the system where a prompt may have one, and none where it may have none."""
-    word = Said(role="system", content="Systemword")
-    bare, full = (before_question(writer, before) for before in ((), (word,)))
-    if prompt.startswith(bare):
-        yield ()
-    before, _, between = full.partition(str(word.content))
-    # Where it is written behind the header of the first question, a question may be all that is there.
-    shows = prompt.startswith(before) and between in prompt[len(before) :]
-    if shows and (full.startswith(bare) or not prompt.startswith(bare)):
-        yield (word,)
 
 
 def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
