@@ -29,19 +29,20 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder 
 from vendor import all_vendor_templates  # noqa: E402
 
 from unrender import ChatTemplate, UnrenderError, prefill  # noqa: E402
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer  # noqa: E402
-from unrender.verify.judge import parse  # noqa: E402
-from unrender.verify.renditions import Candidate, Rendition, show_after_prompt  # noqa: E402
+from unrender.conversation.messages import Said  # noqa: E402
+from unrender.proof.cut import CutOut  # noqa: E402
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, pairs, proof_answer  # noqa: E402
+from unrender.verify.renditions import Candidate, show_after_prompt  # noqa: E402
 
 _CALL = (TOOL_NAMES[0], {"text": "São Paulo", "count": 3})
 _OTHER = (TOOL_NAMES[1], {"text": 'the "old" town', "count": 1})
 ANSWERS = (
-    ProofAnswer(content="It rains in Rome."),
-    ProofAnswer(content="It rains in Rome.", reasoning="Look at the sky."),
-    ProofAnswer(calls=(_CALL,)),
-    ProofAnswer(content="One moment.", calls=(_CALL,)),
-    ProofAnswer(reasoning="Look at the sky.", calls=(_CALL,)),
-    ProofAnswer(calls=(_CALL, _OTHER)),
+    proof_answer(content="It rains in Rome."),
+    proof_answer(content="It rains in Rome.", reasoning="Look at the sky."),
+    proof_answer(calls=(_CALL,)),
+    proof_answer(content="One moment.", calls=(_CALL,)),
+    proof_answer(reasoning="Look at the sky.", calls=(_CALL,)),
+    proof_answer(calls=(_CALL, _OTHER)),
 )
 
 Split = Callable[[str], tuple[str, str]]
@@ -58,11 +59,11 @@ class System:
     splits: dict[str, Split]
     reads: dict[str, Read]
 
-    def unread(self, answers: Sequence[tuple[str, ProofAnswer]]) -> int:
+    def unread(self, answers: Sequence[tuple[str, Said]]) -> int:
         """Return how many answers no pair of its parsers reads."""
         return sum(not self._reads(text, answer) for text, answer in answers)
 
-    def _reads(self, text: str, answer: ProofAnswer) -> bool:
+    def _reads(self, text: str, answer: Said) -> bool:
         rests = {
             rest[1]
             for split in self.splits.values()
@@ -88,12 +89,12 @@ def main() -> None:
         except UnrenderError as error:
             print(f"{name}: {error}")
             continue
-        written = [(_ended(one.text, candidate.format), one) for one in _shown(candidate)]
-        written = [(text, one) for text, one in written if _content_first(text, one.expected)]
-        if not any(one.expected.calls for _, one in written):
+        written = [(_ended(one.answer, candidate.format), one) for one in _shown(candidate)]
+        written = [(text, one) for text, one in written if _content_first(text, one.said)]
+        if not any(one.said.calls for _, one in written):
             continue
         seen += 1
-        answers = [(text, one.expected) for text, one in written]
+        answers = [(text, one.said) for text, one in written]
         missed = {"unrender": sum(not _own(candidate, one) for _, one in written)}
         missed |= {system.name: system.unread(answers) for system in systems}
         for reader, unread in missed.items():
@@ -103,24 +104,26 @@ def main() -> None:
     print(f"\n{seen} templates that write calls; read: {counts}; vLLM {version('vllm')}, SGLang {version('sglang')}")
 
 
-def _shown(candidate: Candidate) -> Iterator[Rendition]:
+def _shown(candidate: Candidate) -> Iterator[CutOut]:
     for answer in ANSWERS:
         if shown := show_after_prompt(candidate, answer):
             yield shown
 
 
-def _content_first(text: str, answer: ProofAnswer) -> bool:
+def _content_first(text: str, answer: Said) -> bool:
     """Return whether content comes before calls. An engine would stop before content that comes after them."""
-    return not (answer.content and answer.calls) or -1 < text.find(answer.content) < text.find(answer.calls[0][0])
+    return not (answer.content and answer.calls) or -1 < text.find(answer.content) < text.find(answer.calls[0].name)
 
 
-def _own(candidate: Candidate, shown: Rendition) -> bool:
+def _own(candidate: Candidate, shown: CutOut) -> bool:
     """Return whether the derived format reads an answer. Words with which the prompt began the reasoning do not count."""
-    message = parse(candidate, shown.prompt, [shown.text])
+    message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
     calls = [(call.name, call.arguments) for call in message.tool_calls]
-    reasoning = _bare(_bare(message.reasoning).removeprefix(prefill(candidate.format, shown.prompt).strip()))
-    said = (shown.expected.content, _calls(shown.expected))
-    return reasoning == shown.expected.reasoning and _said((message.content, calls)) == said
+    reasoning = _bare(
+        _bare(message.reasoning).removeprefix(prefill(candidate.format, shown.read_after(candidate.format)).strip())
+    )
+    said = (shown.said.content, _calls(shown.said))
+    return reasoning == shown.said.reasoning and _said((message.content, calls)) == said
 
 
 def _ended(text: str, format: Any) -> str:
@@ -133,8 +136,8 @@ def _bare(text: str | None) -> str:
     return (text or "").strip()
 
 
-def _calls(answer: ProofAnswer) -> list[tuple[str, Any]]:
-    return [(name, dict(arguments)) for name, arguments in answer.calls]
+def _calls(answer: Said) -> list[tuple[str, Any]]:
+    return [(name, dict(arguments)) for name, arguments in pairs(answer)]
 
 
 def _said(found: tuple[str | None, Sequence[tuple[str, Any]]] | None) -> tuple[str, list[tuple[str, Any]]] | None:

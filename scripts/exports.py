@@ -15,7 +15,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
@@ -26,12 +25,15 @@ import fetch
 from environment import ROOT
 
 from unrender import ChatTemplate, ExportError
+from unrender.conversation.messages import Said
 from unrender.export import read_response_template
 from unrender.format import Format, Slot
+from unrender.proof.cut import CutOut
+from unrender.proof.said import as_message
 from unrender.verify import Verdict
 from unrender.verify import response_templates as export
-from unrender.verify.axes import AXES, TOOL_NAMES, ProofAnswer
-from unrender.verify.renditions import Candidate, Rendition, show_after_prompt
+from unrender.verify.axes import AXES, TOOL_NAMES, proof_answer
+from unrender.verify.renditions import Candidate, show_after_prompt
 from unrender.verify.response_templates import verify_export
 
 PAGE = ROOT / "docs" / "reference" / "response-template.md"
@@ -98,23 +100,25 @@ _VALUES: Mapping[str, tuple[dict[str, Any], ...]] = MappingProxyType(
         "keys that are not words": tuple({"settings": {key: 1}} for key in ("a b", "a-b", '"', "7", "ü", "a.b")),
     }
 )
-_TEXTS: Mapping[str, tuple[ProofAnswer, ...]] = MappingProxyType(
+_TEXTS: Mapping[str, tuple[Said, ...]] = MappingProxyType(
     {
         "white space around content": tuple(
-            ProofAnswer(content=a + _SAID + b)
+            proof_answer(content=a + _SAID + b)
             for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
         ),
         "white space around reasoning": tuple(
-            ProofAnswer(content=_SAID, reasoning=a + _THOUGHT + b)
+            proof_answer(content=_SAID, reasoning=a + _THOUGHT + b)
             for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
         ),
-        "lines of content": tuple(ProofAnswer(content=it) for it in ("a\nb", "a\n\nb\n\n- c\n- d", "```\nx\n```")),
+        "lines of content": tuple(proof_answer(content=it) for it in ("a\nb", "a\n\nb\n\n- c\n- d", "```\nx\n```")),
         "JSON as content": tuple(
-            ProofAnswer(content=it) for it in ('{"a": 1}', '[{"a": 1}]', '{"name": "x"}', '```json\n{"a": 1}\n```')
+            proof_answer(content=it) for it in ('{"a": 1}', '[{"a": 1}]', '{"name": "x"}', '```json\n{"a": 1}\n```')
         ),
         "text and two calls": (
-            ProofAnswer(content=_SAID, calls=((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {"count": 1}))),
-            ProofAnswer(content=_SAID, reasoning=_THOUGHT, calls=((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {}))),
+            proof_answer(content=_SAID, calls=((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {"count": 1}))),
+            proof_answer(
+                content=_SAID, reasoning=_THOUGHT, calls=((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {}))
+            ),
         ),
     }
 )
@@ -236,19 +240,11 @@ class Comparison:
     readings: tuple[Reading, ...]
 
 
-class _Asked(Candidate):
-    """A candidate whose prompt is rendered once, though it is asked for with every answer."""
-
-    @cached_property
-    def prompt(self) -> str | None:
-        return super().prompt
-
-
 def compare(pair: Pair) -> Comparison:
     """Read what the pair's chat template writes in both ways."""
     template = ChatTemplate.from_file(pair.path)
     format_ = template.format.ended_by(template.template.eos_token)
-    modes = _modes(_Asked(template=template.template, format=format_, capabilities=template.capabilities))
+    modes = _modes(Candidate(template=template.template, format=format_, capabilities=template.capabilities))
     theirs = export.response_reader(read_response_template(pair.response_template))
     ours, refusal = _ours(template)
     readings = tuple(_readings(modes, ours, theirs))
@@ -271,13 +267,13 @@ def _modes(candidate: Candidate) -> Sequence[Candidate]:
 def _readings(modes: Sequence[Candidate], ours: export.Reader | None, theirs: export.Reader) -> Iterator[Reading]:
     for kind, answer in answers(modes[0].format):
         for asked, shown in _shown(modes, answer):
-            meant = replace(shown.expected, content=answer.content, reasoning=answer.reasoning)
+            meant = replace(shown.said, content=answer.content, reasoning=answer.reasoning)
             by_us = _found(ours, asked, shown, meant) if ours else None
             by_them = _found(theirs, asked, shown, meant)
-            yield Reading(kind=kind, text=shown.text, meant=_plain(meant), ours=by_us, theirs=by_them)
+            yield Reading(kind=kind, text=shown.answer, meant=_plain(meant), ours=by_us, theirs=by_them)
 
 
-def answers(format_: Format) -> Iterator[tuple[str, ProofAnswer]]:
+def answers(format_: Format) -> Iterator[tuple[str, Said]]:
     """Yield answers of many kinds, the same each time; those with markers in them have the format's."""
     for kind, axis in AXES.items():
         random = Random(kind)  # noqa: S311 - reproducible, not secret
@@ -291,7 +287,7 @@ def answers(format_: Format) -> Iterator[tuple[str, ProofAnswer]]:
     for marker in markers(format_):
         half = marker[: len(marker) // 2]
         yield from (("markers in arguments", _call({"text": f"a {it} b"})) for it in (marker, half))
-        yield from (("markers in content", ProofAnswer(content=f"a {it} b")) for it in (marker, half))
+        yield from (("markers in content", proof_answer(content=f"a {it} b")) for it in (marker, half))
 
 
 def markers(format_: Format) -> Sequence[str]:
@@ -309,11 +305,11 @@ def markers(format_: Format) -> Sequence[str]:
     return list(dict.fromkeys(it.strip() for it in every if len(it.strip()) >= _LEAST_MARKER))
 
 
-def _call(arguments: Mapping[str, Any]) -> ProofAnswer:
-    return ProofAnswer(calls=((TOOL_NAMES[0], arguments),))
+def _call(arguments: Mapping[str, Any]) -> Said:
+    return proof_answer(calls=((TOOL_NAMES[0], arguments),))
 
 
-def _shown(modes: Sequence[Candidate], answer: ProofAnswer) -> Iterator[tuple[Candidate, Rendition]]:
+def _shown(modes: Sequence[Candidate], answer: Said) -> Iterator[tuple[Candidate, CutOut]]:
     """Yield what the template writes after each prompt that the answer follows from, or else after closed reasoning."""
     if not _tells_apart(modes[0], answer):
         return
@@ -322,22 +318,22 @@ def _shown(modes: Sequence[Candidate], answer: ProofAnswer) -> Iterator[tuple[Ca
     yield from found or ([(modes[0], closed)] if closed else [])
 
 
-def _tells_apart(candidate: Candidate, answer: ProofAnswer) -> bool:
+def _tells_apart(candidate: Candidate, answer: Said) -> bool:
     """Return whether the template writes the answer's content otherwise than its reasoning."""
     exchanged = replace(answer, content=answer.reasoning, reasoning=answer.content)
-    return exchanged == answer or candidate.render(exchanged.to_openai()) != candidate.render(answer.to_openai())
+    return exchanged == answer or candidate.render(exchanged) != candidate.render(answer)
 
 
-def _found(read: export.Reader, candidate: Candidate, shown: Rendition, meant: ProofAnswer) -> Found:
-    pieces = [shown.text[i : i + _CHUNK] for i in range(0, len(shown.text), _CHUNK)]
-    whole, chunks = (_read(read, it, candidate, shown, meant) for it in ([shown.text], pieces))
+def _found(read: export.Reader, candidate: Candidate, shown: CutOut, meant: Said) -> Found:
+    pieces = [shown.answer[i : i + _CHUNK] for i in range(0, len(shown.answer), _CHUNK)]
+    whole, chunks = (_read(read, it, candidate, shown, meant) for it in ([shown.answer], pieces))
     return Found(whole=whole, chunks=chunks)
 
 
-def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: Rendition, meant: ProofAnswer) -> str:
+def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: CutOut, meant: Said) -> str:
     """Return what was found; what is right but for white space that the template does not write, as it was meant."""
     try:
-        found = export.comparable(read(chunks, shown.prompt))
+        found = export.comparable(read(chunks, shown.read_after(candidate.format)))
     except (ValueError, KeyError) as error:
         # Their parser raises where a region cannot be read, and the whole message is lost.
         return json.dumps(f"{type(error).__name__}: {error}".splitlines()[0])
@@ -349,11 +345,11 @@ def is_trimmed(found: str, meant: str) -> bool:
     return found != meant and _trimmed(json.loads(found)) == _trimmed(json.loads(meant))
 
 
-def _is_written_alike(candidate: Candidate, found: str, meant: ProofAnswer) -> bool:
+def _is_written_alike(candidate: Candidate, found: str, meant: Said) -> bool:
     said = json.loads(found)
     calls = tuple((call["name"], call["arguments"]) for call in said["tool_calls"])
-    again = ProofAnswer(content=said["content"], reasoning=said["reasoning"], calls=calls)
-    return candidate.render(again.to_openai()) == candidate.render(meant.to_openai())
+    again = proof_answer(content=said["content"], reasoning=said["reasoning"], calls=calls)
+    return candidate.render(again) == candidate.render(meant)
 
 
 def _trimmed(value: Any) -> str:
@@ -369,8 +365,8 @@ def _trimmed(value: Any) -> str:
             return json.dumps(value)
 
 
-def _plain(answer: ProofAnswer) -> str:
-    return export.comparable(answer.to_openai())
+def _plain(answer: Said) -> str:
+    return export.comparable(as_message(answer).to_openai())
 
 
 # The page on TRL.

@@ -40,7 +40,7 @@ from unrender.cache import Cache
 BAR = 0.88
 """The share of mutants that tests have to kill."""
 TARGETS = {
-    "analysis": ("analysis",),
+    "analysis": ("analysis", "proof"),
     "grammar": ("grammar", "schema", "nodes"),
     "machine": ("machine",),
     "parser": ("parser",),
@@ -49,7 +49,16 @@ TARGETS = {
 """What a run takes its sample from: folders and files of the package."""
 TESTS = (
     "test_corpus.py",
-    *("unit/analysis", "unit/grammar", "unit/schema", "unit/nodes", "unit/machine", "unit/parser", "unit/values"),
+    *(
+        "unit/analysis",
+        "unit/proof",
+        "unit/grammar",
+        "unit/schema",
+        "unit/nodes",
+        "unit/machine",
+        "unit/parser",
+        "unit/values",
+    ),
     *("unit/dialects", "unit/format", "unit/rendering", "unit/explain"),
     *(f"unit/{path.name}" for path in sorted((ROOT / "tests" / "unit").glob("test_*.py"))),
     "properties",

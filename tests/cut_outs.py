@@ -14,7 +14,7 @@ from typing import Any
 
 from unrender import CallStatus, ChatTemplate, Message
 from unrender.analysis import shape_context, shape_messages
-from unrender.analysis.find.split import common_prefix
+from unrender.proof.split import common_prefix
 
 PROPERTIES: dict[str, Any] = {
     "text": {"type": "string", "description": "Some text."},

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.adapt import shown_media, with_names
 from unrender.conversation.messages import Conversation, Said, read_conversation
@@ -29,6 +28,7 @@ from unrender.messages.wire import Request
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import after_header, prefill
 from unrender.parser.streaming import Parser
+from unrender.proof.split import common_suffix
 
 _NEEDLE = "qzneedlezq"
 """Planted in a message to be found in its rendering."""

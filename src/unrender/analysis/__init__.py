@@ -2,8 +2,9 @@
 
 In comes a `Template`, out goes an `Analysis`: format, capabilities, evidence for both, and what could not be determined.
 Open `derivation` first: its `analyze` goes through all steps. `ask` renders conversations with needles in them, `find` makes
-findings of the texts, and `prove` weakens the format until it reads the template's own answers. `additions` fills in what no
-answer shows, and `stored` keeps what was learnt on disk.
+findings of the texts, and `proof`, which `verify` uses as well, weakens the format until it reads the template's own answers.
+`rebuilding` writes answers again from what was found, `additions` fills in what no answer shows, `evidence` says why, and
+`stored` keeps what was learnt on disk.
 
 Invariants:
 - A decision rests on where needles are in renderings; no code path knows a model's name or a marker's spelling.
@@ -23,8 +24,8 @@ from unrender.format import Format
 
 if TYPE_CHECKING:
     from unrender.analysis.derivation import analyze
-    from unrender.analysis.find.split import Split
     from unrender.analysis.stored import cache_folder
+    from unrender.proof.split import Split
 
 __all__ = [
     "Analysis",
@@ -67,7 +68,7 @@ class Evidence:
     @property
     def split(self) -> Split:
         """The common start of both texts, what is only in each, and their common end."""
-        from unrender.analysis.find.split import calculate_diff_split  # noqa: PLC0415 -- only who looks at it needs it
+        from unrender.proof.split import calculate_diff_split  # noqa: PLC0415 -- only who looks at it needs it
 
         return calculate_diff_split(self.left.text, self.right.text)
 

@@ -16,12 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from unrender.analysis.ask.probes import NAMES, Prober, user
-from unrender.analysis.find.split import closers_of, is_tag
 from unrender.errors import FormatError
 from unrender.format import CallSyntax, Format, Slot
 from unrender.format.data import decode, plain_data
 from unrender.format.tokens import lexemes
 from unrender.formats import declared_formats, with_declared
+from unrender.proof.split import closers_of, is_tag
 
 
 def complete(format: Format, words: str) -> Format:

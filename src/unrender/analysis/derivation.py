@@ -16,22 +16,23 @@ from unrender.analysis import Analysis
 from unrender.analysis.additions import complete, find_example
 from unrender.analysis.ask.answers import Answers, Turns, render_answers, render_turns, render_variants, render_written
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import Allowance, Prober, carries_needle
+from unrender.analysis.ask.probes import ALONE, EOS, MIXED, Allowance, Prober, carries_needle
 from unrender.analysis.ask.refusals import find_refusals, find_tools_wanted
+from unrender.analysis.ask.shown import TOLD, cut_outs, request_of
+from unrender.analysis.evidence import collect_evidence, tell
 from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_modes, find_tools
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord, find_openings, find_reasoning
-from unrender.analysis.find.split import is_tag, split_last_tag
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame, next_openers, openings_after_tool, unlike_history
-from unrender.analysis.prove import claims
-from unrender.analysis.prove.claims import Doubt, Proof
-from unrender.analysis.prove.evidence import collect_evidence, tell
-from unrender.analysis.prove.readback import MIXED, SAID, TOLD, Misread
+from unrender.analysis.rebuilding import Doubt, calls_are_refuted, find_doubts, with_headers
 from unrender.conversation.capabilities import Capabilities
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
 from unrender.format.checks import texts_in
 from unrender.format.tokens import lexemes, literal_texts, preserved_tokens
 from unrender.formats import declared_formats
+from unrender.proof.claims import Proof, possible_format, prove, writable
+from unrender.proof.reading import Misread, Witness
+from unrender.proof.split import is_tag, split_last_tag
 from unrender.rendering.template import Template
 
 UNEXPECTED = "analysis met what it does not understand"
@@ -88,19 +89,19 @@ def _analyze(prober: Prober) -> Analysis:
     as_reasoning = found.tools.content_as_reasoning
     doubts = tuple(doubt for doubt in doubts if not (as_reasoning and doubt.shape == MIXED))
     fmt, settled = _settle(found, doubts)
-    proof = claims.prove(prober, complete(fmt, prober.words))
+    witness = witness_of(prober)
+    proof = prove(witness, witness.complete(fmt))
     fmt, told = _with_example(prober, proof.format)
-    fmt, last = claims.possible_format(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
-    fmt, unasked = claims.with_headers(fmt, turns)
-    fmt, unwritten = claims.writable(prober, fmt, proof.shown)
+    fmt, last = possible_format(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
+    fmt, unasked = with_headers(fmt, turns)
+    fmt, unwritten = writable(witness, fmt)
     if prober.capabilities.requires_short_id and fmt.tools.mode is not ToolMode.NONE:
         fmt = replace(fmt, tools=replace(fmt.tools, id_length=prober.capabilities.id_length))
     capabilities = _capabilities(prober, fmt, turns)
     given_up = (*found.given_up, *settled, *proof.given_up, *last, *unasked, *_refuted(proof, turns), *unwritten, *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
-    misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.said.name == MIXED)]
-    words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(misread))
-    diagnostics = tuple(dict.fromkeys(words))
+    misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.cut_out.name == MIXED)]
+    diagnostics = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(misread))
     if prober.spent.is_over:
         diagnostics = (f"{prober.spent.reason}, and was asked no more", *diagnostics)
     variants = {**render_variants(prober, found.frame.body, found.format), "many": found.tools.many}
@@ -108,7 +109,7 @@ def _analyze(prober: Prober) -> Analysis:
         format=fmt,
         capabilities=replace(capabilities, supports_content_with_calls=False) if as_reasoning else capabilities,
         evidence=collect_evidence(turns, found.answers, variants, fmt, found.rules),
-        diagnostics=diagnostics,
+        diagnostics=tuple(dict.fromkeys(diagnostics)),
         given_up=given_up,
         renderings=len(prober.texts),
         stopped_early=prober.spent.is_over,
@@ -127,12 +128,25 @@ def _capabilities(prober: Prober, fmt: Format, turns: Turns) -> Capabilities:
     )
 
 
+def witness_of(prober: Prober) -> Witness:
+    """Return what a template shows of its own answers."""
+    request = request_of()
+    return Witness(
+        shown=cut_outs(prober, request),
+        request=request,
+        eos_token=EOS,
+        writes=lambda said: prober.render(said, tools=prober.offered),
+        complete=lambda format: complete(format, prober.words),
+        is_over=lambda: prober.spent.is_over,
+    )
+
+
 def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]:
     """Return the format with calls as in the prompt's own example, if nothing else shows any; and what was done, in words."""
     if fmt.tools.mode is not ToolMode.NONE or prober.capabilities.supports_tool_calls:
         return fmt, ()
     example = find_example(prober)
-    if example is None or (shown := claims.possible_format(fmt, tools=example.tools)[0]).tools.mode is ToolMode.NONE:
+    if example is None or (shown := possible_format(fmt, tools=example.tools)[0]).tools.mode is ToolMode.NONE:
         return fmt, ()
     return shown, (f"calls: no answer shows them; they are as in the prompt's own example: {example.text!r:.200}",)
 
@@ -155,10 +169,10 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
     first = None
     for weaker in range(len(ToolMode)):
         found = _pass(prober, turns, part_opener=part_opener, weaker=weaker)
-        doubts = claims.find_doubts(found.answers, found.frame, found.format)
+        doubts = find_doubts(found.answers, found.frame, found.format)
         first = first or (found, doubts)
         # `<c n=1>{"name": "f", …}</c>`: with the counter it is not one JSON object, and its arguments are one all the same.
-        if found.format.tools.mode is not ToolMode.NONE and not claims.calls_are_refuted(doubts, found.format):
+        if found.format.tools.mode is not ToolMode.NONE and not calls_are_refuted(doubts, found.format):
             return found, doubts
         if len(find_modes(found.answers.call, found.answers.long_call, prober.spent)) <= weaker + 1:
             break
@@ -209,7 +223,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
     parts = {"turn": turn, "reasoning": reasons, "content": content, "content_with_calls": beside, "tools": tools.tools}
-    fmt, given_up = claims.possible_format(Format(spellings=wrapped.spellings), **parts)
+    fmt, given_up = possible_format(Format(spellings=wrapped.spellings), **parts)
     rules = {reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules}
     return _Findings(frame=frame, answers=answers, format=fmt, tools=tools, given_up=given_up, rules=rules)
 
@@ -263,15 +277,15 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     """Give up what is refuted or still carries a needle; return the format and what was given up, in words."""
     fmt = found.format
     given_up: list[str] = []
-    if claims.calls_are_refuted(doubts, fmt):
-        fmt, more = claims.possible_format(fmt, tools=CallSyntax())
+    if calls_are_refuted(doubts, fmt):
+        fmt, more = possible_format(fmt, tools=CallSyntax())
         given_up += [
             "tool calls: the derived syntax does not reproduce the template's rendering, and was given up",
             *more,
         ]
     for part in ("turn", "reasoning", "content", "tools"):
         if any(carries_needle(text) for text in literal_texts(getattr(fmt, part))):
-            fmt, more = claims.possible_format(fmt, **{part: _without_needles(getattr(fmt, part))})
+            fmt, more = possible_format(fmt, **{part: _without_needles(getattr(fmt, part))})
             given_up += [f"{part}: a marker holds a piece of the probe, and was given up", *more]
     return fmt, tuple(given_up)
 
@@ -292,17 +306,23 @@ def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
     `<call args=2>`, where the syntax was derived from `<call args=1>`. A call with texts always says so, content alone if it is no answer that goes
     on, and content beside a call that is read without content.
     """
-    fewer = [found for found in proof.misread if 0 < len(found.said.calls) < 3 and found.said != TOLD]
-    many = [found for found in proof.misread if len(found.said.calls) > 2 and not (fewer and found.message.tool_calls)]
+    fewer = [found for found in proof.misread if 0 < len(found.cut_out.said.calls) < 3 and found.cut_out.name != TOLD]
+    many = [
+        found
+        for found in proof.misread
+        if len(found.cut_out.said.calls) > 2 and not (fewer and found.message.tool_calls)
+    ]
     # `<bot><think>` is the prompt, `<bot><think>Hi` the last answer, and `<bot>Hi<end>` an earlier one: the last one goes on.
     prompt, last, earlier = turns.question.prompt or "", turns.content or "", turns.followed or ""
     goes_on = last.startswith(prompt) and earlier and not earlier.startswith(prompt)
-    alone = [found for found in proof.misread if found.said == TOLD or (not goes_on and found.said == SAID[0])]
-    mixed = [found for found in proof.misread if found.said.name == MIXED and not found.message.reasoning]
+    alone = [
+        found for found in proof.misread if found.cut_out.name == TOLD or (not goes_on and found.cut_out.name == ALONE)
+    ]
+    mixed = [found for found in proof.misread if found.cut_out.name == MIXED and not found.message.reasoning]
     yield from _misread([*many, *alone, *(mixed if len(mixed) == len(proof.misread) else ())])
 
 
 def _misread(misread: Sequence[Misread]) -> Iterator[str]:
-    answers = {found.said.name: found.cut_out.answer for found in reversed(misread)}
+    answers = {found.cut_out.name: found.cut_out.answer for found in reversed(misread)}
     for name, answer in answers.items():
         yield f"{name}: what the template writes is not read back as what it was made of: {answer!r:.200}"

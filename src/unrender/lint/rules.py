@@ -16,7 +16,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from unrender.analysis.find.split import common_prefix
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.transcript import missing_variable
 from unrender.freezing import thawed
@@ -43,6 +42,7 @@ from unrender.lint.conversations import (
     tool_result,
     with_objects,
 )
+from unrender.proof.split import common_prefix
 from unrender.rendering.template import Rendering
 
 

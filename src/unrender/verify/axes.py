@@ -5,11 +5,11 @@ Every text is made of words and of characters that formats are made of, but of n
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
+
+from unrender.conversation.messages import Said, SaidCall
 
 _WORDS = [
     *("the", "rain", "in", "Spain", "stays", "mainly", "while"),
@@ -40,26 +40,10 @@ PROOF_TOOLS: tuple[dict[str, Any], ...] = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofAnswer:
-    """What the model shall have said in a random answer."""
-
-    content: str = ""
-    reasoning: str = ""
-    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-
-    def to_openai(self) -> dict[str, Any]:
-        """Return the answer as an OpenAI message, with ids of nine characters."""
-        message: dict[str, Any] = {"role": "assistant", "content": self.content}
-        if self.reasoning:
-            message["reasoning_content"] = self.reasoning
-        if self.calls:
-            written = [(name, json.dumps(arguments, ensure_ascii=False)) for name, arguments in self.calls]
-            message["tool_calls"] = [
-                {"id": proof_id(i), "type": "function", "function": {"name": name, "arguments": arguments}}
-                for i, (name, arguments) in enumerate(written)
-            ]
-        return message
+def proof_answer(content: str = "", reasoning: str = "", calls: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Said:
+    """Return an answer with calls of these names and arguments, whose ids have nine characters."""
+    made = tuple(SaidCall(name=name, arguments=arguments, id=proof_id(i)) for i, (name, arguments) in enumerate(calls))
+    return Said(role="assistant", content=content, reasoning=reasoning, calls=made)
 
 
 def proof_id(index: int) -> str:
@@ -67,7 +51,12 @@ def proof_id(index: int) -> str:
     return f"proof{index:04d}"
 
 
-Axis = Callable[[Random], ProofAnswer]
+def pairs(said: Said) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the names and arguments of an answer's calls."""
+    return [(call.name, call.arguments) for call in said.calls]
+
+
+Axis = Callable[[Random], Said]
 
 
 def prose(random: Random) -> str:
@@ -76,9 +65,8 @@ def prose(random: Random) -> str:
     return random.choice(["\n", "\n\n", "\n  "]).join(lines)
 
 
-def _calling(random: Random, *, content: str = "", reasoning: str = "", **arguments: Any) -> ProofAnswer:
-    call = random.choice(TOOL_NAMES), arguments
-    return ProofAnswer(content=content, reasoning=reasoning, calls=(call,))
+def _calling(random: Random, *, content: str = "", reasoning: str = "", **arguments: Any) -> Said:
+    return proof_answer(content, reasoning, [(random.choice(TOOL_NAMES), arguments)])
 
 
 def _value(random: Random, depth: int = 0) -> Any:
@@ -90,10 +78,10 @@ def _value(random: Random, depth: int = 0) -> Any:
     return inner if random.random() < 0.5 else dict(zip(["a", "b c", "d-e"], inner, strict=False))
 
 
-def _two_or_three(random: Random) -> ProofAnswer:
+def _two_or_three(random: Random) -> Said:
     first = _calling(random, text=prose(random))
     others = [_calling(random, note=prose(random), count=random.randint(0, 9)) for _ in range(random.randint(1, 2))]
-    return ProofAnswer(calls=tuple(call for answer in (first, *others) for call in answer.calls))
+    return proof_answer(calls=[pair for said in (first, *others) for pair in pairs(said)])
 
 
 def _mapping(random: Random) -> dict[str, Any]:
@@ -105,14 +93,14 @@ def _list(random: Random) -> list[Any]:
 
 
 AXES: Mapping[str, Axis] = {
-    "content": lambda r: ProofAnswer(content=prose(r)),
-    "reasoning": lambda r: ProofAnswer(reasoning=prose(r), content=prose(r)),
+    "content": lambda r: proof_answer(content=prose(r)),
+    "reasoning": lambda r: proof_answer(reasoning=prose(r), content=prose(r)),
     "tool calls": lambda r: _calling(r, text=prose(r)),
     "content and tool calls": lambda r: _calling(r, content=prose(r), text=prose(r)),
     "reasoning and tool calls": lambda r: _calling(r, reasoning=prose(r), note=prose(r)),
     "reasoning, content and tool calls": lambda r: _calling(r, reasoning=prose(r), content=prose(r), text=prose(r)),
     "parallel tool calls": _two_or_three,
-    "identical tool calls": lambda r: ProofAnswer(calls=_calling(r, text=prose(r)).calls * 2),
+    "identical tool calls": lambda r: proof_answer(calls=pairs(_calling(r, text=prose(r))) * 2),
     "no arguments": _calling,
     "strings": lambda r: _calling(r, text=prose(r), note=r.choice(_MARKS)),
     "strings that look like other types": lambda r: _calling(r, text=r.choice(_LOOKALIKES)),

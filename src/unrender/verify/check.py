@@ -16,10 +16,11 @@ from typing import Self
 
 from unrender.analysis import Capabilities
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.messages import Said
 from unrender.format import Format
 from unrender.rendering.template import Template
 from unrender.verify import hostile, judge
-from unrender.verify.axes import AXES, TOOL_NAMES, ProofAnswer, proof_id
+from unrender.verify.axes import AXES, TOOL_NAMES, proof_answer, proof_id
 from unrender.verify.grammars import check_grammars
 from unrender.verify.next_turns import NEXT_TURNS, check_append_only, check_next_turns
 from unrender.verify.renditions import Candidate, show
@@ -76,7 +77,7 @@ class _Run:
     samples: int
     seed: int
     random: Random
-    answers: Sequence[ProofAnswer]
+    answers: Sequence[Said]
     """An answer of each axis that the format claims to read."""
 
     @classmethod
@@ -95,14 +96,14 @@ def _axis(capability: str, run: _Run) -> Iterator[CapabilityFinding]:
 
 def _ids(candidate: Candidate) -> CapabilityFinding:
     """Check that a call's id comes back where the template writes it."""
-    answer = ProofAnswer(calls=((TOOL_NAMES[0], {"text": "id"}),))
+    answer = proof_answer(calls=((TOOL_NAMES[0], {"text": "id"}),))
     shown = show(candidate, answer)
-    if not shown or proof_id(0) not in shown.text:
+    if not shown or proof_id(0) not in shown.answer:
         return judge.finding("call ids", [], reason="the template does not write the ids it is given")
-    message = judge.parse(candidate, shown.prompt, [shown.text])
+    message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
     if [call.id for call in message.tool_calls] == [proof_id(0)]:
         return judge.finding("call ids", [None])
-    wrong = Counterexample(answer=shown.text, expected=proof_id(0), found=judge.message_json(message))
+    wrong = Counterexample(answer=shown.answer, expected=proof_id(0), found=judge.message_json(message))
     return judge.finding("call ids", [wrong])
 
 

@@ -15,22 +15,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
-from unrender.analysis.prove.readback import with_and_without_end
 from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
 from unrender.machine.events import Malformed
 from unrender.messages.wire import Message, Request, ToolChoice
 from unrender.parser.prompt_tail import prefill
+from unrender.proof.cut import CutOut
+from unrender.proof.reading import disallowed, with_and_without_end
 from unrender.turn import Turn, generated_format
 from unrender.values.notations import encode_answer
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer
 from unrender.verify.judge import NOT_WRITTEN, claims, finding, message_json
 from unrender.verify.liberties import unwritten
-from unrender.verify.renditions import REQUEST, Candidate, Rendition, show_after_prompt
+from unrender.verify.renditions import REQUEST, Candidate, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 Accepts = Callable[[str], bool]
@@ -127,14 +128,14 @@ _REQUESTS: Mapping[str, Request] = {
 _WANTED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 _CALLS = ((TOOL_NAMES[0], {"text": "Rome", "count": 3}), (TOOL_NAMES[1], {"flag": True}))
 _ANSWERS = (
-    ProofAnswer(content="Rain is likely."),
-    ProofAnswer(content="Rain is likely.", reasoning="Look at the sky."),
-    ProofAnswer(calls=_CALLS[:1]),
-    ProofAnswer(reasoning="Look it up.", calls=_CALLS[1:]),
-    ProofAnswer(calls=_CALLS),
-    ProofAnswer(content="Let me see.", calls=_CALLS[:1]),
-    ProofAnswer(content='{"city": "Rome"}'),
-    ProofAnswer(content='{"city": "Rome"}', reasoning="Look at the map."),
+    proof_answer(content="Rain is likely."),
+    proof_answer(content="Rain is likely.", reasoning="Look at the sky."),
+    proof_answer(calls=_CALLS[:1]),
+    proof_answer(reasoning="Look it up.", calls=_CALLS[1:]),
+    proof_answer(calls=_CALLS),
+    proof_answer(content="Let me see.", calls=_CALLS[:1]),
+    proof_answer(content='{"city": "Rome"}'),
+    proof_answer(content='{"city": "Rome"}', reasoning="Look at the map."),
 )
 
 
@@ -217,19 +218,19 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
                 asked=replace(asked, request=request),
                 turn=turn,
                 samples=tuple(turn.sample(seed + i) for i in range(_SAMPLES)),
-                shown=tuple(found.text for found in written if by_hand or _may_be_said(turn, found)),
+                shown=tuple(found.answer for found in written if by_hand or _may_be_said(turn, found)),
             )
 
 
-def _may_be_said(turn: Turn, found: Rendition) -> bool:
+def _may_be_said(turn: Turn, found: CutOut) -> bool:
     """Return whether the request of a turn allows an answer of a template, and a model may write it at once."""
-    said, request = found.expected, turn.request
+    said, request = found.said, turn.request
     # What goes on after a text at which generation stops is no model's.
-    bare = min(with_and_without_end(turn.format, found.text), key=len)
+    bare = min(with_and_without_end(turn.format, found.answer), key=len)
     apart = bool(said.content) and request.tool_choice in _WANTED
     # `Action: f` and then `Final Answer: Hi`: content that a marker parts from calls is a turn of its own.
     apart |= bool(said.content and said.calls and turn.format.turn.tools_to_content.strip())
-    names = [name for name, _ in said.calls]
+    names = [call.name for call in said.calls]
     return _allows(request, said.content, names) and not apart and not any(stop in bare for stop in turn.stop)
 
 
@@ -269,10 +270,8 @@ def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
     turn = variant.turn
     format = generated_format(turn.format, turn.begun)
     answer = Remainder(format=format, request=turn.request, begun=turn.begun, handmade=turn.grammar)
-    forms = {text: tuple(with_and_without_end(turn.format, text)) for text in variant.shown}
-    refused = set(answer.refused(chain.from_iterable(forms.values())))
-    for text, ways in forms.items():
-        yield _refusal(variant, text) if refused.issuperset(ways) else None
+    refused = disallowed(answer, {text: tuple(with_and_without_end(turn.format, text)) for text in variant.shown})
+    yield from (_refusal(variant, text) if text in refused else None for text in dict.fromkeys(variant.shown))
 
 
 def _accepted(name: str, dialect: _Dialect, variants: Sequence[_Variant], asked: str) -> CapabilityFinding:

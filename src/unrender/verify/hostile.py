@@ -17,26 +17,29 @@ from itertools import chain
 from random import Random
 from typing import Any
 
+from unrender.analysis.ask.probes import user
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.messages import Said
 from unrender.errors import MessageError, TemplateError
 from unrender.format import Format
 from unrender.format.checks import texts_in
 from unrender.parser.prompt_tail import prefill
+from unrender.proof.cut import CutOut
+from unrender.proof.reading import ReadAnswer
+from unrender.proof.said import as_message
 from unrender.turn import Turn
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer, proof_id
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer, proof_id
 from unrender.verify.judge import (
     Judge,
-    ReadAnswer,
     as_meant,
     as_meant_or_refused,
     claims,
     finding,
     markers_of,
     message_json,
-    parse,
     refute,
 )
-from unrender.verify.renditions import Candidate, Rendition, show, show_after_prompt
+from unrender.verify.renditions import Candidate, show, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 _QUOTES = (
@@ -60,7 +63,7 @@ _NAMES = ("weather.get", "get-weather", "2fa", "get", "get_weather_now", "functi
 _RESULT = "Kezmar"
 _RESULTS: tuple[Any, ...] = ({"city": _RESULT, "dry": True, "wind": None}, [_RESULT, {"dry": False}])
 """What tools return that is no text."""
-_ASKED = {"role": "user", "content": "Are they striped?"}
+_ASKED = user("Are they striped?")
 _KEYS = (
     *("$filter", "filter[name]", "page[size]", "a b", "@type", "a/b", "2fa", "x-y.z", "class", "name", "arguments"),
 )
@@ -74,13 +77,13 @@ _UNKNOWN, _LAST = "no_such_tool", "Rome"
 
 
 def _judged(
-    capability: str, candidate: Candidate, answers: Sequence[ProofAnswer], random: Random, judge: Judge = as_meant
+    capability: str, candidate: Candidate, answers: Sequence[Said], random: Random, judge: Judge = as_meant
 ) -> CapabilityFinding:
     return finding(capability, _tried(candidate, answers, random, judge))
 
 
 def _tried(
-    candidate: Candidate, answers: Sequence[ProofAnswer], random: Random, judge: Judge = as_meant
+    candidate: Candidate, answers: Sequence[Said], random: Random, judge: Judge = as_meant
 ) -> list[Counterexample | None]:
     shown = [found for answer in answers if claims(candidate, answer) and (found := show(candidate, answer))]
     return [refute(candidate, found, random, judge) for found in shown]
@@ -92,10 +95,10 @@ def words_in_text(candidate: Candidate, random: Random) -> CapabilityFinding:
     ends = [text.strip() for text in (turn.end, *turn.ends)]
     texts = [*markers_of(candidate.format), *(text.strip() for text in candidate.format.ignored)]
     words = [text for text in dict.fromkeys(texts) if text not in ends and not _TOKEN.search(text)]
-    answers = [ProofAnswer(content=f"Question 1. {word} 42.") for word in words]
+    answers = [proof_answer(content=f"Question 1. {word} 42.") for word in words]
     headers = [text.strip() for text in turn.headers if text.strip() in words]
-    answers += [ProofAnswer(content=f"It says:\n{text}\nand more.") for text in headers]
-    answers += [ProofAnswer(content="So 42.", reasoning=f"Question 1. {text} 42.") for text in headers]
+    answers += [proof_answer(content=f"It says:\n{text}\nand more.") for text in headers]
+    answers += [proof_answer(content="So 42.", reasoning=f"Question 1. {text} 42.") for text in headers]
     if not words:
         return finding("marker words in text", [], reason="the format's markers are special tokens")
     return _judged("marker words in text", candidate, answers, random)
@@ -115,12 +118,12 @@ def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
         *(text.strip() for _, text in texts_in(calls, "") if isinstance(text, str)),
     }
     inside = " ".join(text for text in markers_of(candidate.format) if shown and text not in left_out)
-    answers = [ProofAnswer(calls=((_UNKNOWN, {"text": text}),)) for text in (f"see {_LAST}", f"see {inside} {_LAST}")]
+    answers = [proof_answer(calls=((_UNKNOWN, {"text": text}),)) for text in (f"see {_LAST}", f"see {inside} {_LAST}")]
 
-    def as_text(_: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:
+    def as_text(_: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
         content = reading.message.content.strip()
         # In one piece: nothing in the middle is gone. An empty thought before the call, and the end after it, are no part of it.
-        whole = content in shown.text and _UNKNOWN in content and content.count(_LAST) == shown.text.count(_LAST)
+        whole = content in shown.answer and _UNKNOWN in content and content.count(_LAST) == shown.answer.count(_LAST)
         return not reading.message.tool_calls and whole
 
     return _judged("calls of unknown tools", candidate, answers, random, as_text)
@@ -132,7 +135,7 @@ def tool_names(candidate: Candidate, random: Random) -> CapabilityFinding:
     names = tuple(dict.fromkeys((*_NAMES, *words)))[:_NAMES_TRIED]
     properties = PROOF_TOOLS[0]["function"]["parameters"]["properties"]
     offering = candidate.offering(tuple(_tool(name, properties) for name in names))
-    answers = [ProofAnswer(calls=((name, {"text": "Rome", "count": 3}),)) for name in names]
+    answers = [proof_answer(calls=((name, {"text": "Rome", "count": 3}),)) for name in names]
     return _judged("unusual names of tools", offering, answers, random)
 
 
@@ -143,9 +146,9 @@ def argument_names(candidate: Candidate, random: Random) -> CapabilityFinding:
         (_tool(TOOL_NAMES[0], {key: {"type": "string", "description": "A."} for key in keys}),)
     )
 
-    def calls(names: Sequence[str]) -> list[ProofAnswer]:
+    def calls(names: Sequence[str]) -> list[Said]:
         pairs = zip(names, (*names[1:], names[0]), strict=True)
-        return [ProofAnswer(calls=((TOOL_NAMES[0], {key: "red", other: "a b"}),)) for key, other in pairs]
+        return [proof_answer(calls=((TOOL_NAMES[0], {key: "red", other: "a b"}),)) for key, other in pairs]
 
     tried = [*_tried(offering, calls(_KEYS), random), *_tried(offering, calls(_SIGN_KEYS), random, as_meant_or_refused)]
     return finding("unusual names of arguments", tried)
@@ -156,15 +159,15 @@ def no_parameters(candidate: Candidate, random: Random) -> CapabilityFinding:
     bare = (_tool(TOOL_NAMES[0], {}), {"type": "function", "function": {"name": TOOL_NAMES[1], "description": "Call."}})
     offering = candidate.offering((*bare, PROOF_TOOLS[2]))
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = tuple((name, {}) for name in TOOL_NAMES)
-    answers = [ProofAnswer(calls=calls[:1]), ProofAnswer(calls=calls[1:2]), ProofAnswer(calls=calls)]
+    answers = [proof_answer(calls=calls[:1]), proof_answer(calls=calls[1:2]), proof_answer(calls=calls)]
     return _judged("tools without parameters", offering, answers, random)
 
 
 def strings(candidate: Candidate, random: Random) -> Iterator[CapabilityFinding]:
     """Parse calls with quotes and with the format's own markers in their strings, alone and before another call."""
-    quoted = [ProofAnswer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in _QUOTES]
+    quoted = [proof_answer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in _QUOTES]
     second = (TOOL_NAMES[1], {"note": "b"})
-    quoted += [ProofAnswer(calls=((TOOL_NAMES[0], {"text": text}), second)) for text in _QUOTES]
+    quoted += [proof_answer(calls=((TOOL_NAMES[0], {"text": text}), second)) for text in _QUOTES]
     codec = candidate.format.tools.arguments.codec
     # `<v>Not </v> here</v>`: where nothing encloses a string, the text may not tell a marker in it from its end.
     judge = as_meant_or_refused if codec.strings.unquoted else as_meant
@@ -174,7 +177,7 @@ def strings(candidate: Candidate, random: Random) -> Iterator[CapabilityFinding]
     tried = []
     for marker in dict.fromkeys(text.strip() for text in (*markers_of(candidate.format), *_literals(candidate.format))):
         texts = (f"Not {marker} here", f"Not\n{marker}\nhere") if len(marker) > 1 else ()
-        marked = [ProofAnswer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in texts]
+        marked = [proof_answer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in texts]
         tried += _tried(candidate, marked, random, as_meant_or_refused if marker in quotes else judge)
     yield finding("markers in strings", tried)
 
@@ -183,10 +186,10 @@ def stops(candidate: Candidate) -> CapabilityFinding:
     """Look for a text at which generation stops inside of what a model writes as one answer."""
     call = (TOOL_NAMES[0], {"text": "Rome"})
     answers = (
-        ProofAnswer(content="It rains."),
-        ProofAnswer(content="It rains.", reasoning="Look."),
-        ProofAnswer(calls=(call,)),
-        ProofAnswer(reasoning="Look.", calls=(call,)),
+        proof_answer(content="It rains."),
+        proof_answer(content="It rains.", reasoning="Look."),
+        proof_answer(calls=(call,)),
+        proof_answer(reasoning="Look.", calls=(call,)),
     )
     shown = [
         found for answer in answers if claims(candidate, answer) and (found := show_after_prompt(candidate, answer))
@@ -195,10 +198,10 @@ def stops(candidate: Candidate) -> CapabilityFinding:
     ends = Turn(prompt="", request=candidate.request, format=candidate.format, begun=begun).stop
     tried = []
     for found in shown:
-        last = "Rome" if found.expected.calls else found.expected.content
-        before = found.text[: found.text.rfind(last)]
+        last = "Rome" if found.said.calls else found.said.content
+        before = found.answer[: found.answer.rfind(last)]
         stop = next((stop for stop in ends if stop in before), "")
-        wrong = Counterexample(answer=found.text, expected="one answer", found=f"generation stops at {stop!r}")
+        wrong = Counterexample(answer=found.answer, expected="one answer", found=f"generation stops at {stop!r}")
         tried.append(wrong if stop else None)
     return finding("stop texts", tried)
 
@@ -212,7 +215,7 @@ def stray_closers(candidate: Candidate) -> CapabilityFinding:
     for thinking in (None, False) if candidate.capabilities.supports_enable_thinking else (None,):
         prompt = replace(candidate, thinking=thinking).prompt
         if prompt is not None:
-            message = parse(candidate, prompt, [text])
+            message = candidate.read(prompt, [text]).message
             words = f"{message.reasoning} {message.content}".replace(end.strip(), " ").split()
             wrong = Counterexample(answer=text, expected="the same words", found=message_json(message))
             tried.append(None if words[-4:] == ["Quite", "so", "It", "rains."] else wrong)
@@ -221,25 +224,29 @@ def stray_closers(candidate: Candidate) -> CapabilityFinding:
 
 def empty_results(candidate: Candidate, random: Random) -> CapabilityFinding:
     """Parse answers to a tool's result that is empty: they mean the same as after any other result."""
-    call = ProofAnswer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
+    call = proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
     if not show(candidate, call):
         return finding("empty results", [], reason="the template does not render calls")
-    later = replace(candidate, before=(_ASKED, call.to_openai()))
+    later = replace(candidate, before=(_ASKED, call))
     empty = replace(later, question="").prompt
-    answers = [ProofAnswer(content="Some are."), replace(call, reasoning="Once more."), call]
+    answers = [proof_answer(content="Some are."), replace(call, reasoning="Once more."), call]
     shown = [found for answer in answers if claims(later, answer) and (found := show_after_prompt(later, answer))]
-    tried = [refute(later, replace(found, prompt=empty), random) for found in shown] if empty is not None else []
+    tried = (
+        [refute(later, replace(found, prompt=empty, start=empty), random) for found in shown]
+        if empty is not None
+        else []
+    )
     return finding("empty results", tried, reason="the template refuses them")
 
 
 def structured_results(template: ChatTemplate) -> CapabilityFinding:
     """Prepare prompts with tool results that are objects and lists: they hold the values as JSON, and not as Python prints them."""
-    call = ProofAnswer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
-    tried = []
+    call = proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
+    asked, tried = {"role": "user", "content": _ASKED.content}, []
     for result in _RESULTS:
         told = {"role": "tool", "tool_call_id": proof_id(0), "name": TOOL_NAMES[0], "content": result}
         try:
-            prompt = template.prepare([_ASKED, call.to_openai(), told], tools=PROOF_TOOLS).prompt
+            prompt = template.prepare([asked, dict(as_message(call).to_openai()), told], tools=PROOF_TOOLS).prompt
         except (MessageError, TemplateError):
             continue
         told_in_python = repr(result) in prompt

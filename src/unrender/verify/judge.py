@@ -8,21 +8,23 @@ prompt to begin with the prompt and the answer before it; parsing does not need 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import Any
 
-from unrender.analysis.prove.claims import claims_to_read
-from unrender.analysis.prove.readback import with_and_without_end
+from unrender.analysis.ask.probes import result, user
+from unrender.conversation.messages import Conversation, Said, conversation_of
 from unrender.format import Format
-from unrender.machine.events import Malformed
-from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message
-from unrender.parser.streaming import Parser
-from unrender.verify.axes import TOOL_NAMES, ProofAnswer, proof_id
-from unrender.verify.renditions import Candidate, Rendition, show, show_after_prompt
+from unrender.nodes import Role
+from unrender.proof.claims import claims_to_read
+from unrender.proof.cut import CutOut
+from unrender.proof.reading import ReadAnswer, whole_and_in_letters, with_and_without_end, written_alike
+from unrender.proof.said import as_message, misread_parts, said_by
+from unrender.verify.axes import TOOL_NAMES, proof_answer, proof_id
+from unrender.verify.renditions import Candidate, show, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
 
 NOT_WRITTEN = "the template does not render it"
@@ -30,23 +32,21 @@ NOT_CLAIMED = "the format does not claim to read it"
 
 
 def judge_capability(
-    candidate: Candidate, capability: str, answers: Sequence[ProofAnswer], random: Random
+    candidate: Candidate, capability: str, answers: Sequence[Said], random: Random
 ) -> CapabilityFinding:
     """Return the verdict on a capability from answers that use it."""
     shown = [found for answer in answers if (found := show(candidate, answer))]
-    claimed = [found for found in shown if claims(candidate, found.expected)]
+    claimed = [found for found in shown if claims(candidate, found.said)]
     reason = NOT_CLAIMED if shown else NOT_WRITTEN
     return finding(capability, [refute(candidate, found, random) for found in claimed], reason=reason)
 
 
-def claims(candidate: Candidate, answer: ProofAnswer) -> bool:
+def claims(candidate: Candidate, answer: Said) -> bool:
     """Return whether the format claims to read such an answer.
 
     It does not claim capabilities that analysis gave up with a diagnostic.
     """
-    if not candidate.gave_up:
-        return True
-    return claims_to_read(candidate.format, reasoning=bool(answer.reasoning), calls=len(answer.calls))
+    return not candidate.gave_up or claims_to_read(candidate.format, answer)
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
@@ -66,110 +66,42 @@ def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAnswer:
-    """What an answer was read as."""
-
-    message: Message
-    reported: bool
-    """The parser reported a place that the format does not allow."""
-
-
-Judge = Callable[[Candidate, Rendition, ReadAnswer], bool]
+Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
 """Returns whether an answer was read right."""
 
 
-def as_meant(candidate: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:
+def as_meant(candidate: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
     """Return whether the answer was read as it was meant, or as something that the template writes alike."""
-    return _same(reading.message, shown.expected) or _written_alike(candidate, reading.message, shown)
+    # Texts outside of calls are meant as they are written, so they are alike only if they are the same.
+    own = reading.own
+    return not misread_parts(shown.said, own) or written_alike(candidate.writes, shown, own, {Role.CALL})
 
 
-def as_meant_or_refused(candidate: Candidate, shown: Rendition, reading: ReadAnswer) -> bool:
+def as_meant_or_refused(candidate: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
     """Return whether the answer was read as it was meant, or no call was given and that was reported."""
     return as_meant(candidate, shown, reading) or (reading.reported and not reading.message.tool_calls)
 
 
-def refute(candidate: Candidate, shown: Rendition, random: Random, judge: Judge = as_meant) -> Counterexample | None:
+def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = as_meant) -> Counterexample | None:
     """Return a counterexample if some chunking of the answer is not read as it must be; otherwise None."""
-    for text in with_and_without_end(candidate.format, shown.text):
+    for text in with_and_without_end(candidate.format, shown.answer):
         for chunking, chunks in _chunkings(text, random):
-            reading = read(candidate, shown.prompt, chunks)
+            reading = candidate.read(shown.read_after(candidate.format), chunks)
             if not judge(candidate, shown, reading):
                 return Counterexample(
                     answer=text,
-                    expected=json.dumps(shown.expected.to_openai(), ensure_ascii=False),
+                    expected=message_json(as_message(shown.said)),
                     found=message_json(reading.message),
                     chunking=chunking,
                 )
     return None
 
 
-def _written_alike(candidate: Candidate, message: Message, shown: Rendition) -> bool:
-    """True when the template writes the calls that were parsed exactly as it wrote those that were meant: no reader could tell.
-
-    Texts outside of calls are meant as they are written, so they are alike only if they are the same. So a call that was read
-    as text is not excused, nor white space that the format left in a text, though a template trims both.
-    """
-    if message.failed_calls or not _same_texts(message, shown.expected):
-        return False
-    pairs = zip(message.tool_calls, shown.expected.calls, strict=False)
-    if any(_padded(json.loads(call.arguments), arguments) for call, (_, arguments) in pairs):
-        return False
-    # `7` and `"7"` are both written `7` by a format without a schema's types: the same text, so no reader could tell.
-    again = candidate.render(message.to_openai())
-    return again is not None and again == shown.whole
-
-
-def _padded(found: Any, meant: Any) -> bool:
-    """Return whether a string in `found` is one of `meant` with white space around it that a template which trims does not write."""
-    match found, meant:
-        case str(), str():
-            return found.strip() == meant.strip() and found not in (meant, meant.strip())
-        case dict(), dict():
-            return any(_padded(found[key], meant[key]) for key in found.keys() & meant.keys())
-        case list(), list():
-            return any(_padded(one, other) for one, other in zip(found, meant, strict=False))
-        case _:
-            return False
-
-
-def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
-    yield "whole", [text]
-    # Single characters cut each marker everywhere; a few random cuts leave most of them whole.
-    yield "every 1", list(text)
+def _chunkings(text: str, random: Random) -> Iterator[tuple[str, Iterable[str]]]:
+    yield from whole_and_in_letters(text)
+    # A few random cuts leave most markers whole.
     cuts = sorted({0, len(text), *(random.randint(0, len(text)) for _ in range(5))})
     yield f"at {cuts}", [text[a:b] for a, b in pairwise(cuts)]
-
-
-def parse(candidate: Candidate, prompt: str, chunks: Sequence[str]) -> Message:
-    """Return the message that chunks mean after a prompt."""
-    return read(candidate, prompt, chunks).message
-
-
-def read(candidate: Candidate, prompt: str, chunks: Sequence[str]) -> ReadAnswer:
-    """Read chunks after a prompt, as an answer to the candidate's request."""
-    parser = Parser(candidate.format, candidate.request, grammar=candidate.grammar, prompt=prompt, ids=numbered_id)
-    events = [event for chunk in chunks for event in parser.feed(chunk)]
-    events += parser.finish()
-    return ReadAnswer(parser.message, any(isinstance(event, Malformed) for event in events))
-
-
-def _same_texts(message: Message, expected: ProofAnswer) -> bool:
-    """Return whether content and reasoning are as they were meant."""
-    # The prompt may have begun reasoning with words of its own, which come back before those that were meant.
-    reasoned = message.reasoning.endswith(expected.reasoning) and bool(message.reasoning) == bool(expected.reasoning)
-    return message.content == expected.content and reasoned
-
-
-def _same(message: Message, expected: ProofAnswer) -> bool:
-    if not _same_texts(message, expected) or len(message.tool_calls) != len(expected.calls):
-        return False
-    return all(
-        call.name == name
-        # Some templates sort arguments: their order does not come back.
-        and json.dumps(json.loads(call.arguments), sort_keys=True) == json.dumps(arguments, sort_keys=True)
-        for call, (name, arguments) in zip(message.tool_calls, expected.calls, strict=True)
-    )
 
 
 def message_json(message: Message) -> str:
@@ -183,17 +115,17 @@ def message_json(message: Message) -> str:
 
 _RESULT = "It is 7 degrees."
 _CALL = (TOOL_NAMES[0], {"text": "Rome"})
-_QUESTION = ({"role": "user", "content": "And unicorns?"},)
-_RESULTS = ({"role": "tool", "tool_call_id": proof_id(0), "content": _RESULT},)
-_TURNS: Mapping[str, tuple[ProofAnswer, Sequence[Mapping[str, Any]]]] = {
-    "content, then a question": (ProofAnswer(content="They are striped."), _QUESTION),
-    "reasoning, then a question": (ProofAnswer(content="They are striped.", reasoning="Animals."), _QUESTION),
-    "call, then its result": (ProofAnswer(calls=(_CALL,)), _RESULTS),
-    "reasoning and call, then its result": (ProofAnswer(reasoning="Animals.", calls=(_CALL,)), _RESULTS),
+_QUESTION = (user("And unicorns?"),)
+_RESULTS = (Said(role="tool", answers=proof_id(0), content=_RESULT),)
+_TURNS: Mapping[str, tuple[Said, Conversation]] = {
+    "content, then a question": (proof_answer(content="They are striped."), _QUESTION),
+    "reasoning, then a question": (proof_answer(content="They are striped.", reasoning="Animals."), _QUESTION),
+    "call, then its result": (proof_answer(calls=(_CALL,)), _RESULTS),
+    "reasoning and call, then its result": (proof_answer(reasoning="Animals.", calls=(_CALL,)), _RESULTS),
 }
 
 
-def thinking(candidate: Candidate, answers: Sequence[ProofAnswer], random: Random, *, on: bool) -> CapabilityFinding:
+def thinking(candidate: Candidate, answers: Sequence[Said], random: Random, *, on: bool) -> CapabilityFinding:
     """Parse answers after real prompts with thinking switched on or off, from the end of the prompt."""
     capability = f"thinking {'on' if on else 'off'}"
     if not candidate.capabilities.supports_enable_thinking:
@@ -201,13 +133,10 @@ def thinking(candidate: Candidate, answers: Sequence[ProofAnswer], random: Rando
     switched = replace(candidate, thinking=on)
     asked = [answer for answer in answers if on or not answer.reasoning]
     shown = [found for answer in asked if (found := show_after_prompt(switched, answer))]
-    # Some prompts say in the model's name why there will be no reasoning.
-    begun = parse(candidate, switched.prompt or "", []).reasoning
-    expected = [replace(it, expected=replace(it.expected, reasoning=it.expected.reasoning or begun)) for it in shown]
-    return finding(capability, [refute(switched, found, random) for found in expected])
+    return finding(capability, [refute(switched, found, random) for found in shown])
 
 
-def second_turn(candidate: Candidate, answers: Sequence[ProofAnswer]) -> CapabilityFinding:
+def second_turn(candidate: Candidate, answers: Sequence[Said]) -> CapabilityFinding:
     """Send parsed calls back with results.
 
     The next prompt must be the same as for the calls themselves.
@@ -215,48 +144,46 @@ def second_turn(candidate: Candidate, answers: Sequence[ProofAnswer]) -> Capabil
     shown = [(answer, found) for answer in answers if answer.calls and (found := show(candidate, answer))]
     tried = []
     for answer, found in shown:
-        parsed = parse(candidate, found.prompt, [found.text]).to_openai()
-        expected = _with_results(candidate, with_ids(answer.to_openai(), parsed))
+        parsed = said_by(candidate.read(found.read_after(candidate.format), [found.answer]).message)
+        expected = _with_results(candidate, with_ids(answer, parsed))
         if expected is not None:
             # A call that was read and sent back must be written as the call itself was, e.g. with its arguments in the same order.
-            tried.append(_unlike(found.text, expected, _with_results(candidate, parsed)))
+            tried.append(_unlike(found.answer, expected, _with_results(candidate, parsed)))
     return finding("second turn", tried, reason="the template takes no results of calls")
 
 
-def with_ids(message: Mapping[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:
+def with_ids(said: Said, parsed: Said) -> Said:
     """Give calls the ids that parsing gave them: what the format does not write cannot come back as it was."""
-    ids = [call["id"] for call in parsed.get("tool_calls", ())]
-    calls = [{**call, "id": id} for call, id in zip(message.get("tool_calls", ()), ids, strict=False)]
-    return {**message, "tool_calls": calls} if calls else dict(message)
+    calls = tuple(replace(call, id=read.id) for call, read in zip(said.calls, parsed.calls, strict=False))
+    return replace(said, calls=calls or said.calls)
 
 
-def _with_results(candidate: Candidate, message: Mapping[str, Any]) -> str | None:
-    ids = [call["id"] for call in message.get("tool_calls", ())]
-    return candidate.prompt_after(message, *({"role": "tool", "tool_call_id": id, "content": _RESULT} for id in ids))
+def _with_results(candidate: Candidate, said: Said) -> str | None:
+    return candidate.prompt_after(said, *(replace(result(call, _RESULT), name=None) for call in said.calls))
 
 
-def later_turns(candidate: Candidate, answers: Sequence[ProofAnswer], random: Random) -> Iterator[CapabilityFinding]:
+def later_turns(candidate: Candidate, answers: Sequence[Said], random: Random) -> Iterator[CapabilityFinding]:
     """Parse answers to a second question and to a tool's result.
 
     No text of an earlier turn may count as begun.
     """
-    asked = {"role": "user", "content": "Are they striped?"}
-    call, said = ProofAnswer(calls=(_CALL,)), ProofAnswer(content="Some are.", reasoning="Animals.")
-    yield _later("after another answer", candidate, [asked, said.to_openai()], answers, random)
+    asked = user("Are they striped?")
+    call, said = proof_answer(calls=(_CALL,)), proof_answer(content="Some are.", reasoning="Animals.")
+    yield _later("after another answer", candidate, (asked, said), answers, random)
     reason = "" if show(candidate, call) else "the template does not render calls"
-    before = [asked, call.to_openai()]
+    before = (asked, call)
     yield _later("after a tool's result", candidate, before, () if reason else answers, random, reason)
 
 
 def _later(
     capability: str,
     candidate: Candidate,
-    before: Sequence[Mapping[str, Any]],
-    answers: Sequence[ProofAnswer],
+    before: Conversation,
+    answers: Sequence[Said],
     random: Random,
     reason: str = NOT_WRITTEN,
 ) -> CapabilityFinding:
-    later = replace(candidate, before=tuple(before))
+    later = replace(candidate, before=before)
     shown = [found for answer in answers if (found := show(later, answer))]
     begun = [_begun_content(later)] if shown else []
     return finding(capability, [*begun, *(refute(later, found, random) for found in shown)], reason=reason)
@@ -264,7 +191,7 @@ def _later(
 
 def _begun_content(candidate: Candidate) -> Counterexample | None:
     """Read nothing after the prompt: no content and no call may come of it."""
-    message = parse(candidate, candidate.prompt or "", [])
+    message = candidate.read(candidate.prompt or "", []).message
     if not message.content and not message.tool_calls:
         return None
     return Counterexample(answer="", expected=message_json(Message()), found=message_json(message))
@@ -272,10 +199,12 @@ def _begun_content(candidate: Candidate) -> Counterexample | None:
 
 def message_shapes(candidate: Candidate) -> CapabilityFinding:
     """Render answers in all shapes that callers use; each must give the same text."""
-    answers = (ProofAnswer(calls=((TOOL_NAMES[0], {"text": "Rome", "count": 3}),)), ProofAnswer(content="It rains."))
-    usual = [answer.to_openai() for answer in answers if show(candidate, answer)]
-    pairs = [(candidate.render(message), shape) for message in usual for shape in _shapes(message)]
-    tried = [_unlike(json.dumps(shape), text, candidate.render(shape)) for text, shape in pairs if text]
+    answers = (proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome", "count": 3}),)), proof_answer(content="It rains."))
+    usual = [answer for answer in answers if show(candidate, answer)]
+    pairs = [(candidate.render(said), shape) for said in usual for shape in _shapes(as_message(said).to_openai())]
+    tried = [
+        _unlike(json.dumps(shape), text, candidate.render(*conversation_of([shape]))) for text, shape in pairs if text
+    ]
     return finding("message shapes", tried)
 
 
@@ -294,7 +223,7 @@ def _shapes(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {**message, "tool_calls": objects}
 
 
-def markers_in_question(candidate: Candidate, answers: Sequence[ProofAnswer], random: Random) -> CapabilityFinding:
+def markers_in_question(candidate: Candidate, answers: Sequence[Said], random: Random) -> CapabilityFinding:
     """Parse answers after a question that contains the format's own markers.
 
     They must mean the same as after any other question.
@@ -328,10 +257,10 @@ def check_history(candidate: Candidate) -> Iterator[CapabilityFinding]:
     """Yield for each kind of turn whether the next prompt begins with the last prompt and the answer to it."""
     for capability, (answer, following) in _TURNS.items():
         shown = show(candidate, answer)
-        later = candidate.prompt_after(answer.to_openai(), *following) if shown else None
+        later = candidate.prompt_after(answer, *following) if shown else None
         if shown is None or later is None or candidate.prompt is None:
             yield finding(capability, [])
         else:
             # The next turn may begin with the white space that ends this one.
-            kept = [candidate.prompt, (shown.begun + shown.text).rstrip()]
-            yield finding(capability, [_unlike(shown.text, text, later[: len(text)]) for text in kept])
+            kept = [candidate.prompt, (shown.start + shown.answer).rstrip()]
+            yield finding(capability, [_unlike(shown.answer, text, later[: len(text)]) for text in kept])

@@ -15,13 +15,15 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from unrender.analysis.prove.readback import with_and_without_end
+from unrender.conversation.messages import Said
 from unrender.format import Format
 from unrender.grammar.assemble import tokens
 from unrender.messages.wire import Message, ToolChoice
 from unrender.nodes import Role
+from unrender.proof.reading import with_and_without_end
+from unrender.proof.said import said_by
 from unrender.turn import Turn
-from unrender.verify.axes import ProofAnswer
+from unrender.verify.axes import pairs, proof_answer
 from unrender.verify.renditions import Candidate, show_after_prompt
 
 _CONTENT, _THOUGHT, _ARGUMENTS = "Quite so.", "Let me see.", {"text": "Rome"}
@@ -36,7 +38,7 @@ def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
     for fills, answer in _answers(message):
         if shown := show_after_prompt(asked, answer):
             filled |= fills
-            missing = _missing(markers, _markers(turn, shown.text)[1])
+            missing = _missing(markers, _markers(turn, shown.answer)[1])
             if not missing:
                 return ""
             first = first or missing
@@ -49,19 +51,17 @@ def _without_header(format: Format, text: str) -> str:
     return bare.removeprefix(next((header for header in headers if header and bare.startswith(header)), ""))
 
 
-def _answers(message: Message) -> Iterator[tuple[set[str], ProofAnswer]]:
+def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
     """Yield what a message says, and then the same with text in some of its empty parts, and in all, each with their names."""
-    calls = tuple((call.name, json.loads(call.arguments)) for call in message.tool_calls)
-    said = ProofAnswer(content=message.content, reasoning=message.reasoning, calls=calls)
+    calls = pairs(said_by(message))
+    said: Mapping[str, Any] = {"content": message.content, "reasoning": message.reasoning, "calls": calls}
     # A call without arguments is there twice, with some and without: one of several may be written in either way.
-    both = tuple(
-        (name, given) for name, arguments in calls for given in ((arguments,) if arguments else (_ARGUMENTS, {}))
-    )
+    both = [(name, given) for name, arguments in calls for given in ((arguments,) if arguments else (_ARGUMENTS, {}))]
     filled: Mapping[str, Any] = {"content": _CONTENT, "reasoning": _THOUGHT, "calls": both}
     for which in product((False, True), repeat=3):
         fills = {part for part, fill in zip(filled, which, strict=True) if fill}
         if fills <= _empty(message):
-            yield fills, replace(said, **{part: filled[part] for part in fills})
+            yield fills, proof_answer(**{**said, **{part: filled[part] for part in fills}})
 
 
 def _empty(message: Message) -> set[str]:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from unrender.analysis.prove.readback import with_and_without_end
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.messages import Said, conversation_of
 from unrender.errors import ExtendError, TemplateWarning, UnrenderError
+from unrender.proof.reading import with_and_without_end
+from unrender.proof.said import said_by
 from unrender.turn import Turn
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, ProofAnswer, prose
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer, prose
 from unrender.verify.judge import finding, with_ids
 from unrender.verify.renditions import Candidate, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
@@ -59,14 +61,14 @@ def _asked(template: ChatTemplate, candidate: Candidate) -> tuple[Candidate, Tur
     return (candidate, turn) if turn.prompt == candidate.prompt else None
 
 
-def _answers(random: Random) -> Iterator[ProofAnswer]:
+def _answers(random: Random) -> Iterator[Said]:
     said, thought = f"{prose(random)} {_WORD}", prose(random)
-    yield ProofAnswer(content=said)
-    yield ProofAnswer(content=said, reasoning=thought)
-    yield ProofAnswer(calls=_CALLS[1:])
-    yield ProofAnswer(calls=_CALLS)
-    yield ProofAnswer(content=prose(random), calls=_CALLS[1:])
-    yield ProofAnswer(reasoning=thought, calls=_CALLS[1:])
+    yield proof_answer(content=said)
+    yield proof_answer(content=said, reasoning=thought)
+    yield proof_answer(calls=_CALLS[1:])
+    yield proof_answer(calls=_CALLS)
+    yield proof_answer(content=prose(random), calls=_CALLS[1:])
+    yield proof_answer(reasoning=thought, calls=_CALLS[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +82,17 @@ def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:
     """Yield answers, what is said next, and what the template writes between them and behind that."""
     for answer in _answers(random):
         shown = show_after_prompt(candidate, answer)
-        bare = min(with_and_without_end(candidate.format, shown.text), key=len) if shown else ""
+        bare = min(with_and_without_end(candidate.format, shown.answer), key=len) if shown else ""
         if bare.count(_WORD) != 1:
             continue
-        message = with_ids(answer.to_openai(), turn.parse(bare).to_openai())
+        said = with_ids(answer, said_by(turn.parse(bare)))
         results: list[Mapping[str, Any]] = [
-            {"role": "tool", "tool_call_id": call["id"], "name": name, "content": f"{prose(random)} {i}"}
-            for i, (call, (name, _)) in enumerate(zip(message.get("tool_calls", ()), answer.calls, strict=False))
+            {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": f"{prose(random)} {i}"}
+            for i, call in enumerate(said.calls)
         ]
         closers = bare.rpartition(_WORD)[2]
         for following in ([*results, _NEXT], results or [_NEXT, _NEXT]):
-            whole = candidate.prompt_after(message, *following) or ""
+            whole = candidate.prompt_after(said, *conversation_of(following)) or ""
             behind = whole.rpartition(_WORD)[2]
             shows = all(str(message["content"]) in behind for message in following)
             # A template that leaves the answer out, or writes a part of it elsewhere, does not show what follows it.

@@ -6,20 +6,24 @@ history keeps, it is what follows the header. An answer means no more than its r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from unrender.analysis import Capabilities, shape_context, shape_messages
-from unrender.analysis.ask.probes import up_to_results
-from unrender.analysis.find.split import common_suffix
+from unrender.analysis import Capabilities, shape_context
+from unrender.analysis.ask.probes import result, up_to_results, user
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.adapt import shaped
+from unrender.conversation.messages import Conversation, Said
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
 from unrender.messages.wire import Request, read_tools
 from unrender.parser.prompt_tail import prefill
+from unrender.proof.cut import CutOut
+from unrender.proof.reading import ReadAnswer, read
+from unrender.proof.split import common_suffix
 from unrender.rendering.template import Template
-from unrender.verify.axes import PROOF_TOOLS, ProofAnswer
+from unrender.verify.axes import PROOF_TOOLS, pairs, proof_answer
 
 _QUESTION = "What about zebra crossings?"
 _NEXT_QUESTION = "And what about unicorns?"
@@ -43,7 +47,7 @@ class Candidate:
     """The analysis gave up claims that did not hold: what the format does not claim is then no part of what is checked."""
     question: str = _QUESTION
     """What the user asks, or a tool returns."""
-    before: tuple[Mapping[str, Any], ...] = ()
+    before: Conversation = ()
     """The conversation before that; where a call ends it, the question is its result."""
     tools: tuple[Mapping[str, Any], ...] = PROOF_TOOLS
     """What is offered."""
@@ -79,75 +83,60 @@ class Candidate:
     @property
     def prompt(self) -> str | None:
         """The prompt that asks a question, or None when the template refuses."""
-        return self._render([], prompts=True)
+        return self.prompt_after()
 
     @property
     def refusal(self) -> str:
         """Why neither a question nor an answer is rendered, with the template's own error; empty when one is."""
-        said = "Quite so."
-        answer = {"role": "assistant", "content": said}
-        texts = [
-            self.prompt,
-            self.render(answer),
-            self.prompt_after(answer, {"role": "user", "content": _NEXT_QUESTION}),
-        ]
-        if any(word in text for text in texts if text for word in (self.question, said, _NEXT_QUESTION)):
+        answer = proof_answer("Quite so.")
+        texts = [self.prompt, self.render(answer), self.prompt_after(answer, user(_NEXT_QUESTION))]
+        if any(word in text for text in texts if text for word in (self.question, answer.content, _NEXT_QUESTION)):
             return ""
-        asked = self.template.render([dict(self._asked())], add_generation_prompt=True)
+        asked = self.template.render([{"role": "user", "content": self.question}], add_generation_prompt=True)
         why = f": {asked.error}" if asked.error else ": neither a question nor an answer is in what it writes"
         return f"the template renders no conversation{why}"
 
-    def render(self, *answers: Mapping[str, Any]) -> str | None:
-        """Return the conversation of the question, an answer in OpenAI's form, and further messages.
+    @property
+    def asked(self) -> Conversation:
+        """The conversation up to the question."""
+        calls = self.before[-1].calls if self.before else ()
+        # A result says no name: templates that write one find it at the call.
+        asked = replace(result(calls[-1], self.question), name=None) if calls else user(self.question)
+        return (*self.before, asked)
 
-        None when the template refuses.
-        """
-        return self._render([dict(answer) for answer in answers], prompts=False)
+    def render(self, *answers: Said) -> str | None:
+        """Return the conversation of the question, an answer, and further messages; None when the template refuses."""
+        return self.writes((*self.asked, *answers))
 
-    def prompt_after(self, *messages: Mapping[str, Any]) -> str | None:
+    def prompt_after(self, *messages: Said) -> str | None:
         """Return the prompt after the question and further messages; None when the template refuses."""
-        return self._render([dict(message) for message in messages], prompts=True)
+        return self.writes((*self.asked, *messages), prompts=True)
 
-    def _asked(self) -> Mapping[str, Any]:
-        calls = self.before[-1].get("tool_calls") if self.before else None
-        if calls:
-            return {"role": "tool", "tool_call_id": calls[-1]["id"], "content": self.question}
-        return {"role": "user", "content": self.question}
+    def read(self, prompt: str, chunks: Iterable[str]) -> ReadAnswer:
+        """Read chunks after a prompt, as an answer to the request."""
+        return read(self.format, self.request, prompt, chunks, self.grammar)
 
-    def _render(self, answers: list[dict[str, Any]], *, prompts: bool) -> str | None:
+    def writes(self, conversation: Conversation, *, prompts: bool = False) -> str | None:
+        """Return a conversation as the template writes it, as a prompt or to its end; None when the template refuses."""
         context = shape_context(self.tools, self.capabilities, thinking=self.thinking)
 
-        def render(messages: Sequence[Mapping[str, Any]]) -> str | None:
-            shaped = shape_messages(messages, self.capabilities)
+        def render(said: Iterable[Said]) -> str | None:
+            messages = shaped(said, self.capabilities)
             asked = {"add_generation_prompt": prompts, "eos_token": self.eos_token, **context}
             # The question alone is rendered for every answer to it.
-            key = self.template, repr((shaped, asked))
+            key = self.template, repr((messages, asked))
             if key not in self.rendered:
-                rendering = self.template.render(shaped, **asked)
+                rendering = self.template.render(messages, **asked)
                 self.rendered[key] = None if rendering.error else rendering.text
             return self.rendered[key]
 
-        messages = [*map(dict, self.before), dict(self._asked()), *answers]
-        text = render(messages)
-        return up_to_results(render, messages) if text is None and answers and not prompts else text
+        text = render(conversation)
+        return up_to_results(render, conversation) if text is None and not prompts else text
 
 
-@dataclass(frozen=True, slots=True)
-class Rendition:
-    """An answer as a rendering shows it: its text, the prompt before it, and its meaning."""
-
-    prompt: str
-    begun: str
-    """What is before `text` in the rendering."""
-    text: str
-    expected: ProofAnswer
-    whole: str = ""
-    """All of the rendering after the question, with what follows `text` in it."""
-
-
-def show(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
+def show(candidate: Candidate, answer: Said) -> CutOut | None:
     """Render an answer; None when the rendering does not show all its parts."""
-    prompt, full = candidate.prompt, candidate.render(answer.to_openai())
+    prompt, full = candidate.prompt, candidate.render(answer)
     if prompt is None or full is None or candidate.question not in full:
         return None
     # `<think>It rains.</think><call>`: some templates write content beside calls as reasoning, and then it is that.
@@ -173,15 +162,22 @@ def show(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
     expected = _visible(answer, text, candidate.format)
     if expected is None:
         return None
-    # Reasoning without an opening marker is reasoning because the prompt has begun it.
-    unmarked = expected.reasoning and not candidate.format.reasoning.opened_in(text)
-    return Rendition(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected, whole=full)
+    return CutOut(
+        said=expected,
+        request=candidate.request,
+        before=candidate.asked,
+        prompt=prompt,
+        start=begun,
+        answer=text,
+        whole=full,
+    )
 
 
-def _shows_arguments(candidate: Candidate, answer: ProofAnswer, full: str) -> bool:
+def _shows_arguments(candidate: Candidate, answer: Said, full: str) -> bool:
     """Return whether the rendering `full` of an answer would be another one if the arguments of its calls were others."""
-    calls = tuple((name, {key: _another(value) for key, value in given.items()}) for name, given in answer.calls)
-    return calls == answer.calls or candidate.render(replace(answer, calls=calls).to_openai()) != full
+    calls = [(name, {key: _another(value) for key, value in given.items()}) for name, given in pairs(answer)]
+    other = proof_answer(answer.content, answer.reasoning, calls)
+    return other == answer or candidate.render(other) != full
 
 
 def _another(value: Any) -> Any:
@@ -213,15 +209,14 @@ def _leaves_open(format: Format, begun: str) -> bool:
     return markers.mode is not ReasoningMode.NONE and opened and not markers.closed_in(begun)
 
 
-def _in_history(candidate: Candidate, answer: ProofAnswer) -> str | None:
+def _in_history(candidate: Candidate, answer: Said) -> str | None:
     """Render the answer with another question after it, up to the end of its turn; None when that does not show."""
-    asked = {"role": "user", "content": _NEXT_QUESTION}
-    full, end = candidate.render(answer.to_openai(), asked), candidate.format.turn.end
+    full, end = candidate.render(answer, user(_NEXT_QUESTION)), candidate.format.turn.end
     before = (full or "").rpartition(_NEXT_QUESTION)[0]
     return before[: before.rindex(end) + len(end)] if end.strip() and end in before else None
 
 
-def show_after_prompt(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
+def show_after_prompt(candidate: Candidate, answer: Said) -> CutOut | None:
     """Render an answer as the model would continue the real prompt.
 
     None when the rendering does not show how the answer goes on after that prompt.
@@ -230,36 +225,36 @@ def show_after_prompt(candidate: Candidate, answer: ProofAnswer) -> Rendition | 
     if shown is None or prompt is None:
         return None
     begun = prefill(candidate.format, prompt)
-    text = shown.text if shown.begun == prompt else _going_on(candidate.format, shown, begun)
-    return replace(shown, prompt=prompt, text=text) if text else None
+    text = shown.answer if shown.asked else _going_on(candidate.format, shown, begun)
+    return replace(shown, start=prompt, answer=text) if text else None
 
 
-def _going_on(format: Format, shown: Rendition, begun: str) -> str:
+def _going_on(format: Format, shown: CutOut, begun: str) -> str:
     """Cut from the answer what the prompt has written of it; empty when the answer does not follow from that."""
-    markers, reasoning = format.reasoning, shown.expected.reasoning
+    markers, reasoning = format.reasoning, shown.said.reasoning
     if not begun.strip():
-        return shown.text
+        return shown.answer
     # Begun `<think>\n`, answer `<think>\nHm.</think>It rains.`: the model writes the rest.
-    if shown.text.startswith(begun):
-        return shown.text[len(begun) :]
+    if shown.answer.startswith(begun):
+        return shown.answer[len(begun) :]
     if _begins_content(format, begun):
         return ""  # This answer begins with something else.
     # Begun `<think>`, answer `<think>\nHm.</think>`: white space differs, so the text is cut where the reasoning begins.
     if _leaves_open(format, begun):
-        return shown.text[shown.text.index(reasoning) :] if reasoning else ""
+        return shown.answer[shown.answer.index(reasoning) :] if reasoning else ""
     if markers.end and not markers.closed_in(begun):
-        return shown.text
+        return shown.answer
     if reasoning:
         return ""
     # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
-    bare = shown.text.lstrip()
+    bare = shown.answer.lstrip()
     text = bare.removeprefix(markers.empty.lstrip()).removeprefix(markers.end)
-    layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.expected
+    layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.said
     # `</think>\n\n` is begun, and a call is four line breaks after a thought: it is two after this.
     joint = turn.reasoning_to_tools if said.calls and not said.content else turn.reasoning_to_content
     rest = joint[len(layout) :] if joint.isspace() and joint.startswith(layout) else ""
     # `<bot>\n\n<call>` without a thought, and `<think></think>` is begun: the line breaks are the answer's.
-    return rest + text.lstrip() if layout else shown.text if text == bare else text
+    return rest + text.lstrip() if layout else shown.answer if text == bare else text
 
 
 def _begins_content(format: Format, begun: str) -> bool:
@@ -313,25 +308,25 @@ def _asking(candidate: Candidate, prompt: str) -> str:
 def _without_epilogue(candidate: Candidate, text: str) -> str:
     """Cut off what the template writes after every answer, whatever it says; whole markers only."""
     # Two others, since an answer may end as one of them does.
-    answers = [{"role": "assistant", "content": content} for content in ("Quite so.", "Not at all!")]
+    answers = [proof_answer(content) for content in ("Quite so.", "Not at all!")]
     others = [candidate.render(other) or "" for other in answers]
     epilogue, closer = common_suffix(others), candidate.format.content.end
     epilogue = epilogue.rpartition(closer)[2] if closer.strip() else epilogue  # What closes content is the answer's.
     return text[: len(text) - len(epilogue if text.endswith(epilogue) else common_suffix([text, epilogue]))]
 
 
-def _visible(answer: ProofAnswer, text: str, format: Format) -> ProofAnswer | None:
+def _visible(answer: Said, text: str, format: Format) -> Said | None:
     content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
     # `f(a=1)` for `{"a": 1, "b": null}`: what is not written cannot come back.
     omits_null = format.tools.arguments.codec.omits_null
-    calls = tuple(
+    calls = [
         (name, {key: value for key, value in given.items() if not (omits_null and value is None)})
-        for name, given in answer.calls
-    )
+        for name, given in pairs(answer)
+    ]
     named = all(word in text for name, arguments in calls for word in (name, *arguments))
     if not named or (answer.content and not content) or (answer.reasoning and not reasoning):
         return None
-    return ProofAnswer(content=content, reasoning=reasoning, calls=calls)
+    return proof_answer(content, reasoning, calls)
 
 
 def _as_written(text: str, rendering: str) -> str:

@@ -14,13 +14,15 @@ from random import Random
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import REASONING_NAMES, Exported
 from unrender.messages.wire import Message
 from unrender.parser.prompt_tail import prefill
-from unrender.verify.axes import AXES, PROOF_TOOLS, ProofAnswer
-from unrender.verify.judge import finding, parse
-from unrender.verify.renditions import Candidate, Rendition, show, show_after_prompt
+from unrender.proof.cut import CutOut
+from unrender.verify.axes import AXES, PROOF_TOOLS
+from unrender.verify.judge import finding
+from unrender.verify.renditions import Candidate, show, show_after_prompt
 from unrender.verify.verdicts import Counterexample, Report
 
 _CHUNK = 3
@@ -85,28 +87,34 @@ class _Read:
     ours: str
 
 
-def _shown(candidate: Candidate, answer: ProofAnswer) -> Iterator[_Read]:
+def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
     """Yield what the template writes for an answer, in each mode of thinking in which we read all of it back."""
     for thinking in (None, True, False):
         asked = replace(candidate, thinking=thinking)
         shown = show_after_prompt(asked, answer) or show_closing(asked, answer)
         if shown is None or candidate.format.closed_in_words(prefill(candidate.format, shown.prompt)):
             continue
-        message = parse(candidate, shown.prompt, [shown.text])
+        message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
         if _says_all(message, answer):
-            yield _Read(shown.prompt, _generated(candidate, shown, message), comparable(message.to_openai()))
+            yield _Read(
+                shown.read_after(candidate.format),
+                _generated(candidate, shown, message),
+                comparable(message.to_openai()),
+            )
 
 
-def _generated(candidate: Candidate, shown: Rendition, message: Message) -> str:
+def _generated(candidate: Candidate, shown: CutOut, message: Message) -> str:
     """Return the part of a rendering that the model writes: up to the end of the turn, if nothing of the message is after it."""
     end = candidate.format.turn.end.strip()
-    at = shown.text.rfind(end) if end else -1
-    said = shown.text[: at + len(end)] if at >= 0 else shown.text
-    same = comparable(parse(candidate, shown.prompt, [said]).to_openai()) == comparable(message.to_openai())
-    return said if same else shown.text
+    at = shown.answer.rfind(end) if end else -1
+    said = shown.answer[: at + len(end)] if at >= 0 else shown.answer
+    same = comparable(candidate.read(shown.read_after(candidate.format), [said]).message.to_openai()) == comparable(
+        message.to_openai()
+    )
+    return said if same else shown.answer
 
 
-def show_closing(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
+def show_closing(candidate: Candidate, answer: Said) -> CutOut | None:
     """Show an answer after a prompt that opens reasoning, for templates whose history drops it.
 
     The open reasoning is closed first. None when the answer has reasoning, or when the rendering does not show all its
@@ -115,16 +123,16 @@ def show_closing(candidate: Candidate, answer: ProofAnswer) -> Rendition | None:
     shown, prompt, markers = show(candidate, answer), candidate.prompt, candidate.format.reasoning
     if shown is None or prompt is None or answer.reasoning:
         return None
-    if shown.text.lstrip().startswith(markers.end.strip()):
-        return replace(shown, prompt=prompt)
+    if shown.answer.lstrip().startswith(markers.end.strip()):
+        return replace(shown, start=prompt)
     # What the history writes for no reasoning would open it once more.
-    said = shown.text.removeprefix(markers.empty)
-    return replace(shown, prompt=prompt, text=markers.end + candidate.format.turn.reasoning_to_content + said)
+    said = shown.answer.removeprefix(markers.empty)
+    return replace(shown, start=prompt, answer=markers.end + candidate.format.turn.reasoning_to_content + said)
 
 
-def _says_all(message: Message, answer: ProofAnswer) -> bool:
+def _says_all(message: Message, answer: Said) -> bool:
     return (
-        [name for name, _ in answer.calls] == [call.name for call in message.tool_calls]
+        [call.name for call in answer.calls] == [call.name for call in message.tool_calls]
         and bool(message.reasoning) >= bool(answer.reasoning)
         and bool(message.content) == bool(answer.content)
     )

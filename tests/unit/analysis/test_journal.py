@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from unrender.analysis import Analysis, analyze
-from unrender.analysis.prove.evidence import tell
+from unrender.analysis.evidence import tell
 from unrender.rendering.template import Template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"

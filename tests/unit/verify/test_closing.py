@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from unrender import ChatTemplate
-from unrender.verify.axes import ProofAnswer
-from unrender.verify.renditions import Candidate, Rendition
+from unrender.conversation.messages import Said
+from unrender.proof.cut import CutOut
+from unrender.verify.axes import proof_answer
+from unrender.verify.renditions import Candidate
 from unrender.verify.response_templates import show_closing
 
 TEMPLATE = """
@@ -21,7 +23,7 @@ TEMPLATE = """
 """
 
 
-def shown(empty: str, answer: ProofAnswer) -> Rendition | None:
+def shown(empty: str, answer: Said) -> CutOut | None:
     template = ChatTemplate.from_string(TEMPLATE.replace("EMPTY", repr(empty)))
     candidate = Candidate(template=template.template, format=template.format, capabilities=template.capabilities)
     return show_closing(candidate, answer)
@@ -37,13 +39,13 @@ def shown(empty: str, answer: ProofAnswer) -> Rendition | None:
 )
 def test_what_the_prompt_opened_is_closed(empty: str, text: str) -> None:
     """The answer closes the reasoning before it says anything, with the joint."""
-    closing = shown(empty, ProofAnswer(content="It rains."))
+    closing = shown(empty, proof_answer(content="It rains."))
 
     assert closing
-    assert closing.prompt.endswith("<|assistant|><think>\n")
-    assert closing.text == text
+    assert closing.start.endswith("<|assistant|><think>\n")
+    assert closing.answer == text
 
 
 def test_reasoning_closes_itself() -> None:
     """An answer that has reasoning goes on from the prompt as it is."""
-    assert shown("", ProofAnswer(content="It rains.", reasoning="Let me look.")) is None
+    assert shown("", proof_answer(content="It rains.", reasoning="Let me look.")) is None

@@ -23,17 +23,17 @@ from unrender.analysis.ask.probes import (
     USER,
     USER2,
     VALUES,
-    ProbeCall,
-    ProbeMessage,
     Prober,
     assistant,
     make_calls,
     result,
+    shapes,
     user,
 )
-from unrender.analysis.find.split import is_tag, openers_of
+from unrender.conversation.messages import Said, SaidCall
 from unrender.format import Format, ToolMode
 from unrender.limits import MOST_TRIED_NAMES
+from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
 """Returns the answer in what follows an input, without the header before it; None where there is none."""
@@ -114,7 +114,7 @@ def render_turns(prober: Prober) -> Turns:
     )
 
 
-def _render_asked(prober: Prober, before: list[ProbeMessage]) -> Continuations:
+def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
     calls = make_calls(1)
     shapes = [
         assistant(CONTENT),
@@ -198,20 +198,9 @@ ANSWER_KINDS: Mapping[str, Any] = {
 
 def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
     """Render an answer of every shape; `prefill` is what prompts begin of it."""
-    calls = make_calls(1)
-    shapes = {
-        "content": assistant(CONTENT),
-        "reasoned": assistant(CONTENT, REASONING),
-        "call": assistant(calls=calls),
-        "empty_call": assistant(calls=make_calls(1, 0)),
-        "long_call": assistant(calls=make_calls(1, 2)),
-        "two_calls": assistant(calls=make_calls(2)),
-        "three_calls": assistant(calls=make_calls(3, 2)),
-        "reasoned_call": assistant("", REASONING, calls),
-        "mixed": assistant(CONTENT, calls=calls),
-        "reasoned_mixed": assistant(CONTENT, REASONING, calls),
-    }
-    bodies = {name: body(prober.answer(message)) for name, message in shapes.items()}
+    said = {shape: answer for shape, (_, answer) in shapes().items()}
+    said["long_call"] = assistant(calls=make_calls(1, 2))
+    bodies = {name: body(prober.answer(message)) for name, message in said.items()}
     after_reasoning, before_call = (
         (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")
     )
@@ -219,7 +208,7 @@ def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
     return Answers(
         **bodies,
         content_no_thinking=body(prober.answer(assistant(CONTENT), thinking=False)),
-        call_no_thinking=body(prober.answer(assistant(calls=calls), thinking=False)),
+        call_no_thinking=body(prober.answer(said["call"], thinking=False)),
         cut={} if is_shown else dict(_render_cut(prober, body)),
         instructions=(prober.render([user()]) or "").partition(USER)[0] if REASONING_WORD.search(prefill) else "",
     )
@@ -244,7 +233,7 @@ def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
     """Render one call with values of every type, each alone where arguments are `tagged`, and all together."""
 
     def written(arguments: Mapping[str, Any]) -> str | None:
-        return body(prober.answer(assistant(calls=[ProbeCall(name=NAMES[0], arguments=arguments, id=IDS[0])])))
+        return body(prober.answer(assistant(calls=[SaidCall(name=NAMES[0], arguments=arguments, id=IDS[0])])))
 
     return WrittenCall(
         kinds={name: written({KEYS[0]: value}) for name, value in ANSWER_KINDS.items()} if tagged else {},

@@ -14,6 +14,7 @@ from typing import Any
 
 from unrender.analysis.ask.probes import (
     CONTENT,
+    IDS,
     KEYS,
     NAMES,
     NUMBERS,
@@ -23,7 +24,6 @@ from unrender.analysis.ask.probes import (
     STAND_IN,
     SYSTEM,
     USER,
-    ProbeMessage,
     Prober,
     assistant,
     make_calls,
@@ -32,10 +32,11 @@ from unrender.analysis.ask.probes import (
     text_between,
     user,
 )
-from unrender.analysis.find.split import closers_of, common_prefix, is_tag
 from unrender.conversation.capabilities import Context, ReasoningPlace
+from unrender.conversation.messages import Said
 from unrender.format.tokens import lexemes
 from unrender.limits import LONGEST_ID, MOST_LENGTHS_OF_IDS, MOST_REPAIRS, MOST_TRIED_NAMES
+from unrender.proof.split import closers_of, common_prefix, is_tag
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
 _TOOLS_WORD = re.compile(r"tools|functions|(?:tool|function)_(?:list|json|schema|spec|desc|def)", re.IGNORECASE)
@@ -84,7 +85,9 @@ def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
 def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
     """Read the name of a missing variable off the template's complaint, and supply text, for probes alone."""
     known = replace(prober.capabilities, **changes).required_context
-    rendering = prober.template.render([user()], add_generation_prompt=True, **dict[str, Any](known))
+    rendering = prober.template.render(
+        [{"role": "user", "content": USER}], add_generation_prompt=True, **dict[str, Any](known)
+    )
     # `'my_functions' is undefined`: the complaint is Jinja's, and names what has to be there.
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
     if not match or match[1] in dict(known) or match[1] not in prober.template.reads:
@@ -109,13 +112,13 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
 
 
 def _find_roles(prober: Prober) -> dict[str, Any]:
-    def rendered(capability: str, *messages: ProbeMessage) -> str:
+    def rendered(capability: str, *messages: Said) -> str:
         return prober.with_capabilities(**{capability: True}).render(messages, thinking=None) or ""
 
-    text = rendered("supports_system_role", {"role": "system", "content": SYSTEM}, user())
+    text = rendered("supports_system_role", Said(role="system", content=SYSTEM), user())
     parts = [{"type": "text", "text": USER}]
-    typed = rendered("supports_typed_content", {"role": "user", "content": parts})
-    told = rendered("supports_tool_role", user(), assistant(CONTENT), {"role": "tool", "content": RESULT})
+    typed = rendered("supports_typed_content", Said(role="user", content=parts))
+    told = rendered("supports_tool_role", user(), assistant(CONTENT), Said(role="tool", content=RESULT))
     # A template that knows no parts writes the list of them as it is: `[{'type': 'text', 'text': ...}]`.
     writes_parts = USER in typed and not re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     return {
@@ -248,7 +251,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     return {
         **({"requires_short_id": True} if refused else {}),
         **(form if with_result is not None else {}),
-        "supports_call_id": short.id in text,
+        "supports_call_id": IDS[0] in text,
         "supports_parallel_tool_calls": _names_calls(prober, two, 2),
         "supports_tool_role": with_result is not None and RESULT in with_result,
     }
@@ -266,7 +269,7 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
     return {}
 
 
-def _marks_reasoning(prober: Prober, message: ProbeMessage) -> bool:
+def _marks_reasoning(prober: Prober, message: Said) -> bool:
     """Return whether reasoning is rendered, and not just run together with content."""
     text = prober.answer(message)
     # A template that knows no parts writes the list of them: `[{'type': 'thinking', 'thinking': …}]`.
@@ -278,8 +281,7 @@ def _marks_reasoning(prober: Prober, message: ProbeMessage) -> bool:
     if between is not None:
         return bool(between.strip())
     # Reasoning alone is marked where the same text, as content, would be written otherwise.
-    as_content = {key: value for key, value in message.items() if key != "reasoning_content"} | {"content": CONTENT}
-    if text.replace(REASONING, CONTENT) != prober.answer(as_content):
+    if text.replace(REASONING, CONTENT) != prober.answer(replace(message, content=CONTENT, reasoning="")):
         return True
     # `<plan>…</plan><call>` beside `Hi`: content beside calls is written as reasoning, and content alone has no such markers.
     before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]

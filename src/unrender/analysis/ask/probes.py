@@ -8,16 +8,14 @@ Ordinary templates need 70 renderings and a fifth of a second.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender.analysis.find.split import common_suffix
-from unrender.conversation.adapt import shape_messages, shaped, short_id
+from unrender.conversation.adapt import shaped, short_id
 from unrender.conversation.capabilities import Capabilities, shape_context
-from unrender.conversation.messages import Conversation
+from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.limits import (
     ANALYSIS_CHARACTERS,
     ANALYSIS_EXHAUSTED,
@@ -30,6 +28,7 @@ from unrender.limits import (
     PROBE_SECONDS,
     PROBE_STEPS,
 )
+from unrender.proof.split import common_suffix
 from unrender.rendering.cost import Limits, now
 from unrender.rendering.template import Rendering, Template
 
@@ -75,49 +74,47 @@ NEEDLES = (
 REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 """In names of fields and variables, and in words with which a prompt begins a thought."""
 
-ProbeMessage = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeCall:
-    """A call as a probe makes it."""
-
-    name: str
-    arguments: Mapping[str, Any]
-    id: str
-
-    def to_openai(self) -> dict[str, Any]:
-        """Return the call in the form of OpenAI's `tool_calls`."""
-        function = {"name": self.name, "arguments": json.dumps(self.arguments, ensure_ascii=False)}
-        return {"id": self.id, "type": "function", "function": function}
-
-
-def make_calls(count: int, arguments: int = 1) -> tuple[ProbeCall, ...]:
+def make_calls(count: int, arguments: int = 1) -> tuple[SaidCall, ...]:
     """Return calls of distinct tools, each with the first `arguments` keys and numbers of its own."""
     return tuple(
-        ProbeCall(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
+        SaidCall(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
         for i in range(count)
     )
 
 
-def user(text: str = "") -> ProbeMessage:
+def user(text: str = "") -> Said:
     """Return a user's message, the first needle unless another text is given."""
-    return {"role": "user", "content": text or USER}
+    return Said(role="user", content=text or USER)
 
 
-def assistant(content: str = "", reasoning: str = "", calls: Sequence[ProbeCall] = ()) -> ProbeMessage:
+def assistant(content: str = "", reasoning: str = "", calls: Sequence[SaidCall] = ()) -> Said:
     """Return an assistant's message."""
-    message: ProbeMessage = {"role": "assistant", "content": content}
-    if reasoning:
-        message["reasoning_content"] = reasoning
-    if calls:
-        message["tool_calls"] = [call.to_openai() for call in calls]
-    return message
+    return Said(role="assistant", content=content, reasoning=reasoning, calls=tuple(calls))
 
 
-def result(call: ProbeCall) -> ProbeMessage:
-    """Return a tool's answer to `call`."""
-    return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": RESULT}
+def result(call: SaidCall, content: str = "") -> Said:
+    """Return a tool's answer to `call`, a needle unless another text is given."""
+    return Said(role="tool", answers=call.id, name=call.name, content=content or RESULT)
+
+
+ALONE, MIXED = "content", "content and a call"
+
+
+def shapes() -> dict[str, tuple[str, Said]]:
+    """Return answers of all shapes, in words and as they are said, by their fields of `Answers`."""
+    one = make_calls(1)
+    return {
+        "content": (ALONE, assistant(CONTENT)),
+        "reasoned": ("reasoning and content", assistant(CONTENT, REASONING)),
+        "call": ("one call", assistant(calls=one)),
+        "two_calls": ("two calls", assistant(calls=make_calls(2))),
+        "three_calls": ("three calls", assistant(calls=make_calls(3, 2))),
+        "empty_call": ("a call without arguments", assistant(calls=make_calls(1, 0))),
+        "reasoned_call": ("reasoning and a call", assistant("", REASONING, one)),
+        "mixed": (MIXED, assistant(CONTENT, calls=one)),
+        "reasoned_mixed": ("reasoning, content and a call", assistant(CONTENT, REASONING, one)),
+    }
 
 
 def offered_tools(kind: str = "integer") -> list[dict[str, Any]]:
@@ -228,7 +225,7 @@ class Prober:
 
     def render(
         self,
-        messages: Sequence[ProbeMessage],
+        messages: Sequence[Said],
         *,
         tools: Sequence[Any] | None = None,
         prompt: bool = False,
@@ -236,7 +233,7 @@ class Prober:
     ) -> str | None:
         """Return the rendering, with the generation prompt if `prompt` is true; None when the template refuses."""
         context = shape_context(tools, self.capabilities, thinking=thinking)
-        return self._said(shape_messages(messages, self.capabilities), context, prompt=prompt)[0]
+        return self._said(shaped(messages, self.capabilities), context, prompt=prompt)[0]
 
     def write(
         self,
@@ -271,7 +268,7 @@ class Prober:
             text = text.replace(short_id(id, self.capabilities), id)
         return text
 
-    def last_answer(self, messages: Sequence[ProbeMessage], *, thinking: bool | None = True) -> str | None:
+    def last_answer(self, messages: Sequence[Said], *, thinking: bool | None = True) -> str | None:
         """Return the rendering of a conversation that the template refuses to end with this answer, or None."""
         # Only the template's own words may demand results: what cannot be written raises as well.
         words = [text for text in self.template.string_constants if len(text) > len(USER)]
@@ -289,10 +286,10 @@ class Prober:
 
     def answer(
         self,
-        message: ProbeMessage | None,
+        message: Said | None,
         *,
-        before: Sequence[ProbeMessage] = (),
-        after: Sequence[ProbeMessage] = (),
+        before: Sequence[Said] = (),
+        after: Sequence[Said] = (),
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> str | None:
@@ -306,16 +303,13 @@ class Prober:
         text = self.render(messages, tools=self.offered, prompt=prompt, thinking=thinking)
         if text is None and message and not after:
             text = self.last_answer(messages, thinking=thinking)
-        needle = str(inputs[-1]["content"])
+        needle = str(inputs[-1].content)
         return text.rpartition(needle)[2] if text is not None and needle in text else None
 
 
-def up_to_results(
-    render: Callable[[Sequence[ProbeMessage]], str | None], messages: Sequence[ProbeMessage]
-) -> str | None:
+def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequence[Said]) -> str | None:
     """Return a conversation whose last answer calls, for templates that refuse calls without results; None where that fails."""
-    calls = messages[-1].get("tool_calls") or ()
-    told = [{"role": "tool", "tool_call_id": c["id"], "name": c["function"]["name"], "content": USER2} for c in calls]
+    told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
     # `<bot><c>f</c></b><tool>R` is written for `f` and its result, and `<bot>Hi</b>` for content: calls end with `</b>` as well.
     end = (render([*messages[:-1], assistant(CONTENT)]) or "").rpartition(CONTENT)[2] if text else ""

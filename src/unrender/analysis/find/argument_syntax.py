@@ -17,9 +17,9 @@ from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS, Spent
 from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
 from unrender.analysis.find.skeletons import Row, arguments_span, find_tokens, joined_skeleton, literal_after, make_row
-from unrender.analysis.find.split import Solution, common_prefix, common_suffix, is_word, solve
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
 from unrender.format.tokens import lexemes
+from unrender.proof.split import Solution, common_prefix, common_suffix, is_word, solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,15 +13,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from unrender.analysis.ask.answers import Answers, WrittenCall
-from unrender.analysis.ask.probes import CONTENT, EOS, IDS, NAMES, REASONING, ProbeCall, Spent, make_calls
+from unrender.analysis.ask.probes import CONTENT, EOS, IDS, NAMES, REASONING, Spent, make_calls
 from unrender.analysis.find import skeletons
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding
 from unrender.analysis.find.skeletons import COUNTER, Row
-from unrender.analysis.find.split import Solution, common_suffix, is_tag, solve, split_last_tag, tags_of
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
+from unrender.conversation.messages import SaidCall
 from unrender.format import CallSyntax, Content, Slot, ToolMode
 from unrender.format.tokens import lexemes
+from unrender.proof.split import Solution, common_suffix, is_tag, solve, split_last_tag, tags_of
 from unrender.values.notations import encode_arguments
 
 NOT_RENDERED = "tool calls are not rendered"
@@ -72,17 +73,17 @@ def find_modes(body: str | None, longer: str | None, spent: Spent) -> tuple[Tool
     return tuple(mode for mode, (_, holds) in _MODES.items() if all(itertools.starmap(holds, shown)))
 
 
-def _shows_arguments(body: str, call: ProbeCall, _spent: Spent) -> bool:
+def _shows_arguments(body: str, call: SaidCall, _spent: Spent) -> bool:
     return all(key in body and str(value) in body for key, value in call.arguments.items())
 
 
-def _is_one_object(body: str, call: ProbeCall, spent: Spent) -> bool:
+def _is_one_object(body: str, call: SaidCall, spent: Spent) -> bool:
     """Return whether one JSON object is the call, and its name is nowhere else: `f<args>{"name": "f", …}` is not one object."""
     span = skeletons.native_span(body, call, 0, spent)
     return span is not None and call.name not in body[: span.start] and call.name not in body[span.end :]
 
 
-_MODES: Mapping[ToolMode, tuple[str, Callable[[str, ProbeCall, Spent], bool]]] = {
+_MODES: Mapping[ToolMode, tuple[str, Callable[[str, SaidCall, Spent], bool]]] = {
     ToolMode.JSON_NATIVE: ("one JSON object holds name and arguments", _is_one_object),
     ToolMode.TAG_WITH_JSON: (
         "the arguments are one JSON object",

@@ -17,10 +17,10 @@ from itertools import takewhile
 
 from unrender.analysis.ask.answers import Answers
 from unrender.analysis.ask.probes import CONTENT, CONTENT2, NAMES, REASONING, REASONING_WORD
-from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 from unrender.analysis.find.turn_frame import TurnFrame, tail_of
 from unrender.format import Reasoning, ReasoningMode
 from unrender.format.tokens import lexemes
+from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 
 UNSEEN_JOINT = "\n\n"
 """What models write after reasoning that their template does not render: an empty line."""

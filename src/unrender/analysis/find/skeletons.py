@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from unrender.analysis.ask.probes import NAMES, ProbeCall, Spent
-from unrender.analysis.find.split import is_tag, shared_start
+from unrender.analysis.ask.probes import NAMES, Spent
+from unrender.conversation.messages import SaidCall
 from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode
 from unrender.format.tokens import lexemes
 from unrender.limits import LONGEST_ATTRIBUTE_LINE, MOST_BRACKETS
+from unrender.proof.split import is_tag, shared_start
 
 COUNTER = "\ue000"
 """Stands for a counter inside a literal while skeletons are being solved."""
@@ -90,7 +91,7 @@ def _literal(text: str) -> Any:
         return None
 
 
-def native_span(text: str, call: ProbeCall, position: int, spent: Spent) -> ValueSpan | None:
+def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> ValueSpan | None:
     """Find the JSON object that holds this call's name and arguments, and no other call's."""
     name_at = text.find(call.name, position)
     if name_at < 0:
@@ -133,7 +134,7 @@ def _same(item: Any, wanted: Any, spent: Spent) -> bool:
     return type(item) is type(wanted) and bool(item == wanted)
 
 
-def _holds_call(value: Any, call: ProbeCall, spent: Spent) -> bool:
+def _holds_call(value: Any, call: SaidCall, spent: Spent) -> bool:
     return _holds(value, call.name, spent) and _holds(value, dict(call.arguments), spent)
 
 
@@ -172,7 +173,7 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
     return sorted(found, key=lambda token: token.start)
 
 
-def find_row(text: str, calls: Sequence[ProbeCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
+def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
     """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
     wholes: list[Token] = []
     for owner, call in enumerate(calls):
@@ -187,7 +188,7 @@ def find_row(text: str, calls: Sequence[ProbeCall], mode: ToolMode, spent: Spent
             return None
         wholes.append(Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=owner))
     words = {call.name: (Slot.NAME, owner) for owner, call in enumerate(calls)}
-    words |= {call.id: (Slot.ID, owner) for owner, call in enumerate(calls)}
+    words |= {str(call.id): (Slot.ID, owner) for owner, call in enumerate(calls)}
     if mode is not ToolMode.JSON_NATIVE:
         return make_row(text, find_tokens(text, words, wholes), len(calls))
     texts = [text[whole.start : whole.end] for whole in wholes]
@@ -197,7 +198,7 @@ def find_row(text: str, calls: Sequence[ProbeCall], mode: ToolMode, spent: Spent
     return Row(before=before, items=tuple(items), betweens=tuple(betweens), after=after) if all(items) else None
 
 
-def _tagged_span(text: str, call: ProbeCall, entry: Skeleton, position: int) -> ValueSpan | None:
+def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> ValueSpan | None:
     words = dict.fromkeys(call.arguments, (Slot.KEY, 0))
     words |= {str(value): (Slot.VALUE, 0) for value in call.arguments.values()}
     name_at = text.find(call.name, position)
@@ -214,7 +215,7 @@ def _tagged_span(text: str, call: ProbeCall, entry: Skeleton, position: int) -> 
     return ValueSpan(start=inside[0].start - len(prefix), end=end, value=call.arguments)
 
 
-def _native_item(text: str, call: ProbeCall, words: Mapping[str, tuple[Slot, int]], spent: Spent) -> Skeleton:
+def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]], spent: Spent) -> Skeleton:
     """Return the skeleton of a JSON object that is a call; () where its arguments are not one object."""
     span = arguments_span(text, call.arguments, spent)
     if span is None:

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 
 from unrender.analysis.ask.answers import Continuations, Turns
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
-from unrender.analysis.find.split import (
+from unrender.format.tokens import lexemes
+from unrender.limits import LONGEST_HEADER, MOST_BEGINNINGS
+from unrender.proof.split import (
     closers_of,
     common_prefix,
     common_suffix,
@@ -23,8 +25,6 @@ from unrender.analysis.find.split import (
     split_last_tag,
     tags_of,
 )
-from unrender.format.tokens import lexemes
-from unrender.limits import LONGEST_HEADER, MOST_BEGINNINGS
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
 """Where white space is, or may be: between words, and beside tags."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from unrender.analysis.ask.probes import (
@@ -16,7 +14,6 @@ from unrender.analysis.ask.probes import (
     NEEDLES,
     NUMBERS,
     REASONING,
-    RESULT,
     USER,
     USER2,
     Allowance,
@@ -65,35 +62,6 @@ def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
 
     assert many.render([user()]) == "".join(f"{i} " for i in range(300))
     assert len(many.texts) == 1
-
-
-def test_calls_are_written_as_openai_does():
-    """Arguments are JSON text, non-ASCII characters as they are."""
-    call = make_calls(1)[0]
-
-    assert call.to_openai() == {
-        "id": IDS[0],
-        "type": "function",
-        "function": {"name": NAMES[0], "arguments": json.dumps(dict(call.arguments))},
-    }
-    changed = type(call)(name="f", arguments={"k": "ä"}, id="1")
-    assert changed.to_openai()["function"]["arguments"] == '{"k": "ä"}'
-
-
-def test_messages_hold_what_is_given():
-    """Reasoning and calls are keys only when there are any."""
-    call = make_calls(1)[0]
-
-    assert user() == {"role": "user", "content": USER}
-    assert user("x") == {"role": "user", "content": "x"}
-    assert assistant() == {"role": "assistant", "content": ""}
-    assert assistant("a", "b", [call]) == {
-        "role": "assistant",
-        "content": "a",
-        "reasoning_content": "b",
-        "tool_calls": [call.to_openai()],
-    }
-    assert result(call) == {"role": "tool", "tool_call_id": IDS[0], "name": NAMES[0], "content": RESULT}
 
 
 def test_offered_tools_are_those_that_are_called():

@@ -8,7 +8,8 @@ import pytest
 
 from unrender.analysis.ask.probes import Allowance, Spent
 from unrender.analysis.find.skeletons import json_spans
-from unrender.analysis.find.split import (
+from unrender.format.tokens import lexemes
+from unrender.proof.split import (
     calculate_diff_split,
     closers_of,
     common_prefix,
@@ -18,7 +19,6 @@ from unrender.analysis.find.split import (
     openers_of,
     solve,
 )
-from unrender.format.tokens import lexemes
 
 TEXTS = st.text(alphabet="ab <>[]/|\n_1", max_size=30)
 

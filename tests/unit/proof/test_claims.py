@@ -10,10 +10,12 @@ import pytest
 
 from unrender import ChatTemplate, FormatWarning
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import CONTENT, Prober
-from unrender.analysis.prove.claims import claims_parts, prove
-from unrender.analysis.prove.readback import SAID, TOLD
+from unrender.analysis.ask.probes import CONTENT, Prober, shapes
+from unrender.analysis.ask.shown import own_answers
+from unrender.analysis.derivation import witness_of
 from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, ToolMode
+from unrender.proof.claims import claims_to_read, prove
+from unrender.proof.reading import Witness
 from unrender.rendering.template import Template
 from unrender.verify import verify
 from unrender.verify.verdicts import Verdict
@@ -31,14 +33,14 @@ GLUED = """
 """Only the prompt writes all of the arrows before a call."""
 
 
-def probing(name: str) -> Prober:
+def witness(name: str) -> Witness:
     path = corpus.TEMPLATES / f"{name}.jinja"
-    return discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
+    return witness_of(discover(Prober(template=Template(path.read_text(encoding="utf-8")))))
 
 
 @pytest.fixture
-def prober():
-    return probing("json-tags")
+def shown():
+    return witness("json-tags")
 
 
 @pytest.fixture
@@ -46,17 +48,17 @@ def format():
     return corpus.derived_format(corpus.TEMPLATES / "json-tags.jinja")
 
 
-def test_what_holds_is_kept(prober, format):
+def test_what_holds_is_kept(shown, format):
     """Nothing is given up, and nothing is misread."""
-    proof = prove(prober, format)
+    proof = prove(shown, format)
 
     assert (proof.format, proof.given_up, proof.misread) == (format, (), ())
 
 
-def test_calls_that_are_not_read_are_no_longer_claimed(prober, format):
+def test_calls_that_are_not_read_are_no_longer_claimed(shown, format):
     """A wrong call syntax goes, with a sentence; reasoning and content stay."""
     proof = prove(
-        prober, replace(format, tools=replace(format.tools, call_start="<call>", call_end="</call>", section_start=""))
+        shown, replace(format, tools=replace(format.tools, call_start="<call>", call_end="</call>", section_start=""))
     )
 
     assert proof.format.tools.mode is ToolMode.NONE
@@ -69,53 +71,55 @@ def test_reasoning_that_is_not_read_is_no_longer_claimed():
     """Wrong markers of reasoning go, with a sentence."""
     format = corpus.derived_format(corpus.TEMPLATES / "wrapped-eos.jinja")
     wrong = Reasoning(mode=ReasoningMode.TAG_BASED, start="<plan>", end="</plan>")
-    proof = prove(probing("wrapped-eos"), replace(format, reasoning=wrong))
+    proof = prove(witness("wrapped-eos"), replace(format, reasoning=wrong))
 
     assert proof.format.reasoning == Reasoning()
     assert [text.partition(":")[0] for text in proof.given_up] == ["reasoning is read"]
 
 
 @pytest.mark.parametrize("start", [CONTENT, f"{CONTENT}\n<"])
-def test_a_wrong_second_wrapper_goes_alone(prober, format, start):
+def test_a_wrong_second_wrapper_goes_alone(shown, format, start):
     """Content beside calls that has no wrapper is read without, and everything else as before, content alone as well."""
     wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=start, end="</tool_call>")
-    proof = prove(prober, replace(format, content_with_calls=wrong))
+    proof = prove(shown, replace(format, content_with_calls=wrong))
 
     assert proof.format.content_with_calls is None
     assert (proof.format.content, proof.format.tools) == (format.content, format.tools)
     assert len(proof.given_up) == 1
 
 
-def test_a_wrong_wrapper_goes_alone(prober, format):
+def test_a_wrong_wrapper_goes_alone(shown, format):
     """Content of which a piece was taken for its wrapper is read without any."""
     wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=CONTENT, end="</say>")
-    proof = prove(prober, replace(format, content=wrong))
+    proof = prove(shown, replace(format, content=wrong))
 
     assert (proof.format.content, proof.format.tools) == (format.content, format.tools)
     assert [text.partition(":")[0] for text in proof.given_up] == ["content is wrapped"]
 
 
-def test_nothing_is_given_up_where_no_answer_is_read(prober, format):
+def test_nothing_is_given_up_where_no_answer_is_read(shown, format):
     """What is misread altogether says nothing about calls: it stays as it was, and is named."""
     turn = replace(format.turn, end="", ends=())
-    proof = prove(prober, replace(format, turn=turn))
+    proof = prove(shown, replace(format, turn=turn))
 
     assert proof.format.tools == format.tools
-    assert {found.said.name for found in proof.misread} == {said.name for said in (*SAID, TOLD)}
+    assert {found.cut_out.name for found in proof.misread} == set(own_answers())
 
 
 def test_claims_are_of_shapes():
     """A format without calls claims none, and one of single calls no two."""
     format = corpus.derived_format(corpus.TEMPLATES / "plain.jinja")
 
-    assert [said.name for said in SAID if claims_parts(format, said)] == ["content"]
+    assert [name for name, said in shapes().values() if claims_to_read(format, said)] == ["content"]
 
 
 def test_single_calls_are_claimed_alone(format):
     """Where a format has one call only, it claims no answer of more."""
     single = replace(format, tools=replace(format.tools, parallel=False))
 
-    assert [said.name for said in SAID if claims_parts(format, said) != claims_parts(single, said)] == [
+    assert [
+        name for name, said in shapes().values() if claims_to_read(format, said) != claims_to_read(single, said)
+    ] == [
         "two calls",
         "three calls",
     ]

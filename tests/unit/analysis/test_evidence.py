@@ -9,7 +9,7 @@ import pytest
 
 from unrender.analysis import Analysis, Evidence, Shown, analyze
 from unrender.analysis.ask.answers import Answers, Continuations, Turns
-from unrender.analysis.prove.evidence import collect_evidence
+from unrender.analysis.evidence import collect_evidence
 from unrender.format import CallSyntax, Reasoning, TurnTexts
 from unrender.rendering.template import Template
 

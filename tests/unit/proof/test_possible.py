@@ -6,10 +6,10 @@ import pytest
 from properties.families import TAG_AND_JSON, THINK
 
 from unrender.analysis import analyze
-from unrender.analysis.prove.claims import possible_format
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.messages.wire import Request
 from unrender.parser.streaming import Parser
+from unrender.proof.claims import possible_format
 from unrender.rendering.template import Template
 
 TOOLS = TAG_AND_JSON.format.tools

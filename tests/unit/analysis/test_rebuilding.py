@@ -11,7 +11,7 @@ from unrender.analysis.ask.answers import Answers, render_answers, render_turns
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import CONTENT, NAMES, REASONING, Prober
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame
-from unrender.analysis.prove.claims import Doubt, calls_are_refuted, find_doubts
+from unrender.analysis.rebuilding import Doubt, calls_are_refuted, find_doubts
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.rendering.template import Template
 

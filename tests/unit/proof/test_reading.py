@@ -18,12 +18,19 @@ from unrender.analysis.ask.probes import (
     Prober,
     assistant,
     make_calls,
+    shapes,
     user,
 )
-from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, ProbeAnswer, cut_outs, misread, refused
+from unrender.analysis.ask.shown import cut_outs, is_shown, own_answers, request_of
+from unrender.analysis.derivation import witness_of
 from unrender.conversation.capabilities import ReasoningPlace
+from unrender.conversation.messages import Said
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.messages.wire import CallStatus, Message, ToolCall
+from unrender.nodes import Role
+from unrender.proof.cut import CutOut
+from unrender.proof.reading import misread, refused
+from unrender.proof.said import misread_parts
 from unrender.rendering.template import Template
 
 SOURCE = """\
@@ -45,11 +52,12 @@ FORMAT = Format(
     ),
 )
 C, R = CONTENT, REASONING
+OWN, REQUEST = own_answers(), request_of()
 ONE, TWO = make_calls(2)
 CALL, BARE, BOTH = (
-    ProbeAnswer(name="call", calls=(ONE,)),
-    ProbeAnswer(name="bare", calls=make_calls(1, 0)),
-    ProbeAnswer(name="two", calls=(ONE, TWO)),
+    assistant(calls=(ONE,)),
+    assistant(calls=make_calls(1, 0)),
+    assistant(calls=(ONE, TWO)),
 )
 WRITTEN = f'<call>{ONE.name} {{"akeyvorn": 730101}}</call>'
 WRITTEN_TWO = f'<call>{TWO.name} {{"akeyvorn": 730102}}</call>'
@@ -68,7 +76,7 @@ def prober(source: str = SOURCE, **known: object) -> Prober:
 
 
 def read(
-    said: ProbeAnswer,
+    said: Said,
     answer: str,
     *,
     source: str = SOURCE,
@@ -77,18 +85,21 @@ def read(
     asked: bool = True,
 ):
     """Return the message that an answer is misread as; None where it is read right, or is not judged."""
-    shown = CutOut(said=said, before=(user(),), prompt=start, start=start, answer=answer, asked=asked)
-    found = misread(prober(source), format, [shown])
+    prompt = start if asked else f"{start}?"
+    shown = CutOut(
+        said=said, request=REQUEST, before=(user(),), prompt=prompt, start=start, answer=answer, whole=start + answer
+    )
+    found = misread(replace(witness_of(prober(source)), shown=(shown,)), format)
     return found[0].message if found else None
 
 
 SHOWN = {
-    "content": (ProbeAnswer(name="", content=C), f"<a>{C}", True),
-    "content twice": (ProbeAnswer(name="", content=C), f"{C}{C}", False),
-    "content and the question": (ProbeAnswer(name="", content=C), f"{C}{USER}", False),
-    "other content": (ProbeAnswer(name="", content=C), R, False),
-    "reasoning is missing": (ProbeAnswer(name="", content=C, reasoning=R), C, False),
-    "reasoning twice": (ProbeAnswer(name="", content=C, reasoning=R), f"{R}{C}{R}", True),
+    "content": (assistant(C), f"<a>{C}", True),
+    "content twice": (assistant(C), f"{C}{C}", False),
+    "content and the question": (assistant(C), f"{C}{USER}", False),
+    "other content": (assistant(C), R, False),
+    "reasoning is missing": (assistant(C, R), C, False),
+    "reasoning twice": (assistant(C, R), f"{R}{C}{R}", True),
     "a call": (CALL, WRITTEN, True),
     "a call twice": (CALL, WRITTEN * 2, True),
     "a name alone": (CALL, ONE.name, False),
@@ -101,7 +112,7 @@ SHOWN = {
 @pytest.mark.parametrize(("said", "text", "expected"), SHOWN.values(), ids=SHOWN)
 def test_answers_are_judged_that_show_all_of_it(said, text, expected):
     """Every needle is there, content once, and the question is not."""
-    assert said.is_in(text, USER) is expected
+    assert is_shown(said, text, USER) is expected
 
 
 def call(name=ONE.name, arguments='{"akeyvorn": 730101}', status=CallStatus.COMPLETE):
@@ -129,31 +140,30 @@ MEANT = {
 @pytest.mark.parametrize(("message", "same", "calls_are_wrong", "reasoning_is_wrong"), MEANT.values(), ids=MEANT)
 def test_a_message_says_just_what_was_meant(message, same, calls_are_wrong, reasoning_is_wrong):
     """Content, reasoning and whole calls are compared, and a misread answer tells which of them is wrong."""
-    shown = CutOut(said=CALL, before=(), prompt="", start="", answer=WRITTEN, asked=True)
-    found = Misread(cut_out=shown, message=message)
+    found = misread_parts(CALL, message)
 
-    assert CALL.is_said_by(message) is same
-    assert (found.calls_are_wrong, found.reasoning_is_wrong) == (calls_are_wrong, reasoning_is_wrong)
+    assert (not found) is same
+    assert (Role.CALL in found, Role.REASONING in found) == (calls_are_wrong, reasoning_is_wrong)
 
 
 def test_calls_are_compared_when_all_are_complete():
     """A call that is cut off is another one, though all of it is there."""
     second = '{"akeyvorn": 730102}'
 
-    assert BOTH.is_said_by(Message(tool_calls=(call(), call(TWO.name, second))))
-    assert not BOTH.is_said_by(
-        Message(tool_calls=(call(),), failed_calls=(call(TWO.name, second, CallStatus.TRUNCATED),))
+    assert not misread_parts(BOTH, Message(tool_calls=(call(), call(TWO.name, second))))
+    assert misread_parts(
+        BOTH, Message(tool_calls=(call(),), failed_calls=(call(TWO.name, second, CallStatus.TRUNCATED),))
     )
 
 
 def test_answers_say_what_they_are_called():
     """Content, reasoning, and the arguments of each call."""
-    shapes = {
-        said.name: (bool(said.content), bool(said.reasoning), [len(item.arguments) for item in said.calls])
-        for said in SAID
+    found = {
+        name: (bool(said.content), bool(said.reasoning), [len(item.arguments) for item in said.calls])
+        for name, said in shapes().values()
     }
 
-    assert shapes == {
+    assert found == {
         "content": (True, False, []),
         "reasoning and content": (True, True, []),
         "one call": (False, False, [1]),
@@ -168,18 +178,15 @@ def test_answers_say_what_they_are_called():
 
 def test_every_answer_is_cut_out():
     """After a question all of them, after another one content, and after a result the usual four."""
-    shown = cut_outs(prober())
+    shown = cut_outs(prober(), REQUEST)
 
-    assert [(found.said, found.before[-1]["content"]) for found in shown] == [
-        *((said, USER) for said in (*SAID, TOLD)),
-        (SAID[0], USER2),
-        *(
-            (said, RESULT)
-            for said in SAID
-            if said.name in ("content", "reasoning and content", "one call", "content and a call")
-        ),
+    assert [(found.name, found.before[-1].content) for found in shown] == [
+        *((name, USER) for name in OWN),
+        ("content", USER2),
+        *((name, RESULT) for name in ("content", "reasoning and content", "one call", "content and a call")),
     ]
-    assert shown[0] == CutOut(said=SAID[0], before=(user(),), prompt=ASKED, start=ASKED, answer=f"{C}{EOS}", asked=True)
+    assert (shown[0].said, shown[0].before) == (OWN["content"], (user(),))
+    assert (shown[0].prompt, shown[0].start, shown[0].answer) == (ASKED, ASKED, f"{C}{EOS}")
     assert shown[3].answer == f"{WRITTEN}{WRITTEN_TWO}{EOS}"
     assert shown[10].before == (user(), assistant(C, R), user(USER2))
     assert all(found.asked and found.start.endswith("<assistant>") for found in shown)
@@ -187,7 +194,7 @@ def test_every_answer_is_cut_out():
 
 def test_answers_go_on_with_what_the_prompt_begins_alike():
     """Where an answer does not go on with the whole prompt, it begins after what both have in common."""
-    shown = cut_outs(prober(SOURCE.replace("'<assistant>'", "'<assistant><r>'")))
+    shown = cut_outs(prober(SOURCE.replace("'<assistant>'", "'<assistant><r>'")), REQUEST)
 
     assert (shown[0].start, shown[0].answer, shown[0].asked) == (ASKED, f"{C}{EOS}", False)
     assert (shown[1].start, shown[1].answer, shown[1].asked) == (f"{ASKED}<r>", f"{R}</r>{C}{EOS}", True)
@@ -197,14 +204,8 @@ def test_answers_begin_where_the_prompt_ends():
     """Also in the middle of a word."""
     glued = SOURCE.replace("<{{ m.role }}>", "{{ m.role }}").replace("'<assistant>'", "'assistant'")
 
-    assert cut_outs(prober(glued))[0] == CutOut(
-        said=SAID[0],
-        before=(user(),),
-        prompt=f"user{USER}assistant",
-        start=f"user{USER}assistant",
-        answer=f"{C}{EOS}",
-        asked=True,
-    )
+    found = cut_outs(prober(glued), REQUEST)[0]
+    assert (found.start, found.answer, found.asked) == (f"user{USER}assistant", f"{C}{EOS}", True)
 
 
 NO_PROMPT = "{{ raise_exception('no') if add_generation_prompt }}"
@@ -234,14 +235,14 @@ NO_CALLS = "{% for m in messages if m.tool_calls %}{{ raise_exception('no') }}{%
 )
 def test_what_is_not_shown_is_not_cut_out(source, known, count):
     """Refusals, and answers whose parts or whose question do not show, are left out."""
-    assert len(cut_outs(prober(source, **known))) == count
+    assert len(cut_outs(prober(source, **known), REQUEST)) == count
 
 
 @pytest.mark.parametrize(
     ("said", "answer"),
     [
-        (SAID[0], f"{C}{EOS}"),
-        (SAID[1], f"<r>{R}</r>{C}{EOS}"),
+        (OWN["content"], f"{C}{EOS}"),
+        (OWN["reasoning and content"], f"<r>{R}</r>{C}{EOS}"),
         (CALL, WRITTEN),
         (BARE, f"<call>{ONE.name} {{}}</call>{EOS}"),
         (BOTH, WRITTEN + WRITTEN_TWO),
@@ -254,7 +255,7 @@ def test_what_is_read_right_is_not_reported(said, answer):
 
 def test_what_is_read_otherwise_is_reported():
     """The message shows what was read in place of it."""
-    assert read(SAID[1], f"[{R}]{C}") == Message(content=f"[{R}]{C}")
+    assert read(OWN["reasoning and content"], f"[{R}]{C}") == Message(content=f"[{R}]{C}")
     assert read(CALL, f"{C}{WRITTEN}").content == C
     assert [found.name for found in read(BOTH, WRITTEN).tool_calls] == [ONE.name]
     assert read(CALL, WRITTEN.removesuffix("}</call>")).failed_calls[0].status is CallStatus.TRUNCATED
@@ -275,8 +276,8 @@ def test_answers_that_are_written_alike_are_not_judged():
     swapped = SOURCE.replace("{{ c.function.name }}", f"{NAMES[0]}")
     as_text = SOURCE.replace("<call>", "").replace("</call>", "")
 
-    assert read(SAID[1], f"{R}{C}{EOS}", source=unmarked) is None
-    assert read(SAID[1], f"{R}{C}", source=unmarked) == Message(content=f"{R}{C}")
+    assert read(OWN["reasoning and content"], f"{R}{C}{EOS}", source=unmarked) is None
+    assert read(OWN["reasoning and content"], f"{R}{C}", source=unmarked) == Message(content=f"{R}{C}")
     assert read(replace(BOTH, calls=(TWO,)), f"{WRITTEN.replace('01}', '02}')}{EOS}", source=swapped) is None
     assert read(CALL, f'{ONE.name} {{"akeyvorn": 730101}}{EOS}', source=as_text) is not None
 
@@ -300,8 +301,10 @@ HEADERS = {
 @pytest.mark.parametrize(("format", "start", "judged"), HEADERS.values(), ids=HEADERS)
 def test_answers_that_leave_the_prompt_are_judged_after_a_header(format, start, judged):
     """Without a header between question and answer, what was cut out may not be an answer."""
-    assert (read(SAID[1], f"[{R}]{C}", format=format, start=start, asked=False) is not None) is judged
-    assert read(SAID[1], f"[{R}]{C}", format=format, start=start) is not None
+    assert (
+        read(OWN["reasoning and content"], f"[{R}]{C}", format=format, start=start, asked=False) is not None
+    ) is judged
+    assert read(OWN["reasoning and content"], f"[{R}]{C}", format=format, start=start) is not None
 
 
 TAGGED = Format(
@@ -317,11 +320,11 @@ TAGGED = Format(
 @pytest.mark.parametrize(("line", "count"), [("\n", 0), (" ", 1)], ids=["as the format says", "as a reader takes it"])
 def test_what_is_read_and_cannot_be_generated_is_found(line, count):
     """`<call> {` is read where `<call>` and a line break are expected, and the grammar does not allow it."""
-    said = next(said for said in SAID if said.name == "one call")
+    said = OWN["one call"]
     (call,) = said.calls
     answer = f'<call>{line}{{"name": "{call.name}", "arguments": {json.dumps(call.arguments)}}}\n</call><end>'
     shown = CutOut(
-        said=said, before=(user(),), prompt="<user>Hi<bot>", start="<user>Hi<bot>", answer=answer, asked=True
+        said=said, request=REQUEST, before=(user(),), prompt="<user>Hi<bot>", start="<user>Hi<bot>", answer=answer
     )
 
-    assert len(list(refused(TAGGED, [shown]))) == count
+    assert len(list(refused(replace(witness_of(prober()), shown=(shown,), request=REQUEST), TAGGED))) == count

@@ -1,0 +1,54 @@
+"""Cuts an answer out of a rendering: it is what the conversation with it adds to the prompt that asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrender.conversation.messages import Conversation, Said
+from unrender.format import Format
+from unrender.messages.wire import Request
+from unrender.proof.split import common_prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOut:
+    """An answer cut out of a rendering, and the text before it."""
+
+    said: Said
+    name: str = ""
+    """What the answer says, in words, e.g. `content and a call`."""
+    request: Request
+    """What the answer is read with: its tools, and the types of their arguments."""
+    before: Conversation = ()
+    """The conversation up to the answer."""
+    prompt: str
+    """What asks for the answer."""
+    start: str
+    """The rendering up to the answer."""
+    answer: str
+    whole: str = ""
+    """The rendering with the answer, and with what follows it."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether the start is the whole prompt, after which the answer comes."""
+        return self.start == self.prompt
+
+    def read_after(self, format: Format) -> str:
+        """Return the text after which a parser reads the answer."""
+        # `<bot><think>` is the prompt, and the history has `<bot>so</think>Hi`: only the prompt begins the thought.
+        opened, begun = format.reasoning.opened_in, self.prompt.removeprefix(self.start)
+        unmarked = self.said.reasoning and opened(begun) and not opened(self.answer)
+        return self.prompt if unmarked else self.start
+
+
+def shared(prompt: str, full: str) -> str:
+    """Return the part of `full` that the prompt has as well: all of it, or what both begin with, white space apart."""
+    if full.startswith(prompt):
+        return prompt
+    # `<bot><think>` is the prompt, and the history has `<bot>Hi`: the answer begins after what both have in common.
+    same = common_prefix([prompt, full])
+    # `</u>\n\n<bot>` is the prompt, and the history has `</u>\n<bot>Hi`: an answer does not begin with a missing line break.
+    asked, rest = (text[len(same) :].lstrip() for text in (prompt, full))
+    more = common_prefix([asked, rest])
+    return full[: len(full) - len(rest) + len(more)] if more.strip() else same
