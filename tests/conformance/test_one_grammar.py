@@ -37,7 +37,6 @@ from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
 from unrender.dialects.triggers import TriggerKind
 from unrender.errors import SchemaWarning, TemplateError
-from unrender.grammar.assemble import entry_literals
 from unrender.machine.events import Malformed
 from unrender.messages.wire import CallStatus, Message
 from unrender.nodes import Grammar
@@ -292,7 +291,7 @@ def mutants(text: str, draw: random.Random, count: int) -> Iterator[str]:
 
 def begins_at_trigger(turn: Turn, text: str) -> bool:
     """True for the one intended difference: lazy GBNF also accepts what begins with a call's first marker."""
-    return bool(turn.triggers) and text.startswith(entry_literals(turn.format.tools)[0].strip())
+    return bool(turn.triggers) and text.startswith(turn.format.tools.openers[0].strip())
 
 
 def check_mutants(asked: Subject, count: int) -> None:

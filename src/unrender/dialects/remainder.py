@@ -26,7 +26,7 @@ from unrender.dialects.triggers import Trigger, opening, triggers_of
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format
 from unrender.freezing import thawed
-from unrender.grammar.assemble import answer_grammar, calls_of, ending, entry_literals, generated_calls
+from unrender.grammar.assemble import answer_grammar, calls_of, ending, generated_calls
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import Identity, ends_of, stopped_at, written_for
 from unrender.limits import MAX_RESUME_STEPS
@@ -160,7 +160,7 @@ class Remainder:
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
         # A trigger is a marker without its layout, so of `\n<call>` the engine hands over `<call>`: the rest is generated.
-        outermost, opener = "".join(entry_literals(self.format.tools)[:1]), opening(self.format.tools)
+        outermost, opener = "".join(self.format.tools.openers[:1]), opening(self.format.tools)
         starts = [outermost[: len(outermost) - len(outermost.lstrip())]]
         if self.begun.endswith(opener):
             starts.append(starts[0] + opener)

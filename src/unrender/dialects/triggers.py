@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from unrender.format import CallSyntax, Format, ReasoningMode, Slot
-from unrender.grammar.assemble import entry_literals, is_phrase
+from unrender.grammar.assemble import is_phrase
 from unrender.grammar.markers import TOKEN
 from unrender.messages.wire import Request, ToolChoice
 
@@ -43,7 +43,7 @@ def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trig
     `begun` is what the prompt has already written of the answer.
     """
     lazy = request.tool_choice is ToolChoice.AUTO and request.calls_allowed and request.response_schema is None
-    if not lazy or not entry_literals(format.tools):
+    if not lazy or not format.tools.openers:
         return ()
     opener = opening(format.tools)
     names = _names(format.tools, request)
@@ -61,7 +61,7 @@ def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trig
 
 def opening(syntax: CallSyntax) -> str:
     """Return the outermost literal with which a run of calls begins, without the layout around it."""
-    return next((text.strip() for text in entry_literals(syntax)), "")
+    return next((text.strip() for text in syntax.openers), "")
 
 
 def _marker(opener: str, format: Format) -> str:
@@ -79,7 +79,7 @@ def _marker(opener: str, format: Format) -> str:
 
 def _before_name(syntax: CallSyntax, opener: str) -> str:
     """Return the pattern of what is between the opener and the tool's name."""
-    return re.escape("".join(entry_literals(syntax)).lstrip().removeprefix(opener))
+    return re.escape("".join(syntax.openers).lstrip().removeprefix(opener))
 
 
 def _names(syntax: CallSyntax, request: Request) -> str:

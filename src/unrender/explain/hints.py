@@ -21,7 +21,6 @@ from typing import Any
 from unrender.errors import FormatError, GrammarError
 from unrender.explain.nearest import AnswerReading, Near, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
-from unrender.grammar.assemble import entry_literals
 from unrender.limits import MAX_COMPLAINT_DEPTH, MAX_COMPLAINTS
 from unrender.machine.compile.literals import closing_tokens
 from unrender.messages.wire import CallStatus, Tool, ToolChoice
@@ -311,7 +310,7 @@ def _openers(case: Case) -> list[str]:
     """Return what opens the template's own calls; without a marker before it, the call's own beginning."""
     tools = case.reading.turn.format.tools
     markers = [text.strip() for text in (tools.section_start, tools.call_start) if text.strip()]
-    return markers or [text.strip() for text in entry_literals(tools)]
+    return markers or [text.strip() for text in tools.openers]
 
 
 # `f(a=1)`, `"f"`, `f>`, `f {` and `f:0<` are calls; `f()` is how people write about functions.

@@ -31,7 +31,6 @@ from unrender.format import (
     Words,
 )
 from unrender.formats import declared_formats
-from unrender.grammar.assemble import entry_literals
 from unrender.machine.events import Event, Malformed
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, ToolCall
@@ -227,7 +226,7 @@ def find_nearest(reading: AnswerReading) -> Near | None:
     for name, why, syntax in _candidates():
         other = read_as(reading, syntax)
         # A syntax without markers, such as `name(key=value)`, also reads `the file (see below)`: it counts only with arguments.
-        if other is None or (not entry_literals(syntax) and all(call.arguments == "{}" for call in other.whole_calls)):
+        if other is None or (not syntax.openers and all(call.arguments == "{}" for call in other.whole_calls)):
             continue
         best = nearest.reading if nearest else reading
         if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:

@@ -15,6 +15,7 @@ from unrender.format.parts import (
     Slot,
     Strings,
     Typing,
+    text_of,
 )
 from unrender.limits import LONGEST_ID, MAX_INDENT, MAX_INDEX, MAX_PARTS
 
@@ -74,16 +75,11 @@ def check_after_words(parts: Skeleton, arguments: Arguments, where: str) -> Iter
     """
     first = arguments.entry[:1]
     # An entry that begins with its key begins with a letter: after the name `f`, `city=Rome` would give `fcity`.
-    begins = arguments.start or ("name" if first and isinstance(first[0], Slot) else text_of_part(*first)) or "{"
+    begins = arguments.start or ("name" if first and isinstance(first[0], Slot) else text_of(*first)) or "{"
     for at, part in enumerate(parts[1:], start=1):
-        texts = (begins, arguments.when_empty or "") if part is Slot.ARGUMENTS else (text_of_part(part),)
+        texts = (begins, arguments.when_empty or "") if part is Slot.ARGUMENTS else (text_of(part),)
         if parts[at - 1] in _WORDS and any(text[:1].isalnum() or text[:1] == "_" for text in texts):
             yield f"{where}[{at}]", f"expected no letter or digit right after `{parts[at - 1]}`, found {texts[0]!r}"
-
-
-def text_of_part(part: Part = "") -> str:
-    """Return the text of a part; nothing for a slot."""
-    return "" if isinstance(part, Slot) else part
 
 
 def literals(parts: Skeleton) -> list[str]:
@@ -127,14 +123,13 @@ def _function(tools: CallSyntax, where: str) -> Iterator[Problem]:
 
 def is_marked(tools: CallSyntax) -> bool:
     """Return whether a marker, or a bracket of JSON, comes before the name of a call."""
-    first = text_of_part(*tools.function[:1])
-    return tools.envelope is not None or bool((tools.section_start + tools.call_start + first).strip())
+    return tools.envelope is not None or bool(tools.openers)
 
 
 def _unmarked(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield the problems of a call that no marker announces, as the first call or as one after another."""
     parts, empty = tools.function, tools.arguments.when_empty
-    first, last = text_of_part(*parts[:1]), text_of_part(*parts[-1:])
+    first, last = text_of(*parts[:1]), text_of(*parts[-1:])
     opened = is_marked(tools)
     if not opened and parts[:1] != (Slot.NAME,):
         yield f"{where}.function", "expected the slot `name` first, since no marker comes before it"

@@ -19,8 +19,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from unrender.errors import FormatError
-from unrender.format.call_checks import Problem, check_tools, is_marked, literals, text_of_part
-from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, TurnTexts
+from unrender.format.call_checks import Problem, check_tools, is_marked, literals
+from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, TurnTexts, text_of
 from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_REASON, MAX_TEXT
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def check_fences(tools: CallSyntax, where: str) -> Iterator[Problem]:
 
 def _openers(tools: CallSyntax, where: str) -> list[NamedMarker]:
     """Return the markers that begin calls, the outermost first."""
-    first = text_of_part(*tools.function[:1])
+    first = text_of(*tools.function[:1])
     named = [(f"{where}.section_start", tools.section_start), (f"{where}.call_start", tools.call_start)]
     named += [] if tools.envelope else [(f"{where}.function[0]", first)]
     return [(place, text) for place, text in named if text.strip()]

@@ -304,6 +304,12 @@ class CallSyntax:
         return None if self.arguments.entry else _envelope(self.function, listed)
 
     @property
+    def openers(self) -> list[str]:
+        """The literals that begin calls, the outermost first."""
+        chain = (self.section_start, self.call_start, text_of(*self.function[:1]))
+        return [text for text in chain if text.strip()]
+
+    @property
     def call_id(self) -> CallIdPosition:
         """The position of the id in a tag format, derived from the skeleton."""
         if Slot.ID not in self.function:
@@ -394,12 +400,16 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield path, value
 
 
+def text_of(part: Part = "") -> str:
+    """Return the text of a part; nothing for a slot."""
+    return "" if isinstance(part, Slot) else part
+
+
 def _literal_beside(skeleton: Skeleton, slot: Slot, step: int) -> str:
     if slot not in skeleton:
         return ""
     at = skeleton.index(slot) + step
-    part = skeleton[at] if 0 <= at < len(skeleton) else ""
-    return "" if isinstance(part, Slot) else part
+    return text_of(*skeleton[at : at + 1]) if at >= 0 else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

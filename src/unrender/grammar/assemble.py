@@ -15,12 +15,12 @@ from unrender.format import (
     CallSyntax,
     Content,
     Format,
-    Part,
     Reasoning,
     ReasoningMode,
     Slot,
     TurnTexts,
 )
+from unrender.format.parts import text_of
 from unrender.grammar.markers import (
     TOKEN,
     after_reasoning,
@@ -234,7 +234,7 @@ def _openers(format: Format) -> Iterator[str]:
     yield from (text.strip() for text in (*ends(format), *dropped(format)))
     yield from (text.strip() for text in (*headers_in_words(format), *joints_in_words(format)))
     texts = [wrapper.start for wrapper in format.wrappers]
-    texts += [text for syntax in format.syntaxes for text in entry_literals(syntax)]
+    texts += [text for syntax in format.syntaxes for text in syntax.openers]
     yield from (text.split()[0] for text in texts if text.strip())
 
 
@@ -268,7 +268,7 @@ def _joints(turn: TurnTexts, syntax: CallSyntax) -> tuple[str, ...]:
     """Return the joints that show a call where it has no marker of its own before the tool's name."""
     # `to=f {…}`: nothing begins a call but the ` to=` that the template writes between content and calls.
     joints = dict.fromkeys((turn.content_to_tools, turn.reasoning_to_tools))
-    return () if entry_literals(syntax) else tuple(joint for joint in joints if joint.strip())
+    return () if syntax.openers else tuple(joint for joint in joints if joint.strip())
 
 
 def names_matter(format: Format) -> bool:
@@ -281,7 +281,7 @@ def names_matter(format: Format) -> bool:
 
 def _on_lines(turn: TurnTexts, syntax: CallSyntax) -> bool:
     # `weather\n{"city": "Paris"}`: nothing but a line with the name of a tool shows that a call begins.
-    unmarked = not entry_literals(syntax) and not syntax.arguments.entry
+    unmarked = not syntax.openers and not syntax.arguments.entry
     return unmarked and "\n" in layout(turn.content_to_tools)
 
 
@@ -396,7 +396,7 @@ class _Generation:
         only_calls = in_sequence(Literal(to_tools), run if turn.tools_first and not wanted else last)
         if beside is not wrapper and beside.wraps_empty:
             only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
-        shown = entry_literals(self.calls.syntax) or turn.content_to_tools.strip()
+        shown = self.calls.syntax.openers or turn.content_to_tools.strip()
         # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
         if wanted:
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
@@ -452,7 +452,7 @@ class _Generation:
 def _signs(format: Format, calls: Calls) -> Iterator[str]:
     """Yield the texts with which the parser begins a call: markers that show one, and what is before a tool's name with it."""
     syntax = calls.syntax
-    chain = entry_literals(syntax)
+    chain = syntax.openers
     if not chain:
         after_name = text_of(syntax.function[1]) + _begins_arguments(syntax)
         yield from (tool.name + after_name for tool in calls.tools or () if syntax.function[0] is Slot.NAME)
@@ -483,9 +483,9 @@ def _named(syntax: CallSyntax, names: list[str]) -> Iterator[str]:
     if syntax.envelope and (key := _NAME_KEY.search(text_of(literal))):
         yield from (key[1] + space + '"' + f'{name}"'[:cut] for space in (": ", ":") for name in names or [""])
     elif at > 1:
-        yield "".join(entry_literals(syntax))
+        yield "".join(syntax.openers)
     else:
-        before = text_of(literal).lstrip() or entry_literals(syntax)[-1].lstrip()
+        before = text_of(literal).lstrip() or syntax.openers[-1].lstrip()
         yield from (before + name[: max(cut, 1)] for name in names or [""])
 
 
@@ -529,13 +529,6 @@ def _ends_apart(text: str) -> bool:
     return not text[-1].isalnum()
 
 
-def entry_literals(syntax: CallSyntax) -> list[str]:
-    """Return the literals that begin calls of this syntax, the outermost first."""
-    function = syntax.function[0] if syntax.function and not isinstance(syntax.function[0], Slot) else ""
-    chain = [syntax.section_start, syntax.call_start, function]
-    return [text for text in chain if text.strip()]
-
-
 # How markers are cut into pieces, between which any white space is read.
 
 
@@ -574,8 +567,3 @@ def is_phrase(marker: str) -> bool:
 def is_distinctive(opener: str) -> bool:
     """Return whether `opener` does not occur in prose."""
     return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
-
-
-def text_of(part: Part) -> str:
-    """Return a literal's text; a slot has none."""
-    return "" if isinstance(part, Slot) else part

@@ -17,6 +17,7 @@ from typing import Any, assert_never
 
 from unrender import nodes
 from unrender.format import Arguments, CallSyntax, Containers, Slot, Strings, Typing
+from unrender.format.parts import text_of
 from unrender.grammar.spelling import Extra, Speller, chain
 from unrender.limits import MOST_EXCLUDED_NAMES
 from unrender.nodes import (
@@ -62,8 +63,7 @@ def after_arguments(syntax: CallSyntax) -> tuple[str, ...]:
     """Return the texts that may follow the last argument of a call, without white space around them."""
     function = syntax.function
     at = function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in function else len(function)
-    part = function[at] if at < len(function) else ""
-    inside = (syntax.arguments.end, "" if isinstance(part, Slot) else part)
+    inside = (syntax.arguments.end, text_of(*function[at : at + 1]))
     # `f(a=1)` ends at `)`, in the skeleton itself; arguments that nothing closes end where the call does.
     # Layout alone is no sign: a text may hold a line break.
     texts = inside if any(map(str.strip, inside)) else _after_call(syntax)
@@ -74,8 +74,7 @@ def _after_call(syntax: CallSyntax) -> tuple[str, ...]:
     # A call that nothing ends, `f(a=1)`, is followed by the next one, or by the end of all.
     if syntax.call_end.strip():
         return (syntax.call_end,)
-    head = syntax.function[0] if syntax.function else ""
-    return syntax.separator + syntax.call_start + ("" if isinstance(head, Slot) else head), syntax.section_end
+    return syntax.separator + syntax.call_start + text_of(*syntax.function[:1]), syntax.section_end
 
 
 def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
@@ -92,7 +91,7 @@ def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str
         return (apart,) if apart else ()
     # After the value of `<a>1<b>2` comes `<b>`; the bare `<` could as well be a part of raw text.
     after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
-    return tuple(f"{between.lstrip() or between}{name}{'' if isinstance(after, Slot) else after}" for name in names)
+    return tuple(f"{between.lstrip() or between}{name}{text_of(after)}" for name in names)
 
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
@@ -297,7 +296,7 @@ class _CallWriter:
         `<html><b>so</b></html>`: only its own tag ends a value, unless lists and objects are tags as well.
         """
         entry = self.arguments.entry
-        texts = ["" if isinstance(part, Slot) else part for part in (*entry, "", "")]
+        texts = [text_of(part) for part in (*entry, "", "")]
         named = entry[at + 2 : at + 3] == (Slot.KEY,) and texts[at + 1].strip() and self.codec.strings.unquoted
         if not named or not isinstance(key, str) or self.codec.containers is Containers.XML:
             return ()

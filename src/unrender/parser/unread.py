@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from unrender.cache import kept
 from unrender.format import Format, Slot
-from unrender.grammar.assemble import PROSE_WORD, is_distinctive, splitter, text_of
+from unrender.format.parts import text_of
+from unrender.grammar.assemble import PROSE_WORD, is_distinctive, splitter
 from unrender.machine.compile.literals import closing_tokens
 from unrender.messages.wire import Request
 

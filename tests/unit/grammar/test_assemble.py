@@ -8,7 +8,7 @@ import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
 from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
-from unrender.grammar.assemble import Block, answer_grammar, entry_literals, names_matter, offered
+from unrender.grammar.assemble import Block, answer_grammar, names_matter, offered
 from unrender.messages.wire import Request, ToolChoice
 from unrender.nodes import Calls, JsonValue, Role, Tag, Until, walk
 
@@ -81,5 +81,5 @@ def test_names_matter_where_a_line_begins_a_call() -> None:
 
 def test_the_literals_that_begin_calls() -> None:
     """The outermost first: section, call, function."""
-    assert entry_literals(COUNTED.format.tools)[:2] == ["<|calls_begin|>", "<|call_begin|>"]
-    assert entry_literals(TAGGED.format.tools) == ["<tool_call>\n", "<function="]
+    assert COUNTED.format.tools.openers[:2] == ["<|calls_begin|>", "<|call_begin|>"]
+    assert TAGGED.format.tools.openers == ["<tool_call>\n", "<function="]

@@ -20,6 +20,7 @@ from typing import Any
 from unrender.analysis.ask.probes import NAMES, Spent
 from unrender.conversation.messages import SaidCall
 from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode
+from unrender.format.parts import text_of
 from unrender.format.tokens import lexemes
 from unrender.limits import LONGEST_ATTRIBUTE_LINE, MOST_BRACKETS
 from unrender.proof.split import is_tag, shared_start
@@ -463,12 +464,10 @@ def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
 
 def outer_literals(skeleton: Skeleton) -> tuple[str, str]:
     """Return the literals at both ends of a skeleton."""
-    first, last = skeleton[0], skeleton[-1]
-    return "" if isinstance(first, Slot) else first, "" if isinstance(last, Slot) else last
+    return text_of(skeleton[0]), text_of(skeleton[-1])
 
 
 def literal_after(skeleton: Skeleton, slot: Slot) -> str:
     """Return the literal right after `slot`, or nothing."""
     at = skeleton.index(slot) + 1
-    part = skeleton[at] if at < len(skeleton) else ""
-    return "" if isinstance(part, Slot) else part
+    return text_of(*skeleton[at : at + 1])

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from unrender.format import Arguments, CallSyntax, Containers, Envelope, Part, Slot
+from unrender.format.parts import text_of
 from unrender.freezing import FrozenDict
-from unrender.grammar.assemble import PROSE_WORD, is_distinctive, shows_call, splitter, text_of, tokens
+from unrender.grammar.assemble import PROSE_WORD, is_distinctive, shows_call, splitter, tokens
 from unrender.machine.arguments import (
     BeginCall,
     CloseArguments,

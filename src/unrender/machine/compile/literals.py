@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from unrender.format import CallSyntax, Containers, Part, Slot
-from unrender.grammar.assemble import is_distinctive, splitter, text_of, tokens
+from unrender.format.parts import text_of
+from unrender.grammar.assemble import is_distinctive, splitter, tokens
 from unrender.machine.instructions import Lit, Maybe, MaybeFence, Space
 from unrender.machine.interpreter import Instruction
 from unrender.values.doubts import Doubts
