@@ -7,7 +7,7 @@ thought, or it does not.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -88,21 +88,15 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     )
 
 
-def ends_of_turn(format: Format) -> tuple[str, ...]:
-    """Return all texts that may end an answer, the longest first, without white space around them."""
-    turn = format.turn
-    return longest_first((turn.end, *turn.ends, format.reasoning.end))
-
-
-def longest_first(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return texts without white space around them, each once."""
-    found = dict.fromkeys(text.strip() for text in texts if text.strip())
-    return tuple(sorted(found, key=len, reverse=True))
+def ends_of_turn(format: Format, *more: str) -> tuple[str, ...]:
+    """Return the texts that end an answer, and `more`, each once without white space around it, the longest first."""
+    texts = (text.strip() for text in (format.turn.end, *format.turn.ends, *more))
+    return tuple(sorted(dict.fromkeys(text for text in texts if text), key=len, reverse=True))
 
 
 def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
     """Return the answer without the end of the turn that was sampled, if one was, and that end: `<|im_end|></s>` is one."""
-    text, left = answer.rstrip(), list(longest_first((turn.format.turn.end, *turn.format.turn.ends, *ends)))
+    text, left = answer.rstrip(), [*ends_of_turn(turn.format, *ends)]
     while end := next((end for end in left if text.endswith(end)), ""):
         text = text.removesuffix(end).rstrip()
         left.remove(end)
@@ -118,7 +112,7 @@ def _goes_on_thinking(parser: Parser) -> bool:
 
 def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
     """Raise `ExtendError` for text behind the end of a turn, where that is not in a value."""
-    ends, said, over, ended = longest_first((turn.format.turn.end, *turn.format.turn.ends)), False, 0, ""
+    ends, said, over, ended = ends_of_turn(turn.format), False, 0, ""
     for span in parser.spans:
         text, words = answer[span.start : span.end], span.role is Role.CONTENT
         if span.role is Role.NAME:

@@ -401,7 +401,7 @@ def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None
     """
     if not tails:
         return None
-    for end in ends_of_turn(format):
+    for end in ends_of_turn(format, format.reasoning.end):
         if not header.rstrip().endswith(end) and all(tail.lstrip().startswith(end) for tail in tails):
             first = tails[0]
             stop = first.index(end) + len(end)

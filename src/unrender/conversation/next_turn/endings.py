@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.next_turn.answered import Answered, ends_of_turn, longest_first
+from unrender.conversation.next_turn.answered import Answered, ends_of_turn
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.next_turn.stubs import THOUGHT, AnswerKind, Stub, WrittenTail, behind
 from unrender.conversation.transcript import Writer
@@ -76,14 +76,14 @@ class Ending:
         if section_end and text.endswith(call_end) and not text.endswith(section_end):
             return tail[at:]
         # Where `<|call|>` ends the turn as well, a call is complete without it.
-        if not text.endswith(call_end) and call_end in ends_of_turn(self.format):
+        if not text.endswith(call_end) and call_end in ends_of_turn(self.format, self.format.reasoning.end):
             return tail[behind(tail, closers.removesuffix(call_end)) or at :]
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:
         """Return how much of what comes after calls ends what they are inside of: content or a thought, if that was sampled."""
         # What ends a thought may end a turn as well; then it is the turn's.
-        over = longest_first((self.format.turn.end, *self.format.turn.ends))
+        over = ends_of_turn(self.format)
         for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
             if (
                 end

@@ -12,7 +12,7 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.next_turn.answered import longest_first
+from unrender.conversation.next_turn.answered import ends_of_turn
 from unrender.conversation.next_turn.stubs import QUESTION, AnswerKind, Called
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
@@ -107,7 +107,7 @@ def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
     """Return the system message at the beginning of a prompt, if it has one. Raises `ExtendError` where that is not certain."""
     found = [*systems_in(prompt, writer)]
     # Some templates write it before the last question: then earlier turns are before it, which no system message holds.
-    marks = longest_first((format.turn.end, *format.turn.ends, *format.turn.headers))
+    marks = ends_of_turn(format, *format.turn.headers)
     if len(found) != 1 or any(mark in str(said.content) for said in found[0] for mark in marks):
         raise ExtendError("the template writes the system message again, and it is not known", "state")
     return found[0]
