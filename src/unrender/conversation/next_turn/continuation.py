@@ -260,19 +260,18 @@ class _Probing:
                     needs = max(needs, need, key=list(Needs).index)
         return needs, counts
 
-    def _is_read_back(self, kinds: Iterable[AnswerKind]) -> bool:
+    def _is_read_back(self, kinds: Collection[AnswerKind]) -> bool:
         """Return whether the messages that are read off a prompt decide what is behind the answer to it."""
-        tails = []
+        read = False
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
             messages = (*system, *past.messages)
-            prompt = self._text(messages, asks=True) or ""
-            for before in histories(prompt, self._writer, self._call):
-                tails += [
-                    [self._tail((*said, kind.message(), *after)) for said in (messages, before)]
-                    for kind in kinds
-                    for after in self._next_of(kind)
-                ]
-        return bool(tails) and all(first == second for first, second in tails)
+            prompt = self._text(messages, asks=True)
+            for before in histories(prompt, self._writer, self._call) if prompt else ():
+                read = True
+                ends = ((kind.message(), *after) for kind in kinds for after in self._next_of(kind))
+                if any(self._tail((*messages, *end)) != self._tail((*before, *end)) for end in ends):
+                    return False
+        return read
 
     def _needs_system(self, kind: AnswerKind) -> Iterator[str]:
         for after in self._next_of(kind):
