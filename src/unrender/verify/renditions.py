@@ -162,15 +162,8 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     expected = _visible(answer, text, candidate.format)
     if expected is None:
         return None
-    return CutOut(
-        said=expected,
-        request=candidate.request,
-        before=candidate.asked,
-        prompt=prompt,
-        start=begun,
-        answer=text,
-        whole=full,
-    )
+    texts = {"prompt": prompt, "start": begun, "answer": text, "whole": full}
+    return CutOut(said=expected, request=candidate.request, before=candidate.asked, **texts)
 
 
 def _shows_arguments(candidate: Candidate, answer: Said, full: str) -> bool:

@@ -94,24 +94,19 @@ def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
         shown = show_after_prompt(asked, answer) or show_closing(asked, answer)
         if shown is None or candidate.format.closed_in_words(prefill(candidate.format, shown.prompt)):
             continue
-        message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
+        before = shown.read_after(candidate.format)
+        message = candidate.read(before, [shown.answer]).message
         if _says_all(message, answer):
-            yield _Read(
-                shown.read_after(candidate.format),
-                _generated(candidate, shown, message),
-                comparable(message.to_openai()),
-            )
+            read = _Read(before, shown.answer, comparable(message.to_openai()))
+            yield replace(read, text=_generated(candidate, read))
 
 
-def _generated(candidate: Candidate, shown: CutOut, message: Message) -> str:
+def _generated(candidate: Candidate, read: _Read) -> str:
     """Return the part of a rendering that the model writes: up to the end of the turn, if nothing of the message is after it."""
     end = candidate.format.turn.end.strip()
-    at = shown.answer.rfind(end) if end else -1
-    said = shown.answer[: at + len(end)] if at >= 0 else shown.answer
-    same = comparable(candidate.read(shown.read_after(candidate.format), [said]).message.to_openai()) == comparable(
-        message.to_openai()
-    )
-    return said if same else shown.answer
+    at = read.text.rfind(end) if end else -1
+    said = read.text[: at + len(end)] if at >= 0 else read.text
+    return said if comparable(candidate.read(read.prompt, [said]).message.to_openai()) == read.ours else read.text
 
 
 def show_closing(candidate: Candidate, answer: Said) -> CutOut | None:

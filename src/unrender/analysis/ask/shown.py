@@ -76,16 +76,8 @@ def _cut_outs(prober: Prober, request: Request, before: Conversation, answers: M
         start = shared(prompt, full)
         answer, asked = full[len(start) :], request_of("string") if name == TOLD else request
         if question in start and is_shown(said, answer, question):
-            yield CutOut(
-                said=said,
-                name=name,
-                request=asked,
-                before=before,
-                prompt=prompt,
-                start=start,
-                answer=answer,
-                whole=full,
-            )
+            texts = {"prompt": prompt, "start": start, "answer": answer, "whole": full}
+            yield CutOut(said=said, name=name, request=asked, before=before, **texts)
 
 
 def request_of(kind: str = "integer") -> Request:
