@@ -36,6 +36,12 @@ class Refusal:
     """The words of the concessions with which it takes such a conversation; empty where none helps."""
     thinking: bool | None = None
     """Whether it does so with thinking, or without; None where that changes nothing."""
+    tools: bool | None = None
+    """Whether it does so where tools are offered, or where none are; None where that changes nothing."""
+
+    def holds(self, *, thinking: bool | None, tools: bool) -> bool:
+        """Return whether it does so in a request with this thinking, and with or without tools."""
+        return self.thinking in (None, thinking) and self.tools in (None, tools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

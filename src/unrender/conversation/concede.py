@@ -14,9 +14,9 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import dropwhile, pairwise
+from itertools import dropwhile, pairwise, takewhile
 from typing import Any
 
 from unrender.conversation.adapt import said_by_user
@@ -43,15 +43,24 @@ class Concession:
     """What the template does otherwise, for a note."""
 
 
+Way = tuple[Concession, ...]
+"""Concessions that are made together, one after the other."""
+
+
 def told(conversation: Conversation, plan: Plan, words: Iterable[str]) -> Conversation:
     """Return the conversation with calls and results as text, as far as that is planned, and with roles that a template knows.
 
     Where none of the template's `words` is the developer, they are the system: what they say would be dropped.
     """
-    if any(said.role == _DEVELOPER for said in conversation) and not any(_DEVELOPER in text for text in words):
+    if any(said.role == _DEVELOPER for said in conversation) and not knows_developer(words):
         conversation = _renamed(conversation)
     conversation = write_results(conversation) if plan.writes_results else conversation
     return write_calls(conversation, plan.format) if plan.writes_calls else conversation
+
+
+def knows_developer(words: Iterable[str]) -> bool:
+    """Return whether the developer's role is among a template's words."""
+    return any(_DEVELOPER in text for text in words)
 
 
 def conceded(
@@ -295,14 +304,20 @@ def _with_system_text(conversation: Conversation, text: str) -> Conversation:
 
 # What some templates refuse, or do not show.
 
-_SYSTEM, _LATER = Said(role="system", content="Featurebrook"), Said(role="system", content="Featurefern")
-_USER, _USER2 = Said(role="user", content="Featurevale"), Said(role="user", content="Featuremoor")
-_ANSWER = Said(role="assistant", content="Featureglen")
-_CALLS = tuple(SaidCall(name="feature_tool", arguments="{}", id=f"callfeat{i}") for i in range(2))
-_CALL, _CALLED = replace(_ANSWER, content="", calls=_CALLS[:1]), replace(_ANSWER, content="", calls=_CALLS)
-_RESULT, _RESULT2 = (
-    Said(role="tool", content=f"Featureresult{i}", answers=call.id, name=call.name) for i, call in enumerate(_CALLS)
+_SYSTEM, _LATER, _SYSTEM3, _SYSTEM4 = (
+    Said(role="system", content=f"Feature{word}") for word in ("brook", "fern", "heath", "marsh")
 )
+_USER, _USER2, _USER3, _USER4, _USER5 = (
+    Said(role="user", content=f"Feature{word}") for word in ("vale", "moor", "ridge", "cliff", "shore")
+)
+_ANSWER, _ANSWER2 = (Said(role="assistant", content=f"Feature{word}") for word in ("glen", "croft"))
+_THOUGHT, _SILENT = replace(_ANSWER, reasoning="Featurethought"), replace(_ANSWER, content="")
+_CALLS = tuple(SaidCall(name="feature_tool", arguments="{}", id=f"callfeat{i}") for i in range(4))
+_CALL, _CALLED = replace(_SILENT, calls=_CALLS[:1]), replace(_SILENT, calls=_CALLS[:2])
+_RESULT, _RESULT2, _RESULT3 = (
+    Said(role="tool", content=f"Featureresult{i}", answers=call.id, name=call.name) for i, call in enumerate(_CALLS[:3])
+)
+_NAMELESS = replace(_RESULT2, name=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,19 +348,33 @@ def _begun(conversation: Conversation) -> Conversation:
     return tuple(dropwhile(lambda said: said.role in ("system", _DEVELOPER), conversation))
 
 
-def _has_orphans(conversation: Conversation) -> bool:
+def _is_unanswered(conversation: Conversation) -> bool:
+    """Return whether a message after some calls is no result, and a result is missing."""
+    return any(
+        call.id not in {one.answers for one in takewhile(_is_result, conversation[i + 1 :])}
+        for i, said in enumerate(conversation[:-1])
+        for call in said.calls
+    )
+
+
+def _is_result(said: Said) -> bool:
+    return said.role == "tool"
+
+
+def _orphans(conversation: Conversation) -> tuple[Said, ...]:
+    """Return the results that answer no call."""
     called = {call.id for said in conversation for call in said.calls}
-    return any(said.role == "tool" and said.answers not in called for said in conversation)
+    return tuple(said for said in conversation if said.role == "tool" and said.answers not in called)
 
 
 FEATURES: Mapping[str, Feature] = {
     "an earlier turn": Feature(
         example=(_USER, _ANSWER, _USER2),
-        found=lambda said: "assistant" in _roles(said)[:-1] and said[-1].role == "user",
+        found=lambda said: any(one.role == "assistant" and one.content and not one.calls for one in said[:-1]),
         thoughts=True,
     ),
     "a thought": Feature(
-        example=(_USER, replace(_ANSWER, reasoning="Featurethought"), _USER2),
+        example=(_USER, _THOUGHT, _USER2),
         found=lambda said: any(one.reasoning for one in said),
         thoughts=True,
     ),
@@ -359,7 +388,8 @@ FEATURES: Mapping[str, Feature] = {
     ),
     "a system message after a question": Feature(example=(_USER, _LATER, _USER2), found=_next_to("user", "system")),
     "a system message after an answer": Feature(
-        example=(_USER, _ANSWER, _LATER, _USER2), found=_next_to("assistant", "system")
+        example=(_USER, _ANSWER, _LATER, _USER2),
+        found=lambda said: _next_to("assistant", "system")(said) or _next_to("tool", "system")(said),
     ),
     "a system message and a later one": Feature(
         example=(_SYSTEM, _USER, _ANSWER, _LATER, _USER2),
@@ -367,28 +397,37 @@ FEATURES: Mapping[str, Feature] = {
     ),
     "two questions": Feature(example=(_USER, _USER2), found=_next_to("user", "user")),
     "two answers": Feature(
-        example=(_USER, _ANSWER, replace(_ANSWER, content="Featurecroft"), _USER2),
+        example=(_USER, _ANSWER, _ANSWER2, _USER2),
         found=_next_to("assistant", "assistant"),
     ),
     "an answer without a question": Feature(
         example=(_ANSWER, _USER),
         found=lambda said: any(one.role == "assistant" and not one.calls for one in _begun(said)[:1]),
     ),
-    "an answer at the end": Feature(example=(_USER, _ANSWER), found=lambda said: _roles(said)[-1:] == ("assistant",)),
+    "an answer at the end": Feature(
+        example=(_USER, _ANSWER), found=lambda said: _roles(said)[-1:] == ("assistant",), thoughts=True
+    ),
     "no question": Feature(example=(_SYSTEM,), found=lambda said: not _begun(said)),
     "an answer that says nothing": Feature(
-        example=(_USER, replace(_ANSWER, content=""), _USER2),
+        example=(_USER, _SILENT, _USER2),
         found=lambda said: any(one.role == "assistant" and not (one.content or one.calls) for one in said),
     ),
     "a call": Feature(example=(_USER, _CALL, _RESULT), found=lambda said: any(one.calls for one in said), calls=True),
+    "words beside a call": Feature(
+        example=(_USER, replace(_CALL, content="Featureglen"), _RESULT),
+        found=lambda said: any(one.calls and one.content and not one.reasoning for one in said),
+        calls=True,
+        thoughts=True,
+    ),
     "two calls": Feature(
         example=(_USER, _CALLED, _RESULT, _RESULT2),
         found=lambda said: any(len(one.calls) > 1 for one in said),
         calls=True,
     ),
+    "a call without a result": Feature(example=(_USER, _CALL, _USER2), found=_is_unanswered, calls=True),
     "a question after a result": Feature(
         example=(_USER, _CALL, _RESULT, _USER2),
-        found=lambda said: _next_to("tool", "user")(said) and not _has_orphans(said),
+        found=lambda said: _next_to("tool", "user")(said) and not _orphans(said),
         calls=True,
     ),
     "a system message before a result": Feature(
@@ -396,19 +435,49 @@ FEATURES: Mapping[str, Feature] = {
         found=lambda said: _roles(said)[:1] == ("system",) and "tool" in _roles(said),
         calls=True,
     ),
-    "a result of no call": Feature(example=(_USER, _RESULT, _USER2), found=_has_orphans, calls=True),
+    "a result of no call": Feature(
+        example=(_USER, _RESULT, _USER2), found=lambda said: any(one.name for one in _orphans(said)), calls=True
+    ),
+    "a result of no call and no tool": Feature(
+        example=(_USER, _NAMELESS, _USER2), found=lambda said: any(not one.name for one in _orphans(said)), calls=True
+    ),
 }
 """By name; what holds for a part of a conversation comes before what holds for more of it."""
+TOGETHER: tuple[Conversation, ...] = (
+    (
+        *(_SYSTEM, _LATER, _USER, _USER2, _SYSTEM3, _USER3),
+        *(_THOUGHT, _ANSWER2, _SYSTEM4, _USER4, _SILENT, _USER5),
+    ),
+    (
+        *(_SYSTEM, _USER, _CALL, _RESULT, _USER2, replace(_ANSWER, calls=_CALLS[1:3]), _RESULT2, _RESULT3),
+        *(_ANSWER2, _USER3, replace(_CALL, calls=_CALLS[3:]), _USER4),
+    ),
+    (_SYSTEM, _USER, _USER2, _THOUGHT, _ANSWER2, _USER3, _SILENT, _USER4),
+    (_SYSTEM, _USER, _ANSWER, _USER2, _THOUGHT, _USER3),
+    (_ANSWER, _USER, _RESULT, _USER2, _NAMELESS, _USER3),
+    (_SYSTEM, replace(_LATER, role=_DEVELOPER), _USER),
+)
+"""Conversations with many features: a template that shows all of one needs no concession for any of them."""
 
 
-def foreseen(conversation: Conversation, refuses: Iterable[Refusal], format: Format) -> tuple[Concession, ...]:
+def foreseen(conversation: Conversation, refuses: Collection[Refusal], format: Format) -> Way:
     """Return the concessions that a template is known to need for a conversation, as far as they change it."""
     found: dict[str, str] = {}
-    for refusal in refuses:
-        if FEATURES[refusal.feature].found(conversation):
+    known: Way = ()
+    said = conversation
+    # What is conceded may bring about another feature: words that move to the user may make two questions in a row.
+    for _ in refuses:
+        needed = [
+            one for one in refuses if FEATURES[one.feature].found(said) and not found.keys() >= {*one.concessions}
+        ]
+        if not needed:
+            break
+        for refusal in needed:
             found = dict.fromkeys(refusal.concessions, refusal.why) | found
-    known = (replace(one, why=found[one.words]) for one in (*MOVES, *CONCESSIONS) if one.words in found)
-    return _changing(conversation, known, format)
+        some = (replace(one, why=found[one.words]) for one in (*MOVES, *CONCESSIONS) if one.words in found)
+        known = _changing(conversation, some, format)
+        said = rewritten(conversation, known, format)
+    return known
 
 
 def is_hopeless(conversation: Conversation, refuses: Iterable[Refusal]) -> bool:
@@ -416,9 +485,7 @@ def is_hopeless(conversation: Conversation, refuses: Iterable[Refusal]) -> bool:
     return any(not refusal.concessions and FEATURES[refusal.feature].found(conversation) for refusal in refuses)
 
 
-def ways(
-    conversation: Conversation, format: Format, concessions: tuple[Concession, ...]
-) -> Iterator[tuple[Concession, ...]]:
+def ways(conversation: Conversation, format: Format, concessions: Way) -> Iterator[Way]:
     """Yield concessions that change a conversation, from the smallest: each alone, then together."""
     # One concession where one is enough: each changes how something is said.
     for some in (*((one,) for one in concessions), MOVES, concessions):
@@ -426,7 +493,7 @@ def ways(
             yield changing
 
 
-def _changing(conversation: Conversation, some: Iterable[Concession], format: Format) -> tuple[Concession, ...]:
+def _changing(conversation: Conversation, some: Iterable[Concession], format: Format) -> Way:
     """Return those of some concessions, made one after the other, that change the conversation."""
     changing = []
     for concession in some:

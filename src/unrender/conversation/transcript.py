@@ -17,7 +17,7 @@ from itertools import islice
 
 from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities
-from unrender.conversation.concede import CONCESSIONS, MOVES, Concession, conceded, foreseen, is_hopeless, told, ways
+from unrender.conversation.concede import CONCESSIONS, MOVES, Way, conceded, foreseen, is_hopeless, told, ways
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.offer import Injection, Plan
 from unrender.conversation.tools import SINGLE_TYPES, described
@@ -26,7 +26,7 @@ from unrender.limits import MOST_LOST, SLOWEST_RENDERINGS
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
-_Ways = Callable[[tuple[Concession, ...]], Iterator[tuple[Concession, ...]]]
+_Ways = Callable[[Way], Iterator[Way]]
 
 _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
@@ -80,7 +80,7 @@ class Writer:
     plan: Plan
     injection: Injection | None
     heard: Heard
-    conceded: tuple[Concession, ...] = ()
+    conceded: Way = ()
     """How a conversation is said otherwise, because the template refuses it or leaves something out."""
     notes: tuple[str, ...] = ()
     """What the rendering shows otherwise than it was said, or not at all."""
@@ -140,8 +140,10 @@ class Writer:
         if self.time is None:
             return replace(self, time=SharedTime.of(self.template)).taken(conversation, asks=asks)
         # Where no answer is asked for, the conversation may end in other ways.
-        known_of = (None, self.heard.thinking)
-        refuses = [one for one in self.capabilities.refuses if one.thinking in known_of] if asks else ()
+        offered = bool(self.heard.context.get(self.capabilities.tools_variable))
+        refuses = [
+            one for one in self.capabilities.refuses if asks and one.holds(thinking=self.heard.thinking, tools=offered)
+        ]
         said = self._told(conversation)
         known, hopeless = foreseen(said, refuses, self.plan.format), is_hopeless(said, refuses)
         others = partial(ways, said, self.plan.format)
@@ -177,7 +179,7 @@ class Writer:
         # What was foreseen helps with a part, where nothing helps with all.
         return attempt if not attempt.rendering.error and (error or len(attempt.lost) < len(first.lost)) else first
 
-    def _others(self, ways: Iterator[tuple[Concession, ...]], why: str) -> Iterator[Writer]:
+    def _others(self, ways: Iterator[Way], why: str) -> Iterator[Writer]:
         """Yield the writers that concede something which makes a difference."""
         writers = [self]
         tools = self.heard.context.get("tools")

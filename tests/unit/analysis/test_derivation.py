@@ -18,7 +18,7 @@ from unrender.format import ContentMode, Format, ReasoningMode, ToolMode
 from unrender.rendering.template import Template
 
 TEMPLATES = sorted(corpus.TEMPLATES.glob("*.jinja"))
-MOST_RENDERINGS = 100
+MOST_RENDERINGS = 80
 
 
 def source(path: Path) -> str:

@@ -148,12 +148,14 @@ class Allowance:
 class Spent:
     """What was spent of an `Allowance`."""
 
-    __slots__ = ("_allowed", "_characters", "_exhausted", "_looked", "_renderings", "_searched", "_seconds", "reason")
+    __slots__ = ("_allowed", "_characters", "_looked", "_renderings", "_searched", "_seconds", "exhausted", "reason")
 
     def __init__(self, allowed: Allowance) -> None:
         self._allowed = allowed
         self._looked, self._seconds = now(), 0.0
-        self._renderings = self._characters = self._exhausted = self._searched = 0
+        self._renderings = self._characters = self._searched = 0
+        self.exhausted = 0
+        """Renderings that ran into their own limits."""
         self.reason: str = ""
         """Why the template is asked no more; empty as long as it is."""
 
@@ -161,7 +163,7 @@ class Spent:
         """Count a rendering."""
         self._renderings += 1
         self._characters += len(rendering.text)
-        self._exhausted += rendering.exhausted
+        self.exhausted += rendering.exhausted
 
     def search(self, count: int) -> bool:
         """Count characters to decode or values to compare; return whether there may be so many more."""
@@ -179,7 +181,7 @@ class Spent:
 
     def _why_over(self) -> str:
         allowed = self._allowed
-        if self._exhausted > allowed.exhausted:
+        if self.exhausted > allowed.exhausted:
             return "the template reaches the limits of rendering"
         if self._renderings >= allowed.renderings:
             return f"the template has more variants than {allowed.renderings} renderings show"
@@ -243,7 +245,6 @@ class Prober:
         thinking: bool | None = None,
     ) -> tuple[str | None, str]:
         """Return the prompt for a conversation, and what the template says where it refuses."""
-        tools = self.offered if any(said.calls for said in conversation) else tools
         context = shape_context(tools, self.capabilities, thinking=thinking)
         return self._said(shaped(conversation, self.capabilities), context, prompt=True)
 

@@ -1,7 +1,8 @@
 """Finds what conversations a template refuses, or does not show, and what has to be conceded for them.
 
-Strategy: a short conversation with each feature that some templates refuse is rendered. Where the template refuses it, or leaves out
-what somebody says, concessions are tried, from the smallest, until it shows all. So a request with this feature is rendered once.
+Strategy: conversations with many features are rendered. Each feature that none of them shows to be taken has a short conversation of
+its own. Where the template refuses it, or leaves out what somebody says, concessions are tried, from the smallest, until it shows all.
+So a request with this feature is rendered once.
 
 Rule: a feature is asked for only where the template takes what its conversation has besides.
 """
@@ -9,59 +10,111 @@ Rule: a feature is asked for only where the template takes what its conversation
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.analysis.ask.probes import Prober
+from unrender.analysis.ask.probes import USER, Prober
 from unrender.conversation.capabilities import Refusal
-from unrender.conversation.concede import CONCESSIONS, FEATURES, MOVES, foreseen, is_hopeless, rewritten, ways
+from unrender.conversation.concede import (
+    CONCESSIONS,
+    FEATURES,
+    MOVES,
+    TOGETHER,
+    Feature,
+    foreseen,
+    is_hopeless,
+    knows_developer,
+    rewritten,
+    ways,
+)
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.tools import described
 from unrender.format import Format
 
 _OWN = re.compile("feature", re.IGNORECASE)
 """In all words of the conversations of `FEATURES`."""
-_ALL = (*MOVES, *CONCESSIONS)
-_QUESTION = Said(role="user", content="Featurevale")
+_QUESTION = Said(role="user", content=USER)
 
 
 def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
     """Return what a template refuses; `format` is how its answers are written."""
     found: list[Refusal] = []
-    can = prober.capabilities
     if prober.write((_QUESTION,))[0] is None:
         return ()
-    for name, feature in FEATURES.items():
-        for thinking in (True, False) if feature.thoughts and can.supports_enable_thinking else (None,):
-            known = [refusal for refusal in found if refusal.thinking in (None, thinking)]
-            if is_hopeless(feature.example, known) or (feature.calls and not can.supports_tool_calls):
-                continue
-            asked = _Asked(prober, feature.example, thinking, format)
-            said = rewritten(feature.example, foreseen(feature.example, known, format), format)
-            if why := asked.refusal(said):
-                helping = next(
-                    (way for way in ways(said, format, _ALL) if not asked.refusal(rewritten(said, way, format))), ()
-                )
-                words = tuple(concession.words for concession in helping)
-                found.append(Refusal(feature=name, why=why, concessions=words, thinking=thinking))
+    asked = {name: feature for name, feature in FEATURES.items() if _may_have(prober, feature)}
+    shown = _shown(prober, asked)
+    for name in (name for name in asked if name not in shown):
+        switched = asked[name].thoughts and prober.capabilities.supports_enable_thinking
+        for thinking in (True, False) if switched else (None,):
+            found += _refusals(prober, name, thinking, found, format)
             if prober.spent.is_over:
                 return ()
     return tuple(found)
 
 
+def _refusals(
+    prober: Prober, name: str, thinking: bool | None, found: Sequence[Refusal], format: Format
+) -> Iterator[Refusal]:
+    """Yield what a template refuses of a feature: with tools and without, or once where they change nothing."""
+    feature, can = FEATURES[name], prober.capabilities
+    on = True if thinking is None and can.supports_enable_thinking else thinking
+    faults: dict[bool | None, tuple[str, _Asked, Conversation]] = {}
+    for tools in (True, False) if can.supports_tools and not feature.calls else (None,):
+        known = [one for one in found if one.holds(thinking=on, tools=tools is not False)]
+        if not is_hopeless(feature.example, known):
+            asked = _Asked(prober, feature.example, on, tools)
+            said = rewritten(feature.example, foreseen(feature.example, known, format), format)
+            faults[tools] = (asked.fault(said), asked, said)
+    if len({why for why, _, _ in faults.values()}) == 1 < len(faults):
+        faults = {None: faults[True]}
+    for tools, (why, asked, said) in faults.items():
+        if why:
+            tried = ways(said, format, (*MOVES, *CONCESSIONS))
+            helping = next((way for way in tried if not asked.fault(rewritten(said, way, format))), ())
+            words = tuple(concession.words for concession in helping)
+            yield Refusal(feature=name, why=why, concessions=words, thinking=thinking, tools=tools)
+
+
+def _may_have(prober: Prober, feature: Feature) -> bool:
+    """Return whether a template is ever given a conversation with a feature."""
+    has_developer = any(said.role == "developer" for said in feature.example)
+    return (prober.capabilities.supports_tool_calls or not feature.calls) and (
+        knows_developer(prober.template.string_constants) or not has_developer
+    )
+
+
+def _shown(prober: Prober, features: Mapping[str, Feature]) -> set[str]:
+    """Return the names of features for which a template needs nothing, whether it thinks and has tools or not."""
+    can, shown = prober.capabilities, set[str]()
+    on = (True if can.supports_enable_thinking else None, can.supports_tools or None)
+    for i, conversation in enumerate((*TOGETHER, *(feature.example for feature in features.values()))):
+        new = {name for name, one in FEATURES.items() if one.found(conversation)} - shown
+        if i < len(TOGETHER) and prober.spent.exhausted:  # It may be too long for this template.
+            continue
+        # A feature's own example tells of no other: an answer may be taken where nobody has asked, and refused elsewhere.
+        if not new or not features.keys() >= new or (len(new) > 1 and i >= len(TOGETHER)):
+            continue
+        # All of it off as well where there is most to see; else thinking alone.
+        off = (on[0] and not any(features[name].thoughts for name in new), on[1] and i > 0)
+        if not any(_Asked(prober, conversation, *one).fault() for one in dict.fromkeys((on, off))):
+            shown |= new
+    return shown
+
+
 def find_tools_wanted(prober: Prober) -> dict[str, Any]:
     """Return what a template demands of the tools that it describes, as fields of `Capabilities`."""
-    if not prober.capabilities.supports_tools:
-        return {}
 
     def takes(tool: Mapping[str, Any]) -> bool:
         return prober.write((_QUESTION,), tools=[tool])[0] is not None
 
-    bare, mixed = _tool({}), described(_tool({"type": ["string", "null"]}), plain=False)
+    mixed = _tool({"type": ["string", "null"]})
+    if not prober.capabilities.supports_tools or takes(mixed):
+        return {}
+    bare, in_words = _tool({}), described(mixed, plain=False)
     return {
         "requires_descriptions": not takes(bare) and takes(described(bare, plain=False)),
-        "requires_single_types": not takes(mixed) and takes(described(mixed, plain=True)),
+        "requires_single_types": not takes(in_words) and takes(described(in_words, plain=True)),
     }
 
 
@@ -77,11 +130,13 @@ class _Asked:
     prober: Prober
     example: Conversation
     thinking: bool | None
-    format: Format
+    tools: bool | None
+    """Whether tools are offered; None where they are for calls."""
 
-    def refusal(self, said: Conversation) -> str:
+    def fault(self, said: Conversation | None = None) -> str:
         """Return what the template does that does not show all that the example says, for a note; "" where it does."""
-        text, error = self.prober.write(said, thinking=self.thinking)
+        tools = None if self.tools is False else self.prober.offered
+        text, error = self.prober.write(said or self.example, thinking=self.thinking, tools=tools)
         if text is None:
             # What it says of this conversation is not true of another one.
             return "refuses the conversation" + ("" if _OWN.search(error) else f" ({error:.200})")

@@ -1,0 +1,52 @@
+"""Finding what a template refuses, and what is conceded for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender.analysis import analyze
+from unrender.rendering.template import Template
+
+SAID = "<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}</>"
+ASKED = "{% if add_generation_prompt %}<assistant>{% if think == false %}<think></think>{% endif %}{% endif %}"
+TOOLS = "{% if tools %}{{ tools | tojson }}{% endif %}"
+JOINED, LATER = "messages of one role in a row are one message", "later words of the system are the user's"
+ORPHANS = "results that answer no call are the user's words"
+
+
+def template(condition, refused):
+    """Return a template that raises for messages under a condition, or leaves them out."""
+    one = f"{{% if {condition} %}}{refused}{{% else %}}{SAID}{{% endif %}}"
+    return f"{TOOLS}{{% for m in messages %}}{one}{{% endfor %}}{ASKED}"
+
+
+@pytest.mark.parametrize(
+    ("source", "refuses"),
+    [
+        (template("false", ""), {}),
+        (
+            template("tools and m.role == 'system' and not loop.first", ""),
+            {
+                ("two system messages", None, True): (JOINED,),
+                ("a system message after a question", None, True): (LATER,),
+                ("a system message after an answer", None, True): (LATER,),
+            },
+        ),
+        (
+            template("m.role == 'user' and loop.previtem and loop.previtem.role == 'user'", "{{ 1 / 0 }}"),
+            {("two questions", None, None): (JOINED,)},
+        ),
+        (
+            template("m.role == 'tool' and not m.name", "{{ raise_exception('who?') }}"),
+            {("a result of no call and no tool", None, None): (ORPHANS,)},
+        ),
+    ],
+    ids=["nothing", "with tools", "everywhere", "without a name"],
+)
+def test_what_is_refused_where(source, refuses):
+    """Each feature that is refused, with what helps; where only tools make it so, for requests with tools; few renderings find it."""
+    analysis = analyze(Template(source))
+    found = analysis.capabilities.refuses
+
+    assert {(one.feature, one.thinking, one.tools): one.concessions for one in found} == refuses
+    assert analysis.renderings <= (64 if refuses else 52)
