@@ -253,7 +253,14 @@ def test_a_number_of_messages_is_read_off_a_prompt(source, system, turns):
 
 
 @pytest.mark.parametrize(
-    "prompt", ["A:", "[Round 7]\nQ: Hello\nA:", "[Round 1]\nQ: Hello\n[Round 3]\nQ: Hello\nA:", ""]
+    "prompt",
+    [
+        "A:",
+        "[Round 7]\nQ: Hello\nA:",
+        "[Round 1]\nQ: Hello\n[Round 3]\nQ: Hello\nA:",
+        "",
+        "[Round 1]\nQ: Hello\nA: Hi\nA: B\n[Round 2]\nQ: Hello\nA:",
+    ],
 )
 def test_a_number_of_messages_that_a_prompt_does_not_show_is_refused(prompt):
     """A part of a conversation, or one with other numbers than the template writes, tells nothing."""

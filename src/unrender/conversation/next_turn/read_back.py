@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, islice, product, takewhile
+from itertools import groupby, islice, pairwise, product, takewhile
 from os.path import commonprefix
 
 from unrender.conversation.messages import Conversation, Said
@@ -35,6 +35,8 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
     if not seen or seen[0][0] != "question" or seen[-1][0] != "answer" or len(seen) > MOST_READ_BACK:
         return
     roles = [role for role, _ in seen]
+    if ("answer", "answer") in pairwise(roles):
+        return  # One of them is in an answer's own words.
     first = roles.index("answer")
     called = [*roles[:first], *("result" if role == "question" else role for role in roles[first:])]
     orders = (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,)
@@ -89,7 +91,6 @@ def _conversation(roles: Sequence[str], call: _Calls) -> Iterator[Said]:
         match role:
             case "answer":
                 results = sum(1 for _ in takewhile(lambda after: after == "result", roles[at[-1] + 1 :]))
-                yield from [AnswerKind().message(_EARLIER)] * (len(at) - 1)
                 yield AnswerKind(calls=tuple(call(made + i) for i in range(results))).message(_EARLIER)
             case "result":
                 yield from (result_of(call(made + i), "") for i in range(len(at)))
