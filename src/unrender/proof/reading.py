@@ -82,17 +82,11 @@ def read(
     return ReadAnswer(message=parser.message, begun=begun, reported=reported)
 
 
-def whole_and_in_letters(text: str) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield two ways to cut a text into chunks, each with its name: a stream must not be read otherwise than a text."""
-    yield "whole", [text]
-    # Single characters cut each marker everywhere.
-    yield "every 1", text
-
-
 def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
     """Return the answers that are not read as they were meant; answers that no reader could tell apart are left out.
 
-    They are read in the format's own call syntax: tolerated syntaxes would prove nothing about it.
+    They are read in the format's own call syntax: tolerated syntaxes would prove nothing about it. They are read whole, since
+    every format is read alike at every chunking: that is the parser's to keep, and no claim of a template's.
     """
     ended = replace(format.ended_by(witness.eos_token), tolerated=())
     return tuple(found for shown in witness.shown if (found := _misread(witness, ended, shown)))
@@ -101,12 +95,13 @@ def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
 def _misread(witness: Witness, format: Format, shown: CutOut) -> Misread | None:
     if not shown.asked and not _follows_header(format, shown):
         return None
-    for _, chunks in whole_and_in_letters(shown.answer):
-        own = read(format, shown.request, shown.read_after(format), chunks).own
-        if parts := misread_parts(shown.said, own):
-            alike = written_alike(witness.writes, shown, own)
-            return None if alike else Misread(cut_out=shown, message=own, parts=parts)
-    return None
+    own = read(format, shown.request, shown.read_after(format), [shown.answer]).own
+    parts = misread_parts(shown.said, own)
+    return (
+        Misread(cut_out=shown, message=own, parts=parts)
+        if parts and not written_alike(witness.writes, shown, own)
+        else None
+    )
 
 
 def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Collection[Role] = ALL) -> bool:

@@ -21,7 +21,7 @@ from unrender.messages.wire import Message
 from unrender.nodes import Role
 from unrender.proof.claims import claims_to_read
 from unrender.proof.cut import CutOut
-from unrender.proof.reading import ReadAnswer, whole_and_in_letters, with_and_without_end, written_alike
+from unrender.proof.reading import ReadAnswer, with_and_without_end, written_alike
 from unrender.proof.said import as_message, misread_parts, said_by
 from unrender.verify.axes import TOOL_NAMES, proof_answer, proof_id
 from unrender.verify.renditions import Candidate, show, show_after_prompt
@@ -98,7 +98,9 @@ def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = a
 
 
 def _chunkings(text: str, random: Random) -> Iterator[tuple[str, Iterable[str]]]:
-    yield from whole_and_in_letters(text)
+    yield "whole", [text]
+    # Single characters cut each marker everywhere.
+    yield "every 1", text
     # A few random cuts leave most markers whole.
     cuts = sorted({0, len(text), *(random.randint(0, len(text)) for _ in range(5))})
     yield f"at {cuts}", [text[a:b] for a, b in pairwise(cuts)]
