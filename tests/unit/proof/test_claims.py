@@ -10,8 +10,7 @@ import pytest
 
 from unrender import ChatTemplate, FormatWarning
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import CONTENT, Prober, shapes
-from unrender.analysis.ask.shown import own_answers
+from unrender.analysis.ask.probes import CONTENT, Prober, own_answers, shapes
 from unrender.analysis.derivation import witness_of
 from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, ToolMode
 from unrender.proof.claims import claims_to_read, prove

@@ -18,10 +18,12 @@ from unrender.analysis.ask.probes import (
     Prober,
     assistant,
     make_calls,
+    own_answers,
+    request_of,
     shapes,
     user,
 )
-from unrender.analysis.ask.shown import cut_outs, is_shown, own_answers, request_of
+from unrender.analysis.ask.shown import cut_outs, is_shown
 from unrender.analysis.derivation import witness_of
 from unrender.conversation.capabilities import ReasoningPlace
 from unrender.conversation.messages import Said

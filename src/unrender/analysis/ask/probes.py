@@ -28,6 +28,7 @@ from unrender.limits import (
     PROBE_SECONDS,
     PROBE_STEPS,
 )
+from unrender.messages.wire import Request, read_tools
 from unrender.proof.split import common_suffix
 from unrender.rendering.cost import Limits, now
 from unrender.rendering.template import Rendering, Template
@@ -98,7 +99,7 @@ def result(call: SaidCall, content: str = "") -> Said:
     return Said(role="tool", answers=call.id, name=call.name, content=content or RESULT)
 
 
-ALONE, MIXED = "content", "content and a call"
+ALONE, MIXED, TOLD = "content", "content and a call", "a call with texts"
 
 
 def shapes() -> dict[str, tuple[str, Said]]:
@@ -117,12 +118,31 @@ def shapes() -> dict[str, tuple[str, Said]]:
     }
 
 
+_TEXTS = (
+    f"{PLAIN_NEEDLE} {PLAIN_NEEDLE}",
+    f'"{PLAIN_NEEDLE}"',
+    f'{PLAIN_NEEDLE} < a && it\'s {{b}} [c], d; \\ "e" (f)',
+)
+
+
+def own_answers() -> dict[str, Said]:
+    """Return what the template is asked to write, by what it says in words."""
+    # A call says more than numbers: words, a text in quotes, and signs that formats are made of.
+    told = SaidCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0])
+    return {**dict(shapes().values()), TOLD: assistant(calls=(told,))}
+
+
 def offered_tools(kind: str = "integer") -> list[dict[str, Any]]:
     """Return tools that match the probes' calls, with arguments of one JSON type."""
     properties = {key: {"type": kind, "description": "a number"} for key in KEYS}
     parameters = {"type": "object", "properties": properties, "required": []}
     functions = ({"name": name, "description": "a tool", "parameters": parameters} for name in NAMES)
     return [{"type": "function", "function": function} for function in functions]
+
+
+def request_of(kind: str = "integer") -> Request:
+    """Return a request with the probes' tools, whose arguments are of one JSON type."""
+    return Request(tools=read_tools(offered_tools(kind)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

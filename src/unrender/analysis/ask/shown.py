@@ -11,40 +11,25 @@ from collections.abc import Iterator, Mapping
 from unrender.analysis.ask.probes import (
     ALONE,
     CONTENT,
-    IDS,
-    KEYS,
-    NAMES,
-    PLAIN_NEEDLE,
     REASONING,
+    TOLD,
     USER2,
     Prober,
     assistant,
     make_calls,
-    offered_tools,
+    own_answers,
+    request_of,
     result,
     shapes,
     user,
 )
-from unrender.conversation.messages import Conversation, Said, SaidCall
-from unrender.messages.wire import Request, read_tools
+from unrender.conversation.messages import Conversation, Said
+from unrender.messages.wire import Request
 from unrender.proof.cut import CutOut, shared
 
 _WORDS = re.compile(r"\w{4,}")
-_TEXTS = (
-    f"{PLAIN_NEEDLE} {PLAIN_NEEDLE}",
-    f'"{PLAIN_NEEDLE}"',
-    f'{PLAIN_NEEDLE} < a && it\'s {{b}} [c], d; \\ "e" (f)',
-)
-TOLD = "a call with texts"
 _LATER = ("content", "reasoned", "call", "mixed")
 """The shapes of what is asked for again after other turns."""
-
-
-def own_answers() -> dict[str, Said]:
-    """Return what the template is asked to write, by what it says in words."""
-    # A call says more than numbers: words, a text in quotes, and signs that formats are made of.
-    told = SaidCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0])
-    return {**dict(shapes().values()), TOLD: assistant(calls=(told,))}
 
 
 def cut_outs(prober: Prober, request: Request) -> tuple[CutOut, ...]:
@@ -78,11 +63,6 @@ def _cut_outs(prober: Prober, request: Request, before: Conversation, answers: M
         if question in start and is_shown(said, answer, question):
             texts = {"prompt": prompt, "start": start, "answer": answer, "whole": full}
             yield CutOut(said=said, name=name, request=asked, before=before, **texts)
-
-
-def request_of(kind: str = "integer") -> Request:
-    """Return a request with the probes' tools, whose arguments are of one JSON type."""
-    return Request(tools=read_tools(offered_tools(kind)))
 
 
 def is_shown(said: Said, text: str, question: str) -> bool:
