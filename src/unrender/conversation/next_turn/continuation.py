@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
-from unrender.cache import SHARED
+from unrender.cache import SHARED, bytes_of
 from unrender.conversation.capabilities import shape_context
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.next_turn.answered import ends_of_turn
@@ -155,10 +155,14 @@ def continuation_of(writer: Writer, format: Format) -> Continuation:
     context = {**heard.context, **({variable: probed[variable]} if offered else {})}
     key = content_key(dict(context))
     probe = replace(writer, heard=replace(heard, context=context, notes=()))
-    if not key:
-        return _Probing(probe, format).continuation()
     place = ("continuation", writer.template, writer.capabilities, writer.plan, heard.word, key)
-    found: Continuation = SHARED.made(place, lambda: _Probing(probe, format).continuation(), lambda _: 20_000)
+    known: Continuation | None = SHARED.get(place) if key else None
+    if known is not None:
+        return known
+    template = _Probing(probe, format)
+    found = template.continuation()
+    if key and not template.is_over:  # What ran out of time on a busy machine is not the template's own.
+        SHARED.put(place, found, bytes_of(found) + len(key))
     return found
 
 
@@ -187,6 +191,11 @@ class _Probing:
         self._until = now() + SLOWEST_RENDERINGS * writer.template.limits.seconds
         self._known: dict[str, WrittenTail | None] = {}
 
+    @property
+    def is_over(self) -> bool:
+        """Whether time ran out."""
+        return now() >= self._until
+
     def continuation(self) -> Continuation:
         """Return all findings."""
         calls = self._written((QUESTION, self._kinds["call"].message(), self._result(0)))
@@ -201,7 +210,7 @@ class _Probing:
             ends={name: end for name, end in ends.items() if end is not None},
             last_ends={name: end for name, end in last.items() if end is not None},
             needs_system=frozenset(role for kind in kinds.values() for role in self._needs_system(kind)),
-            needs=needs if now() < self._until else Needs.HISTORY,
+            needs=Needs.HISTORY if self.is_over else needs,
             counts=counts,
             restates_tools="Wurzeltool" in tail,
             drops_thoughts=frozenset(self._drops()),
@@ -218,7 +227,7 @@ class _Probing:
         key = repr((messages, asks))
         if key not in self._known:
             try:
-                self._known[key] = written(self._writer, messages, asks=asks) if now() < self._until else None
+                self._known[key] = written(self._writer, messages, asks=asks) if not self.is_over else None
             except (TemplateError, MessageError):
                 self._known[key] = None
         return self._known[key]
@@ -365,7 +374,7 @@ class _Probing:
         return None
 
     def _text(self, messages: Conversation, *, asks: bool) -> str | None:
-        return self._writer.text(messages, asks=asks) if messages and now() < self._until else None
+        return self._writer.text(messages, asks=asks) if messages and not self.is_over else None
 
 
 def _last_word(message: Said) -> str:
