@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from unrender.cache import SHARED, bytes_of, kept
@@ -55,7 +54,7 @@ def prepared(
     shown, media = shown_media(conversation, writer.template, writer.capabilities)
     taken, rendering = writer.taken(shown, asks=True)
     prompt = rendering.unwrap()
-    begun = begun_by(planned.format, prompt, partial(taken.bare, shown, prompt), taken.own_words(shown))
+    begun = begun_by(planned.format, prompt, lambda: taken.bare(shown, prompt), taken.own_words(shown))
     if last:
         # The template has opened the answer itself, e.g. with `<think>`. The caller's message says what comes there instead.
         known, where = None if grammar is not None else planned.format, f"messages[{len(conversation)}]"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 
 from unrender.conversation.adapt import shaped
@@ -26,8 +25,9 @@ from unrender.limits import MOST_LOST, SLOWEST_RENDERINGS
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
-_Ways = Callable[[Way], Iterator[Way]]
-
+_HELPING = {True: (*MOVES, *CONCESSIONS), False: MOVES}
+"""Concessions that may help where a template refuses, and where it leaves something out."""
+_Others = Mapping[bool, Iterator[Way]]
 _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
@@ -141,12 +141,13 @@ class Writer:
             return replace(self, time=SharedTime.of(self.template)).taken(conversation, asks=asks)
         # Where no answer is asked for, the conversation may end in other ways.
         offered = bool(self.heard.context.get(self.capabilities.tools_variable))
-        refuses = [
+        refused = [
             one for one in self.capabilities.refuses if asks and one.holds(thinking=self.heard.thinking, tools=offered)
         ]
         said = self._told(conversation)
-        known, hopeless = foreseen(said, refuses, self.plan.format), is_hopeless(said, refuses)
-        others = partial(ways, said, self.plan.format)
+        known, hopeless = foreseen(said, refused, self.plan.format), is_hopeless(said, refused)
+        # Nothing is rewritten before it is asked for: by whether the template refuses, what may help then.
+        others = {refuses: ways(said, self.plan.format, some) for refuses, some in _HELPING.items()}
         attempt = replace(self, conceded=known)._attempt(conversation, said, asks=asks)
         if attempt.fails and not attempt.needs and (attempt.rendering.error or not hopeless):
             attempt = self._searched(conversation, said, others, attempt, asks=asks)
@@ -160,7 +161,7 @@ class Writer:
         return attempt.noted()
 
     def _searched(
-        self, conversation: Conversation, said: Conversation, others: _Ways, attempt: Outcome, *, asks: bool
+        self, conversation: Conversation, said: Conversation, others: _Others, attempt: Outcome, *, asks: bool
     ) -> Outcome:
         """Return the first attempt that does better than one that failed: with other tools, or with concessions."""
         first = self._attempt(conversation, said, asks=asks) if attempt.writer.conceded else attempt
@@ -168,9 +169,8 @@ class Writer:
             return first
         error = first.rendering.error
         why = f"refuses the conversation ({error:.200})" if error else "does not show all that is said"
-        concessions = (*MOVES, *CONCESSIONS) if error else MOVES
         # A template that ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
-        for other in self._others(others(() if first.rendering.exhausted else concessions), why):
+        for other in self._others(iter(()) if first.rendering.exhausted else others[error is not None], why):
             if self.time is None or self.time.is_over:
                 break
             found = other._attempt(conversation, said, asks=asks)
