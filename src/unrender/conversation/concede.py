@@ -348,6 +348,12 @@ def _begun(conversation: Conversation) -> Conversation:
     return tuple(dropwhile(lambda said: said.role in ("system", _DEVELOPER), conversation))
 
 
+def _asks_again(conversation: Conversation) -> bool:
+    """Return whether a user speaks after results that no answer follows, to whom nothing but calls has been said."""
+    talk = tuple(said for said in conversation if not said.calls and said.role != "tool")
+    return _next_to("tool", "user")(conversation) and _next_to("user", "user")(talk) and not _orphans(conversation)
+
+
 def _is_unanswered(conversation: Conversation) -> bool:
     """Return whether a message after some calls is no result, and a result is missing."""
     return any(
@@ -427,7 +433,7 @@ FEATURES: Mapping[str, Feature] = {
     "a call without a result": Feature(example=(_USER, _CALL, _USER2), found=_is_unanswered, calls=True),
     "a question after a result": Feature(
         example=(_USER, _CALL, _RESULT, _USER2),
-        found=lambda said: _next_to("tool", "user")(said) and not _orphans(said),
+        found=_asks_again,
         calls=True,
     ),
     "a system message before a result": Feature(
