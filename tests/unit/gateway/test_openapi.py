@@ -86,7 +86,7 @@ def test_models_are_listed_for_every_client():
 
 def test_format_is_shown():
     """`/v1/format` gives the derived format."""
-    assert fetched("/v1/format").json()["tools"]["mode"] == template().format.tools.mode
+    assert fetched("/v1/format").json()["tools"]["call_start"] == template().format.tools.call_start
 
 
 def test_prompt_is_rendered():
