@@ -176,7 +176,10 @@ class Renderer:
     def _answered(self, prompt_ids: Sequence[int] | None, tools: Sequence[Any] | None) -> Turn:
         """Return the turn that answers a prompt, or one that the template writes for a short question."""
         if prompt_ids:
-            return self._template.turn(tail_text(self._encoder.tokenizer, prompt_ids), tools=tools)
+            # Where the template ignores tools, `render` describes them at the beginning, and calls are as it says there.
+            whole = bool(tools) and not self._template.capabilities.supports_tools
+            prompt = self._text(prompt_ids) if whole else tail_text(self._encoder.tokenizer, prompt_ids)
+            return self._template.turn(prompt, tools=tools, **self._variables)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
             return self._template.prepare([_QUESTION], tools=tools, **self._variables)
