@@ -355,12 +355,12 @@ def _asks_again(conversation: Conversation) -> bool:
 
 
 def _is_unanswered(conversation: Conversation) -> bool:
-    """Return whether a message after some calls is no result, and a result is missing."""
-    return any(
-        call.id not in {one.answers for one in takewhile(_is_result, conversation[i + 1 :])}
-        for i, said in enumerate(conversation[:-1])
-        for call in said.calls
-    )
+    """Return whether somebody speaks after some calls, and a result is missing; results may still come where nobody does."""
+    for i, said in enumerate(conversation):
+        answers = [one.answers for one in takewhile(_is_result, conversation[i + 1 :])]
+        if conversation[i + 1 + len(answers) :] and any(call.id not in answers for call in said.calls):
+            return True
+    return False
 
 
 def _is_result(said: Said) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from unrender import ChatTemplate
 from unrender.analysis import analyze
 from unrender.rendering.template import Template
 
@@ -50,3 +51,16 @@ def test_what_is_refused_where(source, refuses):
 
     assert {(one.feature, one.thinking, one.tools): one.concessions for one in found} == refuses
     assert analysis.renderings <= (64 if refuses else 52)
+
+
+def test_a_result_that_may_still_come_is_not_missing():
+    """A template that refuses a user after a call without its result takes the first of two results as it is."""
+    refused = "m.role == 'user' and loop.previtem and loop.previtem.tool_calls"
+    chat = ChatTemplate.from_string(template(refused, "{{ raise_exception('no result') }}"))
+    calls = [{"id": f"call0000{i}", "function": {"name": "now", "arguments": "{}"}} for i in range(2)]
+    asked, called = {"role": "user", "content": "Now?"}, {"role": "assistant", "tool_calls": calls}
+
+    turn = chat.prepare([asked, called, {"role": "tool", "tool_call_id": "call00000", "content": "noon"}])
+
+    assert turn.prompt.endswith("<tool>noon</><assistant>")
+    assert turn.notes == ()
