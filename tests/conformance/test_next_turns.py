@@ -72,3 +72,13 @@ def test_all_prompts_grow_and_few_are_refused():
 
     assert {name: wrong[:1] for name, (_, wrong) in found.items() if wrong} == {}
     assert counts["refused"] <= MOST_REFUSED * counts.total()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_results_stay_under_their_calls_in_later_turns():
+    """A client's own ids of results are those of the calls that they answer, where the whole conversation is written again."""
+    text = template(drawn(327))
+    chained = [*Judge(ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>"), text).chained()]
+
+    assert len(chained) > 5
+    assert [str(it) for it in chained if it.word in FAULTS] == []

@@ -11,7 +11,7 @@ Rule: nothing is guessed. What a template is not known to write is an `ExtendErr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
@@ -130,8 +130,7 @@ class Extender:
             self,
             asked=asked,
             variables={**self.variables, **how.variables},
-            history=self.history
-            and History(before=self.history, messages=(*conversation_of([said.message.to_openai()]), *new)),
+            history=self.history and History(before=self.history, messages=(_under_ids(said, calls), *new)),
             thought=self.thought or bool(said.message.reasoning),
             extended=Extended(stub, kind, new, lead, end, rest),
         )
@@ -291,6 +290,12 @@ def _without_tools(writer: Writer) -> Writer:
         name: value for name, value in writer.heard.context.items() if name != writer.capabilities.tools_variable
     }
     return replace(writer, heard=replace(writer.heard, context=context))
+
+
+def _under_ids(said: Answered, calls: Sequence[Called]) -> Said:
+    """Return an answer with the ids of its calls under which their results are."""
+    (answer,) = conversation_of([said.message.to_openai()])
+    return replace(answer, calls=tuple(replace(call, id=one.id) for call, one in zip(answer.calls, calls, strict=True)))
 
 
 def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, tuple[Called, ...]]:
