@@ -21,8 +21,8 @@ from typing import Any
 from unrender.errors import FormatError, GrammarError
 from unrender.explain.nearest import AnswerReading, Near, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
+from unrender.grammar.follow import closing_tokens
 from unrender.limits import MAX_COMPLAINT_DEPTH, MAX_COMPLAINTS
-from unrender.machine.compile.literals import closing_tokens
 from unrender.messages.wire import CallStatus, Tool, ToolChoice
 from unrender.nodes import Role
 from unrender.schema import shapes

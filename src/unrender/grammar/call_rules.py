@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from string import whitespace
 from typing import Any, assert_never
 
 from unrender import nodes
-from unrender.format import Arguments, CallSyntax, Containers, Slot, Strings, Typing
-from unrender.format.parts import text_of
+from unrender.format import CallSyntax, Containers, Slot, Strings, Typing
+from unrender.grammar.follow import closing_tag, written_stops
 from unrender.grammar.spelling import Extra, Speller, chain
-from unrender.limits import MOST_EXCLUDED_NAMES
 from unrender.nodes import (
     EMPTY,
     Chars,
@@ -59,41 +58,6 @@ _BY_TYPE: dict[str, Shape] = {
 }
 
 
-def after_arguments(syntax: CallSyntax) -> tuple[str, ...]:
-    """Return the texts that may follow the last argument of a call, without white space around them."""
-    function = syntax.function
-    at = function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in function else len(function)
-    inside = (syntax.arguments.end, text_of(*function[at : at + 1]))
-    # `f(a=1)` ends at `)`, in the skeleton itself; arguments that nothing closes end where the call does.
-    # Layout alone is no sign: a text may hold a line break.
-    texts = inside if any(map(str.strip, inside)) else _after_call(syntax)
-    return tuple(text.strip() for text in texts if text.strip())
-
-
-def _after_call(syntax: CallSyntax) -> tuple[str, ...]:
-    # A call that nothing ends, `f(a=1)`, is followed by the next one, or by the end of all.
-    if syntax.call_end.strip():
-        return (syntax.call_end,)
-    return syntax.separator + syntax.call_start + text_of(*syntax.function[:1]), syntax.section_end
-
-
-def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the texts with which another argument may begin.
-
-    They include its name when all names are known from `objects`.
-    """
-    between = arguments.between if arguments.open_ended else arguments.separator
-    apart = between.strip() or between
-    objects = list(objects)
-    names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
-    known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
-    if not known or not 0 < len(names) <= MOST_EXCLUDED_NAMES:
-        return (apart,) if apart else ()
-    # After the value of `<a>1<b>2` comes `<b>`; the bare `<` could as well be a part of raw text.
-    after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
-    return tuple(f"{between.lstrip() or between}{name}{text_of(after)}" for name in names)
-
-
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _LETTERS_AND_DIGITS = (("0", "9"), ("A", "Z"), ("a", "z"))
 _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9"),), minimum=0, maximum=3)))))
@@ -103,47 +67,31 @@ JsonWriter = Callable[[Reading, str], Node]
 """Writes a JSON value, by its shape and a name for its rules."""
 
 
-def call_node(
-    syntax: CallSyntax,
-    tool: str,
-    parameters: Reading,
-    rules: Rules,
-    json: JsonWriter,
-    report: ReportLoss,
-    *,
-    roles: bool,
-) -> Node:
-    """Return the node of a call to the function `tool`, whose arguments obey `parameters`.
-
-    `rules` collects what it refers to. With `roles`, the parts of the call are tagged.
-    """
-    writer = _CallWriter(syntax, tool, parameters, rules, json, report, roles=roles)
-    return sequence_of([writer.part(part) for part in syntax.function])
-
-
-class _CallWriter:
+@dataclass
+class CallWriter:
     """Writes calls to `tool`: the skeleton, then all arguments, then one argument, and at last one value."""
 
-    def __init__(
-        self,
-        syntax: CallSyntax,
-        tool: str,
-        parameters: Reading,
-        rules: Rules,
-        json: JsonWriter,
-        report: ReportLoss,
-        *,
-        roles: bool,
-    ) -> None:
-        self.roles = roles
-        self.syntax, self.tool, self.parameters = syntax, tool, parameters
-        self.rules, self.write_json, self.report = rules, json, report
-        self.arguments, self.codec = syntax.arguments, syntax.arguments.codec
+    syntax: CallSyntax
+    tool: str
+    parameters: Reading
+    """What the arguments obey."""
+    rules: Rules
+    """The rules that a call refers to."""
+    write_json: JsonWriter
+    report: ReportLoss
+    roles: bool
+    """The parts of the call are tagged."""
+    recursive: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The rules of the tags that refer to themselves, by tag and shape."""
+
+    def __post_init__(self) -> None:
+        self.arguments, self.codec = self.syntax.arguments, self.syntax.arguments.codec
         self.notation = notation_of(self.codec)
-        self.hint = f"args-{tool}"
-        self.known_stops: dict[int, tuple[str, ...]] = {}
-        self.recursive: dict[tuple[str, str], str] = {}
-        """The rules of the tags that refer to themselves, by tag and shape."""
+        self.hint = f"args-{self.tool}"
+
+    def call(self) -> Node:
+        """Return the node of a call, without the markers around each call."""
+        return sequence_of([self.part(part) for part in self.syntax.function])
 
     @cached_property
     def objects(self) -> list[Object]:
@@ -281,8 +229,10 @@ class _CallWriter:
             elif part is Slot.KEY:
                 parts.append(Literal(key) if isinstance(key, str) else key)
             elif part is Slot.VALUE:
-                stops = self.closing_tags(at, key, shape) or self.stops(at)
-                parts.append(self.told(Role.ARGUMENT, self.value(shape, stops, hint)))
+                # Where a value may be something else than text, tags of its own name are counted in it.
+                counted = not isinstance(self.resolved(shape), Text)
+                tag = closing_tag(self.arguments, key, counted=counted) if isinstance(key, str) else ()
+                parts.append(self.told(Role.ARGUMENT, self.value(shape, tag or self.stops, hint)))
             elif self.arguments.closers and self.arguments.entry[at - 1] is Slot.VALUE:
                 spelled = [part.replace(part.strip(), other) for other in self.arguments.closers]
                 parts.append(Choice(tuple(map(Literal, (part, *spelled)))))
@@ -290,36 +240,10 @@ class _CallWriter:
                 parts.append(Literal(part))
         return sequence_of(parts)
 
-    def closing_tags(self, at: int, key: str | Node, shape: Shape) -> tuple[str, ...]:
-        """Return how the tag of the argument `key` is closed after the value at `at`; nothing where its name is in no such tag.
-
-        `<html><b>so</b></html>`: only its own tag ends a value, unless lists and objects are tags as well.
-        """
-        entry = self.arguments.entry
-        texts = [text_of(part) for part in (*entry, "", "")]
-        named = entry[at + 2 : at + 3] == (Slot.KEY,) and texts[at + 1].strip() and self.codec.strings.unquoted
-        if not named or not isinstance(key, str) or self.codec.containers is Containers.XML:
-            return ()
-        name = key + texts[at + 3].strip()
-        # Where a value may be something else than text, tags of its own name are counted in it.
-        opener = () if isinstance(self.resolved(shape), Text) else (texts[0].strip() + name,)
-        return tuple(
-            dict.fromkeys((texts[at + 1] + name, texts[at + 1].strip() + name, *self.arguments.closers, *opener))
-        )
-
-    def stops(self, at: int) -> tuple[str, ...]:
-        """Return the texts that end the value at part `at` of the entry."""
-        if at not in self.known_stops:
-            self.known_stops[at] = self.found_stops(at)
-        return self.known_stops[at]
-
-    def found_stops(self, at: int) -> tuple[str, ...]:
-        # `<a>1</a>`: the value ends at `</a>`. `a=1, b=2`: it ends where the next argument or the call's end begins.
-        entry = self.arguments.entry
-        after = entry[at + 1] if at + 1 < len(entry) else ""
-        if isinstance(after, Slot) or not after.strip():
-            return tuple(dict.fromkeys((*next_arguments(self.arguments, self.objects), *after_arguments(self.syntax))))
-        return tuple(dict.fromkeys((after, after.strip(), *self.arguments.closers)))
+    @cached_property
+    def stops(self) -> tuple[str, ...]:
+        """The texts that end a value."""
+        return written_stops(self.syntax, self.objects)
 
     # One value.
 

@@ -15,7 +15,7 @@ from typing import Any
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import CallSyntax
-from unrender.grammar.call_rules import call_node
+from unrender.grammar.call_rules import CallWriter
 from unrender.grammar.spelling import Speller
 from unrender.limits import MAX_REPEATS
 from unrender.messages.wire import JsonSchema, Tool
@@ -162,7 +162,7 @@ class _Expander:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
         reading = self.parameters(tool, report, sorted_keys=syntax.arguments.codec.sorted_keys)
-        return call_node(syntax, tool.name, reading, self.rules, self.json, report, roles=self.roles)
+        return CallWriter(syntax, tool.name, reading, self.rules, self.json, report, self.roles).call()
 
     def parameters(self, tool: Tool, report: Callable[[str, str, str], None], *, sorted_keys: bool) -> Reading:
         """Return a tool's parameters; where its schema is invalid or too large, more arguments pass."""

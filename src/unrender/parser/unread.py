@@ -13,7 +13,7 @@ from unrender.cache import kept
 from unrender.format import Format, Slot
 from unrender.format.parts import text_of
 from unrender.grammar.assemble import PROSE_WORD, is_distinctive, splitter
-from unrender.machine.compile.literals import closing_tokens
+from unrender.grammar.follow import closing_tokens
 from unrender.messages.wire import Request
 
 _NAME = r"(?m)^[\s\[{\"'`(]{0,8}(?:\w{1,32}[.:/])?(?P<name>[^\s\"'`(){}\[\]<>:,=|]{1,256})"

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import dropwhile, takewhile
-from typing import Any
 
-from unrender.format import CallSyntax, Part, Slot
+from unrender.format import Part, Slot
+from unrender.format.parts import Skeleton, text_of
 from unrender.limits import MAX_BLANK, MAX_NAME, MOST_FOLLOWING_NAMES
 from unrender.values.declared import NO_NAMES, OddNames
 from unrender.values.finder import Finder
@@ -28,59 +29,46 @@ _NAME = r"[^\W\d][\w.\-]{0,63}+"
 _BLANK = r"\s"
 _LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
 """The pieces of what may follow that are patterns, with the characters that they may have; others are literal text."""
-_FENCE = "```"
 END = "the end of the output"
 """What ends a value that nothing follows."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Follow:
-    """Finds the end of a raw value; it has the interface of `Finder`. Immutable.
+    """Finds the end of a raw value; it has the interface of `Finder`. `grammar.follow` makes it of a call syntax."""
 
-    `ends` are ends of turn, with the layout `trail` before them; `names` are those that an argument may have, empty for any
-    word. `keys` are names of arguments, and `tools` of tools, that count beside words though they are none.
-    """
+    in_code: bool
+    """A value may be an expression, or a string in quotes."""
+    entry: Skeleton
+    """One argument."""
+    between: str
+    """The text between a value and the name of the next argument."""
+    closing: tuple[Part, ...]
+    """What closes the arguments, then the call, and then all calls."""
+    further: tuple[Part, ...]
+    """What is between two calls, what begins a call, and its skeleton up to what follows its name."""
+    ends: tuple[str, ...] = ()
+    """Ends of turn."""
+    trail: str = ""
+    """The layout before an end of turn."""
+    names: tuple[str, ...] = ()
+    """The names that an argument may have; empty for any word."""
+    keys: tuple[str, ...] = ()
+    """Names of arguments that count though they are no words."""
+    tools: tuple[str, ...] = ()
+    """Names of tools that count though they are no words."""
+    _named: dict[tuple[tuple[str, ...], ...], Follow] = field(default_factory=dict, init=False, compare=False)
 
-    def __init__(
-        self,
-        syntax: CallSyntax,
-        ends: tuple[str, ...] = (),
-        names: tuple[str, ...] = (),
-        trail: str = "",
-        keys: tuple[str, ...] = (),
-        tools: tuple[str, ...] = (),
-    ) -> None:
-        self.syntax = syntax
-        self.ends = ends
-        self.names = names
-        self.trail = trail
-        self.keys = keys
-        self.tools = tools
-        arguments = syntax.arguments
-        self.in_code: bool = arguments.in_code
-        """A value may be an expression, or a string in quotes."""
-        after = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
-        self.closing: tuple[Part, ...] = (arguments.end, *after, syntax.call_end)
-        """What closes a call."""
-        texts = [part for part in (*self.closing, syntax.section_end) if not isinstance(part, Slot)]
-        self.closed: bool = any(map(str.strip, texts))
-        self.fences: tuple[str, ...] = (_FENCE,) if any(_FENCE in text for text in texts) else ()
-        """The Markdown fence, where one closes the call."""
-        self._named: dict[tuple[tuple[str, ...], ...], Follow] = {}
-
-    def __reduce__(self) -> tuple[type[Follow], tuple[Any, ...]]:
-        return Follow, (self.syntax, self.ends, self.names, self.trail, self.keys, self.tools)
-
-    @classmethod
-    def needed(cls, syntax: CallSyntax) -> bool:
-        """Return whether raw values of `syntax` lack an end marker of their own."""
-        return syntax.arguments.open_ended
+    @cached_property
+    def closed(self) -> bool:
+        """Whether a marker ends the arguments or the calls."""
+        return any(map(str.strip, map(text_of, self.closing)))
 
     @cached_property
     def begins(self) -> Finder:
         """What begins a call, where prose does not write that: no value holds it."""
-        head = self.syntax.call_start.strip() or str(self.syntax.function[0]).strip()
-        marked = not isinstance(self.syntax.function[0], Slot) or self.syntax.call_start.strip()
-        return Finder((head,) if marked and len(head) > 2 and re.search(r"\w\W|\W\w", head) else ())
+        heads = [text.strip() for text in map(text_of, self.further[1:3]) if text.strip()][:1]
+        return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
     def among(self, names: tuple[str, ...], keys: OddNames = NO_NAMES, tools: OddNames = NO_NAMES) -> Follow:
         """Return a finder for arguments with these names, empty for any; in code, an argument may have any name."""
@@ -93,7 +81,7 @@ class Follow:
         if wanted not in self._named:
             if len(self._named) >= MOST_FOLLOWING_NAMES:
                 self._named.clear()
-            self._named[wanted] = Follow(self.syntax, self.ends, wanted[0], self.trail, *wanted[1:])
+            self._named[wanted] = replace(self, names=wanted[0], keys=wanted[1], tools=wanted[2])
         return self._named[wanted]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
@@ -124,7 +112,7 @@ class Follow:
 
     def cut_after(self, text: str, at: int, keys: Iterable[str]) -> bool:
         """Return whether all that is left of the output at `at` is a part of the opener of an argument of `keys`."""
-        entry, rest = self.syntax.arguments.entry, text[at : at + MAX_NAME + 1].lstrip()
+        entry, rest = self.entry, text[at : at + MAX_NAME + 1].lstrip()
         if self.closed or not rest or len(rest) > MAX_NAME:
             return False
         lead, after = _leading_text(entry).lstrip(), _leading_text(entry[entry.index(Slot.KEY) + 1 :])
@@ -132,20 +120,19 @@ class Follow:
 
     def ends_in_part(self, text: str, at: int) -> bool:
         """Return whether the output ends, at `at`, in only the first part of what closes the arguments and the call."""
-        whole = "".join(part for part in (*self.closing, self.syntax.section_end) if not isinstance(part, Slot)).strip()
+        whole = "".join(map(text_of, self.closing)).strip()
         rest = text[at : at + len(whole) + MAX_BLANK]
         closed = rest.strip()
         return at + len(rest) == len(text) and closed not in ("", whole) and whole.startswith(closed)
 
     def opens_value(self, text: str) -> bool:
         """Return whether a value may begin after `text`, as after `f(a=`."""
-        entry = self.syntax.arguments.entry
-        before = entry[entry.index(Slot.VALUE) - 1]
-        return not isinstance(before, Slot) and bool(before.strip()) and text.rstrip().endswith(before.rstrip())
+        before = text_of(self.entry[self.entry.index(Slot.VALUE) - 1])
+        return bool(before.strip()) and text.rstrip().endswith(before.rstrip())
 
     def closes_arguments(self, mark: str) -> bool:
         """Return whether a text that ends a value closes all arguments with it."""
-        return mark.lstrip().startswith(self.syntax.arguments.end.strip())
+        return mark.lstrip().startswith(text_of(self.closing[0]).strip())
 
     def ends_calls(self, text: str, start: int) -> bool:
         """Return whether `text` ends with what closes all calls, after which the turn may end."""
@@ -175,7 +162,7 @@ class Follow:
     @cached_property
     def _last(self) -> re.Pattern[str]:
         # No more text comes, so a closer may be there in part: `)` without the `]` that ends the run of calls.
-        end = self.syntax.arguments.end
+        end = text_of(self.closing[0])
         following = [_whole(pieces) + ("(?!=)" if self.in_code else "") for pieces in self._next_arguments]
         closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [end.strip()]) if end.strip()]
         closed += [] if self.closed else [_whole(pieces) + r"\Z" for pieces in self._before_end("")]
@@ -183,7 +170,7 @@ class Follow:
 
     @cached_property
     def _last_closing(self) -> re.Pattern[str]:
-        closing = _whole(self._pieces(*self._after_value, *self.closing, self.syntax.section_end))
+        closing = _whole(self._pieces(*self._after_value, *self.closing))
         ends = "|".join(re.escape(end.strip()) for end in self.ends)
         return re.compile(rf"{closing}\s*(?:(?:{ends})\s*)?\Z" if self.closed else r"(?!)")
 
@@ -207,11 +194,11 @@ class Follow:
     @cached_property
     def _others(self) -> list[list[re.Pattern[str]]]:
         # What the argument ends with has been taken: `between` begins with it.
-        return _compile(self._arguments_after(self.syntax.arguments.between.removeprefix(self._layout_after)))
+        return _compile(self._arguments_after(self.between.removeprefix(self._layout_after)))
 
     @cached_property
     def _firsts(self) -> list[list[re.Pattern[str]]]:
-        entry = self.syntax.arguments.entry
+        entry = self.entry
         return _compile([[_GAP, *self._pieces(*entry[: entry.index(Slot.VALUE)], name=name)] for name in self._keys])
 
     @cached_property
@@ -226,7 +213,7 @@ class Follow:
     @property
     def _after_value(self) -> tuple[Part, ...]:
         """What an argument ends with: at most white space, or the value would have a marker of its own."""
-        entry = self.syntax.arguments.entry
+        entry = self.entry
         return entry[entry.index(Slot.VALUE) + 1 :]
 
     @property
@@ -241,10 +228,10 @@ class Follow:
 
     @property
     def _next_arguments(self) -> list[list[str]]:
-        return self._arguments_after(self.syntax.arguments.between)
+        return self._arguments_after(self.between)
 
     def _arguments_after(self, between: str) -> list[list[str]]:
-        entry = self.syntax.arguments.entry
+        entry = self.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
         following = [self._pieces(between, Slot.KEY, *named, name=name) for name in self._keys]
         # Where white space alone is between key and value, it has to be there: any word might be a name otherwise.
@@ -258,20 +245,18 @@ class Follow:
     @property
     def _closings(self) -> list[list[str]]:
         """What closes the arguments, with what closes the run of calls, or begins the next one."""
-        syntax = self.syntax
-        further = (syntax.separator, syntax.call_start, *_head(syntax))
-        tools = ("", *self.tools)
+        further, tools = self.further, ("", *self.tools)
         if not self.closed:
             layout = _layout(_leading_text((*self._after_value, *further)))
             ends = [found for end in self.ends for found in self._before_end(end)]
             return [*([*layout, *self._pieces(*further, name=name)] for name in tools), *ends]
-        closing = (*self._after_value, *self.closing)
-        closings = [self._pieces(*closing, syntax.section_end)]
+        closing = (*self._after_value, *self.closing[:-1])
+        closings = [self._pieces(*closing, self.closing[-1])]
         closings += [self._pieces(*closing, *further, name=name) for name in tools]
         if self.in_code and any(part.strip() for part in self._after_value):
             # `[f(a="x")g(b="y")]`: a value holds no second call.
             closings += [self._pieces(*closing, *further[1:], name=name) for name in tools]
-        layout = _leading_text((*closing, syntax.section_end))
+        layout = _leading_text((*closing, self.closing[-1]))
         return [found for pieces in closings for found in _after_layout(layout, pieces)]
 
     @property
@@ -295,13 +280,6 @@ class Follow:
             else:
                 pieces += part
         return list(dropwhile(lambda piece: piece == _GAP or piece.isspace(), pieces))
-
-
-def _head(syntax: CallSyntax) -> list[Part]:
-    """Return what a call begins with, up to and with what follows its name."""
-    at = syntax.function.index(Slot.NAME)
-    after = syntax.function[at + 1 : at + 2]
-    return [*syntax.function[: at + 1], *((syntax.arguments.start,) if after == (Slot.ARGUMENTS,) else after)]
 
 
 def _leading_text(parts: Iterable[Part]) -> str:

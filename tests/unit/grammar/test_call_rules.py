@@ -14,8 +14,8 @@ from recipes import ANALYSIS, rows_of
 from unrender.format import Arguments, CallSyntax, Slot
 from unrender.format.data import decode
 from unrender.format.parts import Skeleton
-from unrender.grammar.call_rules import after_arguments
 from unrender.grammar.expansion import Values, expand
+from unrender.grammar.follow import written_stops
 from unrender.messages.wire import Tool
 from unrender.nodes import Calls, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
 
@@ -92,13 +92,18 @@ def test_a_run_of_calls_is_generated(arguments: dict[str, Any], expected: str) -
         ({}, ("</c>",)),
         ({"call_end": "\n"}, (",<c>", "]")),
         ({"call_end": "", "section_end": " "}, (",<c>",)),
-        ({"call_end": "", "separator": "", "call_start": "", "function": ("f:", Slot.NAME)}, ("f:", "]")),
-        ({"call_end": "", "separator": "\n", "call_start": "", "function": (Slot.NAME,)}, ("]",)),
-        ({"call_end": "", "separator": ";", "call_start": "", "function": ()}, (";", "]")),
+        (
+            {"call_end": "", "separator": "", "call_start": "", "function": ("f:", Slot.NAME, Slot.ARGUMENTS)},
+            ("f:", "]"),
+        ),
+        ({"call_end": "", "separator": "\n", "call_start": "", "function": (Slot.NAME, Slot.ARGUMENTS)}, ("]",)),
+        ({"call_end": "", "separator": ";", "call_start": "", "function": (Slot.ARGUMENTS,)}, (";", "]")),
     ],
 )
 def test_what_may_follow_a_call(syntax: dict[str, Any], followed_by: tuple[str, ...]) -> None:
     """Its own end; where it has none, another call or the end of all."""
-    texts = {"call_start": "<c>", "call_end": "</c>", "section_end": "]", "separator": ",", "function": (Slot.NAME,)}
+    texts = {"call_start": "<c>", "call_end": "</c>", "section_end": "]", "separator": ",", **syntax}
+    raw = Arguments(entry=(Slot.KEY, "=", Slot.VALUE))
+    function = texts.pop("function", (Slot.NAME, Slot.ARGUMENTS))
 
-    assert after_arguments(CallSyntax(**{**texts, **syntax})) == followed_by
+    assert written_stops(CallSyntax(arguments=raw, function=function, **texts), ()) == followed_by

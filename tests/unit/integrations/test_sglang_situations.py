@@ -19,7 +19,7 @@ from splitting import splits
 
 from unrender.errors import UnrenderError
 from unrender.format import ToolMode
-from unrender.machine.compile.literals import closing_tokens
+from unrender.grammar.follow import closing_tokens
 from unrender.verify.grammars import installed
 
 NEEDED = ("sglang", "torch", "xgrammar")

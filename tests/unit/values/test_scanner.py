@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from properties.families import RAW_LINES
 from splitting import splits
 
+from unrender.grammar.follow import open_ends
 from unrender.limits import MAX_PARSED_DEPTH
 from unrender.messages.wire import Tool
 from unrender.values.coercion import ArgumentTypes
@@ -17,7 +18,6 @@ from unrender.values.finder import Finder
 from unrender.values.raw import RawScanner, TagStyle, read_tree
 from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
-from unrender.values.unmarked_ends import Follow
 
 END = Finder(("</v>", "\n</v>"))
 
@@ -167,7 +167,7 @@ def test_raw_text_goes_straight_through() -> None:
 
 def test_what_follows_a_value_is_not_punctuation_alone() -> None:
     """Where no marker closes it, a list that may be something else waits for its end."""
-    follow = Follow(RAW_LINES.format.tools)
+    follow = open_ends(RAW_LINES.format.tools)
 
     assert RawScanner(follow, frozenset(("array", "null"))).scan("[1] x", 0, final=False) == (5, "", Status.MORE)
 

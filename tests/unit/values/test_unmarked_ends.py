@@ -11,6 +11,7 @@ import pytest
 from properties.families import RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS
 
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
+from unrender.grammar.follow import open_ends
 from unrender.messages.wire import Request, Tool
 from unrender.parser.streaming import Parser
 from unrender.values.unmarked_ends import END, Follow
@@ -36,6 +37,10 @@ REQUEST = Request(
         Tool(name="g"),
     )
 )
+
+
+def follow_of(syntax: CallSyntax, ends: tuple[str, ...] = (), **names: tuple[str, ...]) -> Follow:
+    return replace(open_ends(syntax, ends), **names)
 
 
 def parser() -> Parser:
@@ -70,7 +75,7 @@ def test_the_search_for_ends_is_linear() -> None:
 
 def test_an_end_can_be_pickled() -> None:
     """A program that holds one can be sent to another process."""
-    follow = pickle.loads(pickle.dumps(Follow(CALLS)))
+    follow = pickle.loads(pickle.dumps(follow_of(CALLS)))
 
     assert follow.find("Rome)]", 0) == (4, ")]")
 
@@ -80,7 +85,7 @@ def test_markers_of_any_length_are_searched_for() -> None:
     closer = "\n" + "]" * 900
     arguments = Arguments(entry=("\n", Slot.KEY, "=", Slot.VALUE), codec=RAW_BY_SCHEMA)
     function = ("[do:", Slot.NAME, "]", Slot.ARGUMENTS, closer)
-    follow = Follow(CallSyntax(function=function, arguments=arguments))
+    follow = follow_of(CallSyntax(function=function, arguments=arguments))
 
     assert follow.decided(f"Rome{closer}", 0) == (4, closer)
     assert follow.decided(f"Rome{closer[:-1]}", 0) == (4, "")
@@ -94,34 +99,34 @@ OPTIONS = RAW_OPTIONS.format.tools
 @pytest.mark.parametrize(
     ("follow", "text", "decided", "at_the_end"),
     [
-        (Follow(CALLS), "Rome)]", (4, ")]"), (4, ")]")),
-        (Follow(CALLS), "Rome)", (4, ""), (4, ")")),
-        (Follow(CALLS), "Rome) ", (4, ""), (4, ") ")),
-        (Follow(CALLS), "Rome)x", (6, ""), (-1, "")),
-        (Follow(CALLS), "Rome), g(", (4, "), g("), (4, "), g(")),
-        (Follow(CALLS), "Rome), g", (4, ""), (-1, "")),
-        (Follow(CALLS), "Rome, days=3", (4, ", days="), (4, ", days=")),
-        (Follow(CALLS), "Rome, days=", (4, ""), (4, ", days=")),
-        (Follow(CALLS), "Rome, days==", (12, ""), (-1, "")),
-        (Follow(CALLS), "Rome, da", (4, ""), (-1, "")),
-        (Follow(CALLS), "Rome, 7=", (8, ""), (-1, "")),
-        (Follow(CALLS), "Rome ,days = 3", (5, ",days ="), (5, ",days =")),
-        (Follow(SPACED), "Rome, days 3", (4, ", days "), (4, ", days ")),
-        (Follow(SPACED), "Rome, Texas)]", (11, ")]"), (11, ")]")),
-        (Follow(LINES), "a\nb = c", (1, "\nb = "), (1, "\nb = ")),
-        (Follow(LINES), "a\nb", (1, ""), (-1, "")),
-        (Follow(LINES), "a\n[done]", (1, "\n[done]"), (1, "\n[done]")),
-        (Follow(LINES, names=("city",)), "a\nb = c", (7, ""), (-1, "")),
-        (Follow(LINES, names=("city",)), "a\ncity = c", (1, "\ncity = "), (1, "\ncity = ")),
-        (Follow(LINES, names=("city",)), "a\nci", (1, ""), (-1, "")),
-        (Follow(LINES), "a\n\\s", (4, ""), (-1, "")),
-        (Follow(CALLS), "a,\\s", (4, ""), (-1, "")),
-        (Follow(replace(CALLS, function=(*CALLS.function, ";"))), "a);, g(", (1, ");, g("), (1, ");, g(")),
-        (Follow(replace(CALLS, function=(*CALLS.function, ";"))), "a);]", (1, ");]"), (1, ");]")),
-        (Follow(OPTIONS), "a --b=c", (1, " --b="), (1, " --b=")),
-        (Follow(OPTIONS), "a", (1, ""), (1, END)),
-        (Follow(OPTIONS, ("<end>",)), "a<end>", (1, "<end>"), (1, "<end>")),
-        (Follow(OPTIONS, ("<end>",)), "a<en", (1, ""), (4, END)),
+        (follow_of(CALLS), "Rome)]", (4, ")]"), (4, ")]")),
+        (follow_of(CALLS), "Rome)", (4, ""), (4, ")")),
+        (follow_of(CALLS), "Rome) ", (4, ""), (4, ") ")),
+        (follow_of(CALLS), "Rome)x", (6, ""), (-1, "")),
+        (follow_of(CALLS), "Rome), g(", (4, "), g("), (4, "), g(")),
+        (follow_of(CALLS), "Rome), g", (4, ""), (-1, "")),
+        (follow_of(CALLS), "Rome, days=3", (4, ", days="), (4, ", days=")),
+        (follow_of(CALLS), "Rome, days=", (4, ""), (4, ", days=")),
+        (follow_of(CALLS), "Rome, days==", (12, ""), (-1, "")),
+        (follow_of(CALLS), "Rome, da", (4, ""), (-1, "")),
+        (follow_of(CALLS), "Rome, 7=", (8, ""), (-1, "")),
+        (follow_of(CALLS), "Rome ,days = 3", (5, ",days ="), (5, ",days =")),
+        (follow_of(SPACED), "Rome, days 3", (4, ", days "), (4, ", days ")),
+        (follow_of(SPACED), "Rome, Texas)]", (11, ")]"), (11, ")]")),
+        (follow_of(LINES), "a\nb = c", (1, "\nb = "), (1, "\nb = ")),
+        (follow_of(LINES), "a\nb", (1, ""), (-1, "")),
+        (follow_of(LINES), "a\n[done]", (1, "\n[done]"), (1, "\n[done]")),
+        (follow_of(LINES, names=("city",)), "a\nb = c", (7, ""), (-1, "")),
+        (follow_of(LINES, names=("city",)), "a\ncity = c", (1, "\ncity = "), (1, "\ncity = ")),
+        (follow_of(LINES, names=("city",)), "a\nci", (1, ""), (-1, "")),
+        (follow_of(LINES), "a\n\\s", (4, ""), (-1, "")),
+        (follow_of(CALLS), "a,\\s", (4, ""), (-1, "")),
+        (follow_of(replace(CALLS, function=(*CALLS.function, ";"))), "a);, g(", (1, ");, g("), (1, ");, g(")),
+        (follow_of(replace(CALLS, function=(*CALLS.function, ";"))), "a);]", (1, ");]"), (1, ");]")),
+        (follow_of(OPTIONS), "a --b=c", (1, " --b="), (1, " --b=")),
+        (follow_of(OPTIONS), "a", (1, ""), (1, END)),
+        (follow_of(OPTIONS, ("<end>",)), "a<end>", (1, "<end>"), (1, "<end>")),
+        (follow_of(OPTIONS, ("<end>",)), "a<en", (1, ""), (4, END)),
     ],
 )
 def test_where_a_value_ends(follow: Follow, text: str, decided: tuple[int, str], at_the_end: tuple[int, str]) -> None:
@@ -133,23 +138,23 @@ def test_where_a_value_ends(follow: Follow, text: str, decided: tuple[int, str],
 
 def test_what_is_before_the_value_does_not_end_it() -> None:
     """Not even where it looks like a beginning of that."""
-    assert Follow(LINES).decided("\nb", 1) == (2, "")
-    assert Follow(LINES).decided("\nb", 0) == (0, "")
+    assert follow_of(LINES).decided("\nb", 1) == (2, "")
+    assert follow_of(LINES).decided("\nb", 0) == (0, "")
 
 
 @pytest.mark.parametrize(
     ("follow", "text", "first", "final", "found"),
     [
-        (Follow(OPTIONS), " --a=", True, False, True),
-        (Follow(OPTIONS), " --a", True, False, None),
-        (Follow(OPTIONS), " --a", True, True, False),
-        (Follow(OPTIONS), "x", True, False, False),
-        (Follow(OPTIONS), "", True, False, None),
-        (Follow(OPTIONS), "", False, True, False),
-        (Follow(LINES), "\na = ", False, False, True),
-        (Follow(LINES), "\na = ", True, False, True),
-        (Follow(LINES), "a = ", False, False, False),
-        (Follow(LINES, names=("city",)), "\na = ", False, False, False),
+        (follow_of(OPTIONS), " --a=", True, False, True),
+        (follow_of(OPTIONS), " --a", True, False, None),
+        (follow_of(OPTIONS), " --a", True, True, False),
+        (follow_of(OPTIONS), "x", True, False, False),
+        (follow_of(OPTIONS), "", True, False, None),
+        (follow_of(OPTIONS), "", False, True, False),
+        (follow_of(LINES), "\na = ", False, False, True),
+        (follow_of(LINES), "\na = ", True, False, True),
+        (follow_of(LINES), "a = ", False, False, False),
+        (follow_of(LINES, names=("city",)), "\na = ", False, False, False),
     ],
 )
 def test_whether_another_argument_follows(follow: Follow, text: str, first: bool, final: bool, found: Any) -> None:
@@ -158,21 +163,16 @@ def test_whether_another_argument_follows(follow: Follow, text: str, first: bool
 
 
 def test_what_is_known_of_a_syntax() -> None:
-    """Whether a marker closes its calls, whether it is code, and whether a fence closes it."""
-    fenced = replace(CALLS, section_end="]\n```")
-
-    assert [(f.closed, f.in_code, f.fences) for f in (Follow(CALLS), Follow(OPTIONS), Follow(fenced))] == [
-        (True, True, ()),
-        (False, False, ()),
-        (True, True, ("```",)),
+    """Whether a marker closes its calls, and whether it is code."""
+    assert [(f.closed, f.in_code) for f in (follow_of(CALLS), follow_of(OPTIONS))] == [
+        (True, True),
+        (False, False),
     ]
-    assert Follow.needed(CALLS)
-    assert not Follow.needed(replace(CALLS, arguments=Arguments()))
 
 
 def test_names_are_remembered() -> None:
     """The same names give the same object; in code, without names, and with too many, any name counts."""
-    follow = Follow(LINES)
+    follow = follow_of(LINES)
     made = follow.among(("a", "b"))
 
     assert made.names == ("a", "b")
@@ -180,12 +180,12 @@ def test_names_are_remembered() -> None:
     assert follow.among(()) is follow
     assert follow.among(tuple(f"n{i}" for i in range(256))).names[255] == "n255"
     assert follow.among(tuple(f"n{i}" for i in range(257))) is follow
-    assert Follow(CALLS).among(("a",)).names == ()
+    assert follow_of(CALLS).among(("a",)).names == ()
 
 
 def test_names_of_many_tools_are_forgotten() -> None:
     """They do not fill the memory."""
-    follow = Follow(LINES)
+    follow = follow_of(LINES)
     sizes = []
     for i in range(300):
         follow.among((f"n{i}",))
@@ -198,4 +198,4 @@ def test_names_of_many_tools_are_forgotten() -> None:
 def test_names_and_gaps_are_bounded(size: int, found: bool) -> None:
     """Longer ones begin no argument."""
     for text in (f"Rome, {'x' * size}=3", f"Rome,{' ' * size}days=3"):
-        assert bool(Follow(CALLS).decided(text, 0)[1]) is found
+        assert bool(follow_of(CALLS).decided(text, 0)[1]) is found

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from unrender.format import Arguments, CallSyntax, Containers, Envelope, Part, Slot
 from unrender.format.parts import text_of
 from unrender.freezing import FrozenDict
+from unrender.grammar import follow
 from unrender.grammar.assemble import PROSE_WORD, is_distinctive, shows_call, splitter, tokens
 from unrender.machine.arguments import (
     BeginCall,
@@ -36,16 +38,11 @@ from unrender.machine.compile import Code
 from unrender.machine.compile.literals import (
     around_calls,
     before_object,
-    call_closers,
-    closing_tokens,
     doubts_of,
     ends_apart,
-    last_slot,
     literal_code,
-    markers,
     pieces_of,
     unsplit,
-    what_follows_arguments,
     with_commas,
 )
 from unrender.machine.envelope import ReadEnvelope, known_fields
@@ -107,7 +104,7 @@ def empty_entries(
     split = splitter(syntax)
     for texts in _empty_blocks(syntax, whole=not closers):
         # A fence may be missing, so an empty block of fences alone is anything, and `Action:` with them a word.
-        shown = "".join("".join(piece for text in texts for piece in markers(split(text))).split())
+        shown = "".join("".join(piece for text in texts for piece in follow.without_fences(split(text))).split())
         if is_distinctive(shown) and not PROSE_WORD.fullmatch(shown):
             opener = split(texts[0])[0]
             read = [instruction for text in texts for instruction in literal_code(syntax, text)]
@@ -171,7 +168,7 @@ class CallCode:
         others = [(text, self.code.emit(*literal_code(syntax, text), Jump(call))) for text in self.spellings]
         # In another syntax an empty block is what prose mentions.
         kept = self.calls.own or self.calls.cleans
-        closers = len(closing_tokens(syntax))
+        closers = len(follow.closing_tokens(syntax))
         empty = list(empty_entries(self.code, syntax, self.tail, self.turn_ends, closers, self.leads)) if kept else []
         # Without any marker, a call begins with its name: at the start of an answer, or of a line.
         if not self.marked:
@@ -221,7 +218,7 @@ class CallCode:
             arguments_first=Slot.ARGUMENTS in slots[: slots.index(Slot.NAME)],
             waits=order == [Slot.NAME, Slot.ID],
             strict=syntax.whole,
-            ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),
+            ends=Finder(() if syntax.whole else (end for end in follow.closing_tokens(syntax) if len(end) > 1)),
             shown=any("`" not in token for token in marked),
             known=known_fields(syntax, envelope),
             left_out=syntax.arguments.when_empty == "",
@@ -233,7 +230,7 @@ class CallCode:
     def _skeleton(self) -> None:
         parts = self.syntax.function
         first, last = self.syntax.id_parts or (-1, -1)
-        for i, part in enumerate(parts[: last_slot(parts) + 1]):
+        for i, part in enumerate(parts[: follow.last_slot(parts) + 1]):
             if i == first:
                 self.code.emit(Space(), MarkId())
             self._part(parts, i, part)
@@ -241,7 +238,7 @@ class CallCode:
                 self.code.emit(EndId())
 
     def _part(self, parts: tuple[Part, ...], i: int, part: Part) -> None:
-        stops = Finder([*self._following(parts, i), *(["/>"] if _is_tag_end(parts, i + 1) else [])])
+        stops = Finder([*follow.after_part(self.syntax, i), *(["/>"] if _is_tag_end(parts, i + 1) else [])])
         if part is Slot.NAME:
             again = Slot.NAME in parts[:i]
             if i == 0 or text_of(parts[i - 1])[-1:].isspace():
@@ -270,10 +267,12 @@ class CallCode:
         """Return the code that reads a call without arguments in a tag that closes itself: `<invoke name="now"/>`."""
         if not _is_tag_end(parts, i):
             return []
-        closers = call_closers(self.syntax, self.split)
+        closers = follow.call_closers(self.syntax, self.split)
         # What closes the function is in the skeleton, what closes the call is around it.
-        inside = len(call_closers(replace(self.syntax, call_end=""), self.split))
-        arguments = Finder(filter(None, ("{", self.syntax.arguments.start.strip(), *self._following(parts, i)[:1])))
+        inside = len(follow.call_closers(replace(self.syntax, call_end=""), self.split))
+        arguments = Finder(
+            filter(None, ("{", self.syntax.arguments.start.strip(), *follow.after_part(self.syntax, i)[:1]))
+        )
         return [CloseTag(text_of(parts[i]).strip()[:-1], self.tail, inside, inside >= len(closers), arguments)]
 
     def _may_be_missing(self, parts: tuple[Part, ...], i: int, literal: str) -> bool:
@@ -286,25 +285,6 @@ class CallCode:
         before = text_of(parts[i - 1])[-1:] if i else ""
         after = text_of(parts[i + 1])[:1] if i + 1 < len(parts) else ""
         return [Space()] if before.isspace() or after.isspace() else []
-
-    def _following(self, parts: tuple[Part, ...], i: int) -> list[str]:
-        """What may be after the slot at `i`; words that say nothing and arguments may be left out."""
-        arguments = self.syntax.arguments
-        found: list[str] = []
-        for part in parts[i + 1 :]:
-            if part is Slot.ARGUMENTS:
-                texts = (arguments.start, *map(text_of, arguments.entry[:1]), arguments.when_empty or "")
-                found += [token for text in texts for token in tokens(text)[:1]]
-            elif part is not Slot.ANY:
-                found += tokens(text_of(part))[:1]
-            # `now` alone may be a whole call: where arguments may be missing, what follows them ends the
-            # name.
-            left_out = part is Slot.ARGUMENTS and (arguments.entry or arguments.when_empty == "")
-            if isinstance(part, Slot) and part is not Slot.ANY and not left_out:
-                return found
-            if text_of(part).strip():
-                return found
-        return [*found, *what_follows_arguments(self.syntax), *tokens(self.syntax.separator)[:1]]
 
     def _before_arguments(self) -> list[Instruction]:
         arguments = self.syntax.arguments
@@ -321,10 +301,10 @@ class CallCode:
         syntax = self.syntax
         text = syntax.call_start if syntax.call_start.strip() else text_of(syntax.function[0])
         split = self.split
-        if split(text)[:1] and split(text)[0] in closing_tokens(syntax):
+        if split(text)[:1] and split(text)[0] in follow.closing_tokens(syntax):
             split = unsplit  # spaced-markers.jinja: `[Tool Call]` and `[Tool Call End]` begin with the same word.
-        closers = tuple(call_closers(syntax, split))
-        section = tuple(markers(split(syntax.section_end)))
+        closers = tuple(follow.call_closers(syntax, split))
+        section = tuple(follow.without_fences(split(syntax.section_end)))
         opener = "{" if syntax.envelope and not syntax.call_start.strip() else (split(text) or [""])[0]
         # If this is not another call, go on in the text: the hub may find another marker here.
         tried = self.code.emit(Attempt((call,), self.hub, reported=False))
@@ -346,14 +326,9 @@ class CallCode:
         found = (closers, section, told, optional, excess, separator, after, marks)
         self.code.put(self.tail, Tail(*found, self.hub, self.turn_ends, broken, self._refused(), unmarked))
 
-    def _closing(self) -> list[str]:
-        """Return the markers that close calls, without those that prose and code write as well."""
-        texts = [*call_closers(self.syntax, self.split), *markers(self.split(self.syntax.section_end))]
-        return list(filter(is_distinctive, texts))
-
     def _refused(self) -> Finder:
         """Return what ends the text of a call that is content; nothing where no marker closes calls."""
-        closing = self._closing()
+        closing = list(filter(is_distinctive, follow.closing_tokens(self.syntax)))
         openers = (self.split(text)[:1] for text in (self.syntax.section_start, self.syntax.call_start, self.head))
         opening = [text for found in openers for text in found if is_distinctive(text)]
         return Finder(
@@ -379,9 +354,13 @@ class ArgumentCode:
         self.code = code
         self.syntax = syntax
         self.arguments: Arguments = syntax.arguments
-        self.ends = ends
-        self.follow = Follow(syntax, tuple(sorted(ends)), trail=trail)
+        self.ends, self.trail = ends, trail
         self.marked: MarkedEnds | None = None
+
+    @cached_property
+    def follow(self) -> Follow:
+        """What ends a value without an end marker of its own."""
+        return follow.open_ends(self.syntax, self.ends, self.trail)
 
     def compile(self) -> None:
         """Emit the code that reads all arguments, or the text written when there are none."""
@@ -417,25 +396,19 @@ class ArgumentCode:
         self.marked = self._marked_ends()
         entry = self._entry(between)
         done = self.code.emit(CloseArguments(bool(arguments.end.strip())), *literal_code(self.syntax, arguments.end))
-        opener, follow = self._opener(), self.follow
-        further = None if follow.closed or opener else follow
+        opener, ends = self._opener(), self.follow
+        further = None if ends.closed or opener else ends
         separator, repeated = arguments.separator.strip(), self.marked.closers if self.marked else ()
         # Where an opener is also the closer, it is not doubled.
         doubled = frozenset(repeated) - {opener}
-        marks = Finder([opener, *self._after_entries(), *repeated])
-        open_ended = None if follow.closed else follow
+        marks = Finder([opener, *follow.after_entries(self.syntax), *repeated])
+        open_ended = None if ends.closed else ends
         after_key = "".join(tokens(text_of(arguments.entry[arguments.entry.index(Slot.KEY) + 1]))[:1])
-        found = (entry, done, opener, separator, marks, follow.closed, further, open_ended, doubled)
+        found = (entry, done, opener, separator, marks, ends.closed, further, open_ended, doubled)
         self.code.put(between, Entries(*found, after_key))
 
     def _opener(self) -> str:
         return (tokens(text_of(self.arguments.entry[0])) or [""])[0]
-
-    def _after_entries(self) -> list[str]:
-        """What may follow the last argument."""
-        # Where nothing closes the arguments, what closes the call does, or what begins the next one.
-        ends = tokens(self.arguments.end)[:1] or [*self._after_arguments(), *what_follows_arguments(self.syntax)]
-        return [*ends, *tokens(self.syntax.separator)[:1], *self.follow.fences]
 
     def _marked_ends(self) -> MarkedEnds | None:
         """Return what finds the ends of raw values that have an end marker; None where values have none."""
@@ -443,7 +416,7 @@ class ArgumentCode:
         i = entry.index(Slot.VALUE)
         suffix = text_of(entry[i + 1]) if i + 1 < len(entry) else ""
         unquoted = notation_of(arguments.codec).unquoted or arguments.codec.containers is Containers.XML
-        if not suffix.strip() or not unquoted or Follow.needed(self.syntax):
+        if not suffix.strip() or not unquoted or self.arguments.open_ended:
             return None
         tags, core = _tags(arguments, i), suffix.strip()
         last = text_of(entry[-1]) if tags else suffix
@@ -462,7 +435,7 @@ class ArgumentCode:
                 trail=last[len(last.rstrip()) :] + between,
                 opener=opener,
                 separator=arguments.separator if separated else "",
-                followers=tuple(dict.fromkeys(filter(None, (*following, *self._after_entries())))),
+                followers=tuple(dict.fromkeys(filter(None, (*following, *follow.after_entries(self.syntax))))),
                 call_end=pieces_of(
                     (arguments.end, *function[function.index(Slot.ARGUMENTS) + 1 :], self.syntax.call_end)
                 ),
@@ -473,12 +446,6 @@ class ArgumentCode:
                 open_ended=not self.follow.closed or not any(following),
             )
         )
-
-    def _after_arguments(self) -> list[str]:
-        """What follows the arguments where more slots come after them, as in `</NAME>`."""
-        parts = self.syntax.function
-        at = parts.index(Slot.ARGUMENTS) + 1
-        return tokens(text_of(parts[at]))[:1] if at < last_slot(parts) else []
 
     def _entry(self, between: int) -> int:
         """Emit the code of one argument and return where it begins; after it, `between` goes on."""
@@ -519,7 +486,7 @@ class ArgumentCode:
         # The closer of a raw value may be missing where the whole call is closed: `Rome</f></call>`.
         if raw and i > 0 and entry[i - 1] is Slot.VALUE:
             layout = Soft(text[: len(text) - len(text.lstrip())])
-            return [layout, CloseValue((core, *self.arguments.closers), tuple(self._whole_closers()))]
+            return [layout, CloseValue((core, *self.arguments.closers), follow.after_closer(self.syntax))]
         found: list[Instruction] = []
         others = self.arguments.closers if i > 0 and entry[i - 1] is Slot.VALUE else ()
         for token in [core] if others else tokens(core):
@@ -531,33 +498,13 @@ class ArgumentCode:
         return found
 
     def _value(self, i: int, between: int) -> Value:
-        arguments, entry = self.arguments, self.arguments.entry
+        arguments = self.arguments
         doubts = doubts_of(self.syntax, i, _tags(arguments, i))
-        if Follow.needed(self.syntax):
+        if self.arguments.open_ended:
             return _read_value(arguments, self.follow, doubts=doubts)
-        suffix = text_of(entry[i + 1]) if i + 1 < len(entry) else ""
-        core = suffix.strip()
-        lead = suffix[: suffix.index(core)]
-        closers = [lead + text for text in (core, *arguments.closers, *self._whole_closers())]
-        texts = closers if core else self._ends_of_value(suffix)
-        # `\n</v>`, `</v>`: the line break before the closer is not part of the value, where it is there.
-        variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
-        variants += [form for _, form in arguments.codec.escapes]
-        return _read_value(arguments, Finder(variants), _tags(arguments, i), self.marked, between, doubts)
-
-    def _ends_of_value(self, layout: str) -> list[str]:
-        """What follows a value that has only `layout` of its own after it: its white space is not a part of the value."""
-        # `|>a<x>true|>b<x>1`: where nothing separates arguments, the text before the next one's key shows that a value is over.
-        separator = self.arguments.separator
-        texts = (separator if separator.strip() else text_of(self.arguments.entry[0]), self.arguments.end)
-        between = [layout + text.rstrip() for text in texts if text.strip()]
-        return [*between, *what_follows_arguments(self.syntax)]
-
-    def _whole_closers(self) -> list[str]:
-        """A function's end and its call's end together: so much closing that it is not an argument's text."""
-        function = text_of(self.syntax.function[-1]).strip()
-        whole = (function + self.syntax.call_end).strip()
-        return [whole] if function and whole != function else []
+        return _read_value(
+            arguments, Finder(follow.after_value(self.syntax)), _tags(arguments, i), self.marked, between, doubts
+        )
 
 
 def _stops(entry: tuple[Part, ...], i: int) -> Finder:

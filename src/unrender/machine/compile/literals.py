@@ -5,35 +5,22 @@ Rules: white space in and between literals is flexible. Around JSON, each bracke
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import replace
 
 from unrender.format import CallSyntax, Containers, Part, Slot
 from unrender.format.parts import text_of
 from unrender.grammar.assemble import is_distinctive, splitter, tokens
+from unrender.grammar.follow import without_fences
 from unrender.machine.instructions import Lit, Maybe, MaybeFence, Space
 from unrender.machine.interpreter import Instruction
 from unrender.values.doubts import Doubts
 from unrender.values.notations import notation_of
 from unrender.values.raw import TagStyle
 
-_FENCED = re.compile(r"```\w*")
-
 
 def unsplit(text: str) -> list[str]:
     """Return a literal as one piece; no piece if it is only white space."""
     return [text.strip()] if text.strip() else []
-
-
-def last_slot(parts: tuple[Part, ...]) -> int:
-    """Return the index of the last slot; -1 if there is none."""
-    return max((i for i, part in enumerate(parts) if isinstance(part, Slot)), default=-1)
-
-
-def markers(pieces: list[str]) -> list[str]:
-    """Return the pieces other than Markdown fences, since a fence may be missing."""
-    return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
 
 
 def pieces_of(parts: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -48,29 +35,6 @@ def around_calls(syntax: CallSyntax) -> list[str]:
     """Return the markers around a call, and around a run of calls."""
     texts = (syntax.section_start, syntax.call_start, syntax.call_end, syntax.section_end)
     return [piece for text in texts for piece in splitter(syntax)(text)]
-
-
-def closing_tokens(syntax: CallSyntax) -> list[str]:
-    """Return the markers that close a call and a run of calls, in order."""
-    return [*call_closers(syntax, splitter(syntax)), *markers(splitter(syntax)(syntax.section_end))]
-
-
-def call_closers(syntax: CallSyntax, split: Callable[[str], list[str]]) -> list[str]:
-    """Return the markers that close one call, in order; `split` cuts literals into pieces."""
-    parts = syntax.function
-    inside = [] if syntax.envelope else [text_of(part) for part in parts[last_slot(parts) + 1 :]]
-    return [token for text in (*inside, syntax.call_end) for token in markers(split(text))]
-
-
-def what_follows_arguments(syntax: CallSyntax) -> list[str]:
-    """Return what may follow a call's last argument: the end of the call or of all calls, or the next call."""
-    split = splitter(syntax)
-    begins = split(syntax.call_start) or split(text_of(syntax.function[0]))[:1]
-    # Of `<|end|>calls<|sep|>`, the `<|sep|>` alone closes nothing where it ends the markers of arguments as well.
-    parts = (*syntax.arguments.entry, *syntax.function[: last_slot(syntax.function)])
-    inside = [text_of(part).strip() for part in parts]
-    closers = [it for it in closing_tokens(syntax) if len(it) < 2 or not any(it in text != it for text in inside)]
-    return [*closers, *markers(begins)]
 
 
 def ends_apart(syntax: CallSyntax, ends: frozenset[str]) -> CallSyntax:
@@ -116,7 +80,7 @@ def literal_code(syntax: CallSyntax, text: str) -> list[Instruction]:
 
 
 def _token_code(syntax: CallSyntax, text: str) -> Instruction:
-    if _FENCED.fullmatch(text):
+    if not without_fences([text]):
         return MaybeFence()
     # One call needs no list around it, even where the syntax wants one.
     optional = text == "[" and syntax.envelope and not syntax.whole

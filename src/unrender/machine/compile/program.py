@@ -25,10 +25,10 @@ from unrender.grammar.assemble import (
     NoCalls,
     Wrapper,
 )
+from unrender.grammar.follow import closing_tokens
 from unrender.grammar.markers import holds_token
 from unrender.machine.compile import Code
 from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
-from unrender.machine.compile.literals import closing_tokens
 from unrender.machine.instructions import (
     AtEnd,
     Attempt,
