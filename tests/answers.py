@@ -10,9 +10,8 @@ from typing import Any
 
 from vendor import ROOT, all_vendor_templates, vendor_templates
 
+from unrender import ChatTemplate, Turn
 from unrender.analysis import shape_context, shape_messages
-from unrender.chat_template import ChatTemplate
-from unrender.turn import Turn
 
 QUESTION = [{"role": "user", "content": "What about zebra crossings?"}]
 

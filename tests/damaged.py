@@ -17,9 +17,8 @@ from typing import Any
 from answers import without_end
 from cut_outs import USER, Said
 
-from unrender import ChatTemplate, Malformed, Turn
+from unrender import CallStatus, ChatTemplate, Malformed, Message, Turn
 from unrender.analysis import shape_context, shape_messages
-from unrender.messages.wire import CallStatus, Message
 
 _STRING = {"type": "string", "description": "d"}
 TOOLS: list[dict[str, Any]] = [

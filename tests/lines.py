@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 
 from unrender import nodes
-from unrender.nodes import Grammar, Node
+from unrender.grammar import Grammar, Node
 from unrender.nodes.patterns import write_pattern
 from unrender.schema import shapes
 from unrender.schema.shapes import Shape

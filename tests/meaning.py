@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from unrender import Message
 from unrender.dialects.sample import Sample, SampledPart
 from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings
-from unrender.messages.wire import Message, json_type
-from unrender.nodes import Role
+from unrender.grammar import Role
+from unrender.messages.wire import json_type
 from unrender.values.notations import encode_value
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from unrender import MessageError
 from unrender.conversation.messages import Conversation, SaidCall, read_messages, values_of
-from unrender.errors import MessageError
 from unrender.messages.wire import (
     read_allowed_tools,
     read_response_schema,

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from unrender.conversation.adapt import shape_messages
-from unrender.conversation.capabilities import Capabilities, ReasoningPlace
+from unrender.analysis import Capabilities, ReasoningPlace, shape_messages
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Rendering, Template
 

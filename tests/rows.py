@@ -31,24 +31,31 @@ from properties.by_hand import FORMAT as OF_BY_HAND
 from properties.families import FAMILIES, REQUEST
 from splitting import merged
 
-from unrender import Turn
-from unrender.errors import GrammarError, MalformedOutput, SchemaWarning
-from unrender.format import Format
-from unrender.machine.events import (
+from unrender import (
     ArgumentsText,
+    CallStatus,
     ContentText,
     Event,
+    GrammarError,
     Malformed,
+    MalformedOutput,
     MessageFinished,
+    Parser,
+    Policy,
     ReasoningText,
+    Request,
+    SchemaWarning,
+    Tool,
+    ToolCall,
     ToolCallFinished,
     ToolCallStarted,
+    ToolChoice,
+    Turn,
+    prefill,
 )
+from unrender.format import Format
+from unrender.grammar import Grammar
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import Policy
-from unrender.messages.wire import CallStatus, Request, Tool, ToolCall, ToolChoice
-from unrender.nodes import Grammar
-from unrender.parser.streaming import Parser, prefill
 from unrender.verify.grammars import Accepts, lark_reader
 
 ANSWERS = Path(__file__).parent / "corpus" / "answers"

@@ -15,10 +15,11 @@ from typing import Any
 from engines import converted_reader
 from lines import shape_line
 
+from unrender import GrammarError
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
-from unrender.errors import GrammarError
-from unrender.nodes import Grammar, JsonValue
+from unrender.grammar import Grammar
+from unrender.nodes import JsonValue
 from unrender.schema.reader import read_schema
 from unrender.verify.grammars import Accepts, lark_reader
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from unrender import Event, Parser
 from unrender.explain import joined_events
-from unrender.machine.events import Event
-from unrender.parser.streaming import Parser
 from unrender.testing.chat import pieces, random_pieces
 
 __all__ = ["fed", "fed_only", "merged", "pieces", "splits"]

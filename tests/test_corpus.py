@@ -19,10 +19,8 @@ from rows import ANSWERS, FORMATS, Row, rows
 from schema_rows import expected, read, readers, schema_rows
 from splitting import pieces
 
+from unrender import CallStatus, Policy, deltas
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import Policy
-from unrender.messages.wire import CallStatus
-from unrender.parser.completions import deltas
 from unrender.schema.admission import admits
 from unrender.schema.reader import read_schema
 from unrender.testing.chat import random_pieces

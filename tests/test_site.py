@@ -16,8 +16,8 @@ from drawings import Drawing, roles
 from environment import ROOT
 
 import unrender
-from unrender.conversation.capabilities import Capabilities
-from unrender.explain.picture import pictures
+from unrender.analysis import Capabilities
+from unrender.explain import pictures
 from unrender.format import Format, TurnTexts
 from unrender.formats import declared_formats
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from unrender.nodes import Node
+from unrender.grammar import Node
 from unrender.nodes.patterns import write_pattern
 
 

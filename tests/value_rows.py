@@ -21,7 +21,7 @@ from typing import Any
 
 from splitting import splits
 
-from unrender.messages.wire import Tool
+from unrender import Tool
 from unrender.values.coercion import ArgumentTypes, coerce
 from unrender.values.finder import Finder
 from unrender.values.raw import RawScanner, TagStyle, XmlScanner, read_tree

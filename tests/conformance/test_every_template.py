@@ -21,10 +21,9 @@ from kept_arguments import calls, lost, misread, mutated
 from lexing import confusions_of
 from own_words import own_words, refused
 
-from unrender import ChatTemplate, Message, Parser, TemplateError, Turn, assistant_mask
+from unrender import ChatTemplate, Message, Parser, TemplateError, Turn, assistant_mask, prefill
 from unrender.dialects.remainder import Remainder
 from unrender.format import Slot
-from unrender.parser.streaming import prefill
 
 each_template = pytest.mark.parametrize("name", all_template_paths())
 _ALONE = {"content", "lines", "content and call"}

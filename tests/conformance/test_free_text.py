@@ -14,9 +14,8 @@ import pytest
 from answers import QUESTION, all_template_paths, template_named, written
 from splitting import splits
 
-from unrender import ChatTemplate
+from unrender import ChatTemplate, Turn
 from unrender.format import Format
-from unrender.turn import Turn
 
 _SPECIAL = ("<", "|", "[/", "[T", "[A", "[E", "[S", "[I", "[B", "◁")
 """What special tokens begin with or hold; the judge shares no code with the parser."""

@@ -12,8 +12,7 @@ import jsonschema
 import pytest
 from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths
 
-from unrender.machine.events import Malformed
-from unrender.messages.wire import CallStatus
+from unrender import CallStatus, Malformed
 from unrender.verify.grammars import END_TOKEN, installed, lark_matcher
 
 NEEDED = ("torch", "transformers", "llguidance")

@@ -14,12 +14,11 @@ import pytest
 from splitting import fed_only, splits
 from vendor import all_vendor_templates
 
-from unrender import ChatTemplate, Message
+from unrender import ChatTemplate, Message, Turn
 from unrender.analysis import Capabilities
 from unrender.format import ToolMode
 from unrender.formats import declared_formats
 from unrender.machine.ids import numbered_id
-from unrender.turn import Turn
 from unrender.values.notations import encode_answer
 from unrender.verify.grammars import installed, lark_reader
 

@@ -33,15 +33,10 @@ from engines import converted_reader
 from meaning import differences
 from own_words import DIALECTS
 
+from unrender import CallStatus, Malformed, Message, SchemaWarning, TemplateError, TriggerKind, Turn, prefill
 from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
-from unrender.dialects.triggers import TriggerKind
-from unrender.errors import SchemaWarning, TemplateError
-from unrender.machine.events import Malformed
-from unrender.messages.wire import CallStatus, Message
-from unrender.nodes import Grammar
-from unrender.parser.streaming import prefill
-from unrender.turn import Turn
+from unrender.grammar import Grammar
 from unrender.verify.grammars import END_TOKEN, Accepts, installed, lark_matcher
 
 pytestmark = pytest.mark.engine

@@ -14,15 +14,11 @@ from typing import Any
 import pytest
 from answers import PLAIN, QUESTION, all_template_paths, template_named
 
-from unrender.chat_template import ChatTemplate
-from unrender.errors import TemplateWarning
+from unrender import ChatTemplate, TemplateWarning, ToolCall, Turn, Usage
 from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Api, Head, Outcome
-from unrender.messages.wire import ToolCall
-from unrender.parser.completions import Usage
-from unrender.turn import Turn
 
 GO_ON = "Go on with zebras."
 FLAT = {**PLAIN["function"], "type": "function"}

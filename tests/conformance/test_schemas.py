@@ -12,12 +12,13 @@ from engines import converted_reader
 from json_schema import ARGUED, Verdict
 from vendor import vendor_cases
 
+from unrender import GrammarError
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
 from unrender.dialects.structural_tag import structural_tag_of
-from unrender.errors import GrammarError
+from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values
-from unrender.nodes import Grammar, JsonValue
+from unrender.nodes import JsonValue
 from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
 
 CASES = vendor_cases("schemas")

@@ -28,14 +28,11 @@ from lexing import confusions_of
 from meaning import differences
 from properties.invariants import check, check_strict
 
+from unrender import FormatError, Malformed, Message, Parser, Request, SchemaWarning, Tool, ToolChoice
 from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
-from unrender.errors import FormatError, SchemaWarning
 from unrender.format import Format, ReasoningMode, ToolMode
-from unrender.machine.events import Malformed
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Message, Request, Tool, ToolChoice
-from unrender.parser.streaming import Parser
 from unrender.verify.grammars import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 NAME = "formats"

@@ -26,8 +26,7 @@ from properties.attacks import FORMATS, markers
 from properties.families import FAMILIES, TOOLS
 from vendor import all_vendor_templates
 
-from unrender import ChatTemplate, Turn
-from unrender.errors import FormatError, GrammarError
+from unrender import ChatTemplate, FormatError, GrammarError, Turn
 from unrender.format import CallSyntax, Format, Slot, ToolMode
 
 NAME = "lossless"

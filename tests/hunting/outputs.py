@@ -24,11 +24,8 @@ from properties.invariants import check, check_copies, check_strict, strictly
 from splitting import fed, merged
 from vendor import vendor_cases, vendor_templates
 
-from unrender import ChatTemplate
-from unrender.machine.events import Malformed
+from unrender import ChatTemplate, Malformed, Message, Parser, Request
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Message, Request
-from unrender.parser.streaming import Parser
 from unrender.testing.chat import random_pieces
 
 NAME = "outputs"

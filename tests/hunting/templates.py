@@ -25,12 +25,10 @@ from hunting.tally import Failure, Tally, keep_failure, spent
 from properties import families
 from vendor import SHARED, vendor_templates
 
-from unrender import ChatTemplate
+from unrender import ChatTemplate, ExportError, GrammarError, MessageError, TemplateError, Turn
 from unrender.analysis.derivation import UNEXPECTED
 from unrender.analysis.find.call_syntax import NOT_RENDERED
-from unrender.errors import ExportError, GrammarError, MessageError, TemplateError
 from unrender.machine.ids import numbered_id
-from unrender.turn import Turn
 from unrender.verify import verify
 
 NAME = "templates"

@@ -17,10 +17,8 @@ from typing import Any
 
 from judge.outcome import Outcome, expect, syntaxes
 
-from unrender import Message
+from unrender import ArgumentsText, CallStatus, Malformed, Message, ToolCall, ToolCallStarted
 from unrender.format import Arguments, Containers, Format, Slot
-from unrender.machine.events import ArgumentsText, Malformed, ToolCallStarted
-from unrender.messages.wire import CallStatus, ToolCall
 
 SAME = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
 """Words that arguments have in another form than the text."""

@@ -13,10 +13,8 @@ from random import Random
 
 from judge.outcome import Outcome
 
-from unrender import Turn
-from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText
+from unrender import ArgumentsText, ContentText, Event, Parser, ReasoningText, Turn
 from unrender.machine.ids import numbered_id
-from unrender.parser.streaming import Parser
 from unrender.token_ids import TokenParser
 
 

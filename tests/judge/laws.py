@@ -27,10 +27,9 @@ from judge.arguments import argued, named
 from judge.feeding import WAYS, whole
 from judge.outcome import Outcome, expect, syntaxes
 
-from unrender import ChatTemplate, Turn
+from unrender import ChatTemplate, ContentText, Malformed, ReasoningText, Turn
 from unrender.format import Format, Slot
 from unrender.formats import known_reasoning
-from unrender.machine.events import ContentText, Malformed, ReasoningText
 
 OPTIONAL = frozenset(("malformed",))
 """Roles of text that may be content or left out: only a Format that cleans its content has them."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender import Message
+from unrender import Event, Message, Span
 from unrender.format import CallSyntax, Format
-from unrender.machine.events import Event
-from unrender.parser.streaming import Span
 
 
 class Lost(AssertionError):

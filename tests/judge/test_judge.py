@@ -12,9 +12,8 @@ from judge.laws import accounted, covered, marked, same, turn_of
 from judge.outcome import Lost, Outcome
 from properties.families import TAGGED, TOOLS
 
-from unrender.machine.events import ArgumentsText, ContentText
-from unrender.nodes import Role
-from unrender.parser.streaming import Span
+from unrender import ArgumentsText, ContentText, Span
+from unrender.grammar import Role
 
 TURN = turn_of(TAGGED.format, TAGGED.prompt, [{**tool.to_openai()} for tool in TOOLS])
 TEXT = TAGGED.outputs[0]

@@ -15,9 +15,10 @@ from itertools import combinations
 
 from oracles.lexemes import Ending, Lexeme, Lexemes, alphabet, json_lexeme
 
+from unrender import GrammarError
 from unrender.dialects.lowering.context_free import Lowered, Stopped
-from unrender.errors import GrammarError
-from unrender.nodes import Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.grammar import Node
+from unrender.nodes import Choice, JsonValue, Literal, Optional, Ref, Repeat, Sequence
 
 MOST_PLACES = 50_000
 _END = 0

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from unrender.dialects.gbnf import automaton
 from unrender.dialects.lowering.context_free import Stopped
 from unrender.dialects.lowering.stops import Rest, unfoldings
-from unrender.nodes import Chars, JsonValue, Literal, Node, Ref, walk
+from unrender.grammar import Node
+from unrender.nodes import Chars, JsonValue, Literal, Ref, walk
 
 MOST_STATES = 20_000
 

@@ -7,7 +7,8 @@ from oracles.confusion import confusions
 from oracles.lexemes import Ending, json_lexeme
 
 from unrender.dialects.lowering.context_free import Lowered, Stopped
-from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.grammar import Node
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Optional, Ref, Repeat, Sequence
 
 A, B, AB = Literal("a"), Literal("b"), Literal("ab")
 DIGITS = Chars((("0", "9"),), minimum=1, maximum=3)

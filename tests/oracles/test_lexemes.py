@@ -6,7 +6,8 @@ import pytest
 from oracles.lexemes import Clash, Ending, Lexeme, Lexemes, json_lexeme
 
 from unrender.dialects.lowering.context_free import Stopped
-from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.grammar import Node
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Optional, Ref, Repeat, Sequence
 
 A, B, AB = Literal("a"), Literal("b"), Literal("ab")
 DIGITS = Chars((("0", "9"),), minimum=1, maximum=3)

@@ -16,12 +16,10 @@ from pathlib import Path
 
 from properties.families import FAMILIES, REQUEST
 
+from unrender import GrammarError, Parser, Request, SchemaWarning
 from unrender.dialects.remainder import Remainder
-from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format, Slot
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Request
-from unrender.parser.streaming import Parser
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
 SAMPLES = 6

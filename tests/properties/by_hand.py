@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from properties.families import REQUEST
 
+from unrender import Parser, Policy, Request
 from unrender.format import Format, TurnTexts
 from unrender.grammar import (
     Grammar,
@@ -31,9 +32,6 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
-from unrender.machine.policy import Policy
-from unrender.messages.wire import Request
-from unrender.parser.streaming import Parser
 
 FORMAT = Format(turn=TurnTexts(end="<|end|>\n"))
 NAME = name(chars("a-z_", 1, None))

@@ -7,7 +7,7 @@ import random
 from hypothesis import strategies as st
 
 from unrender import nodes
-from unrender.nodes import Grammar, Node, Role
+from unrender.grammar import Grammar, Node, Role
 
 ALPHABET = "ab<> "
 RULES = ("one", "two")

@@ -12,22 +12,24 @@ from typing import Any
 
 from splitting import fed, merged, splits
 
-from unrender.errors import MalformedOutput
-from unrender.machine.events import (
+from unrender import (
     ArgumentsText,
+    CallStatus,
     ContentText,
     Event,
     Malformed,
+    MalformedOutput,
+    Message,
     MessageFinished,
+    Parser,
     ReasoningText,
+    ToolCall,
     ToolCallFinished,
     ToolCallStarted,
+    deltas,
 )
+from unrender.grammar import Role
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import CallStatus, Message, ToolCall
-from unrender.nodes import Role
-from unrender.parser.completions import deltas
-from unrender.parser.streaming import Parser
 
 MakeParser = Callable[[], Parser]
 

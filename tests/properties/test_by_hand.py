@@ -10,12 +10,9 @@ from properties.families import REQUEST
 from properties.grammars import grammars, text_for
 from properties.invariants import check, check_copies, check_strict
 
+from unrender import CallStatus, GrammarError, Malformed, Parser
 from unrender.dialects.remainder import Remainder
-from unrender.errors import GrammarError
 from unrender.grammar import Grammar
-from unrender.machine.events import Malformed
-from unrender.messages.wire import CallStatus
-from unrender.parser.streaming import Parser
 
 each = pytest.mark.parametrize("made", BY_HAND, ids=repr)
 _PIECES = st.sampled_from(

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from properties.grammars import grammars, text_for
 from splitting import splits
 
-from unrender import nodes
-from unrender.errors import GrammarError
-from unrender.machine.events import ContentText, Malformed, ReasoningText
+from unrender import ContentText, GrammarError, Malformed, ReasoningText, Request, nodes
+from unrender.grammar import Grammar, Node
 from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine, Program
-from unrender.messages.wire import Request
-from unrender.nodes import Grammar, Node
 
 TEXTS = 5
 """Texts for each grammar."""

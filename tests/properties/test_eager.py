@@ -12,10 +12,7 @@ from collections.abc import Callable
 import pytest
 from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender.machine.events import ArgumentsText, ToolCallFinished, ToolCallStarted
-from unrender.machine.policy import Policy
-from unrender.messages.wire import Request
-from unrender.parser.streaming import Parser
+from unrender import ArgumentsText, Parser, Policy, Request, ToolCallFinished, ToolCallStarted
 
 AS_WRITTEN = Policy(calls="written")
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)

@@ -14,11 +14,9 @@ from properties.families import FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged, pieces
 
-from unrender.machine.events import Event
+from unrender import Event, Parser, Policy, Request, Span
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import CallRelease, Policy
-from unrender.messages.wire import Request
-from unrender.parser.streaming import Parser, Span
+from unrender.machine.policy import CallRelease
 from unrender.testing.chat import random_pieces
 from unrender.values.finder import Flow
 

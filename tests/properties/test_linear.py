@@ -19,7 +19,7 @@ from properties.attacks import Reading, attacks, filled, readings
 from properties.families import JSON_ENVELOPE, REQUEST, TAGGED, TYPED
 from splitting import pieces
 
-from unrender.parser.streaming import Parser
+from unrender import Parser
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
 CHOSEN = 2

@@ -17,11 +17,10 @@ from properties.invariants import MakeParser, check, check_copies, read
 from properties.outputs import mutated
 from splitting import merged, pieces
 
-from unrender.machine.events import ArgumentsText, Malformed, ToolCallFinished, ToolCallStarted
+from unrender import ArgumentsText, Malformed, Parser, Policy, ToolCallFinished, ToolCallStarted
+from unrender.grammar import Role
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import CallRelease, Policy
-from unrender.nodes import Role
-from unrender.parser.streaming import Parser
+from unrender.machine.policy import CallRelease
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 each_grammar = pytest.mark.parametrize("by_hand", BY_HAND, ids=repr)

@@ -12,9 +12,8 @@ from properties.invariants import MakeParser, check, check_copies, check_strict,
 from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged
 
+from unrender import Parser, Request
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Request
-from unrender.parser.streaming import Parser
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 ANY_TOOL = Request(tools=None)

@@ -10,9 +10,9 @@ import pytest
 from properties.families import REQUEST
 from properties.invariants import check, check_strict
 
+from unrender import Parser
 from unrender.format import CallSyntax, Format, Slot, Spelling
 from unrender.machine.ids import numbered_id
-from unrender.parser.streaming import Parser
 
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vendor import vendor_cases
 
-from unrender.errors import GrammarError
-from unrender.messages.wire import Tool
+from unrender import GrammarError, Tool
 from unrender.schema.admission import admits
 from unrender.schema.reader import read_schema
 from unrender.values.coercion import ArgumentTypes, coerce, read_literal

@@ -13,11 +13,8 @@ from properties.attacks import Reading, markers, readings
 from properties.families import CONTENT, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from splitting import merged
 
-from unrender import ChatTemplate
-from unrender.errors import MalformedOutput, StateError
+from unrender import ChatTemplate, MalformedOutput, Parser, Request, StateError, Tool
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Request, Tool
-from unrender.parser.streaming import Parser
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

@@ -9,6 +9,7 @@ import pytest
 from properties.families import FAMILIES, REQUEST
 from recipes import ANALYSIS, rows_of
 
+from unrender import Request, Tool, ToolChoice
 from unrender.format import (
     Format,
     Reasoning,
@@ -16,7 +17,6 @@ from unrender.format import (
     TurnTexts,
 )
 from unrender.grammar.assemble import Block, Dropped, EndOfTurn, Header, Joint, JsonAnswer, Wrapper, answer_grammar
-from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import (
     Calls,
     Choice,

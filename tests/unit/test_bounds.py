@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate
-from unrender.bounds import Allowance, Bounds, Budget, Limits
-from unrender.errors import GrammarError, SchemaWarning, TemplateError
+from unrender import Bounds, ChatTemplate, GrammarError, SchemaWarning, TemplateError
+from unrender.bounds import Allowance, Budget, Limits
 
 SOURCE = (Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 HELLO = [{"role": "user", "content": "Hello"}]

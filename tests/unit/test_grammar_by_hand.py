@@ -8,8 +8,22 @@ from dataclasses import replace
 
 import pytest
 
-from unrender import ChatTemplate, deltas
-from unrender.errors import ExportError, GrammarError, MalformedOutput, MessageError, StateError
+from unrender import (
+    CallStatus,
+    ChatTemplate,
+    ContentText,
+    ExportError,
+    GrammarError,
+    Malformed,
+    MalformedOutput,
+    MessageError,
+    Policy,
+    StateError,
+    ToolCall,
+    ToolCallFinished,
+    ToolCallStarted,
+    deltas,
+)
 from unrender.grammar import (
     Grammar,
     argument,
@@ -33,10 +47,7 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
-from unrender.machine.events import ContentText, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import Policy
-from unrender.messages.wire import CallStatus, ToolCall
 from unrender.verify.grammars import lark_reader
 
 SOURCE = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import reference
 
-from unrender import limits
-from unrender.bounds import Allowance, Bounds, Budget, Limits
+from unrender import Bounds, limits
+from unrender.bounds import Allowance, Budget, Limits
 
 LISTED = list(reference.listed_limits())
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, MessageError, TemplateError, TemplateWarning
-from unrender.masks import AssistantMask, MaskSpan, assistant_mask
+from unrender import AssistantMask, ChatTemplate, MessageError, TemplateError, TemplateWarning, assistant_mask
+from unrender.masks import MaskSpan
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 TOOL = {

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from unrender import ChatTemplate
-from unrender.errors import MessageError
+from unrender import ChatTemplate, MessageError
 
 SOURCE = (
     "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}"

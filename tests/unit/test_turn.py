@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from unrender import ChatTemplate, SchemaWarning
+from unrender import ChatTemplate, SchemaWarning, Turn
 from unrender.dialects.remainder import Remainder
 from unrender.formats import declared_format
-from unrender.turn import Turn
 
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from unrender import ChatTemplate
+from unrender import ChatTemplate, FormatWarning, TemplateError
+from unrender.analysis import analyze
 from unrender.analysis.ask import probes
 from unrender.analysis.ask.probes import Allowance, Spent
-from unrender.analysis.derivation import UNEXPECTED, analyze
-from unrender.errors import FormatWarning, TemplateError
+from unrender.analysis.derivation import UNEXPECTED
 from unrender.format import ReasoningMode
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Rendering, Template

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender import ChatTemplate
-from unrender.parser.streaming import Parser
+from unrender import ChatTemplate, Parser
 
 MESSAGES = "{% for m in messages %}<{{ m.role }}>{{ before if m.role == 'assistant' }}{{ m.content }}<end>{% endfor %}"
 TOOL = {"name": "now"}

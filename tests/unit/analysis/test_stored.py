@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, analysis
+from unrender import ChatTemplate, FormatError, analysis
 from unrender.analysis import Analysis, Evidence, Shown, stored
 from unrender.cache import SHARED
-from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats import FORMATS_VARIABLE as OWN_FORMATS
 from unrender.limits import LARGEST_JSON_FILE

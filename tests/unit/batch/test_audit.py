@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from unit.batch.conftest import CALL, PLAIN
 
+from unrender import Message, ToolCall
 from unrender.batch import Audit, BatchError, Loss, audit_files
 from unrender.batch.audit import audit_page, compared
-from unrender.messages.wire import Message, ToolCall
 
 FUNCTION = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
 RIGHT = {"content": "One moment.", "reasoning_content": "rain?", "tool_calls": [{"function": FUNCTION}]}

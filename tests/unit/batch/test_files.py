@@ -9,9 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from unrender.batch import files
+from unrender.batch import BatchError, files
 from unrender.batch.files import arrow, pieces, size_of, total_size
-from unrender.outputs import BatchError
 
 
 @pytest.fixture(autouse=True)

@@ -21,9 +21,9 @@ import pytest
 from unit.batch.conftest import BROKEN, CALL, CUT, PLAIN
 
 from unrender import Message, ToolCall
-from unrender.batch import BatchError, Reader, files, read_files, sinks
+from unrender.batch import BatchError, Reader, Tally, files, read_files, sinks
 from unrender.batch.job import mapped
-from unrender.batch.rows import REST, Reading, Tally
+from unrender.batch.rows import REST, Reading
 
 TEXTS = [CALL, PLAIN, CUT, BROKEN]
 ROWS = 1_500

@@ -9,9 +9,8 @@ from unittest.mock import patch
 import pytest
 from unit.batch.conftest import BROKEN, CALL, CUT, PLAIN, TEMPLATE, TOOLS
 
-from unrender import ChatTemplate
+from unrender import ChatTemplate, MessageError
 from unrender.batch import Reader
-from unrender.errors import MessageError
 from unrender.format import Format
 
 TEXTS = [CALL, PLAIN, CUT, BROKEN, None]

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrender import ReasoningText
+from unrender import ReasoningText, Span
 from unrender.cli import answers, terminal
-from unrender.nodes import Role
-from unrender.parser.streaming import Span
+from unrender.grammar import Role
 
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 HOSTILE = st.text(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from unrender import TemplateError
 from unrender.cli.examining import examine
-from unrender.errors import TemplateError
 
 
 @pytest.mark.slow

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from unrender.conversation.adapt import shape_messages
-from unrender.conversation.capabilities import Capabilities, shape_context
+from unrender.analysis import Capabilities, shape_context, shape_messages
 
 CALL = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
 SHAPED = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -11,11 +11,10 @@ from openai import pydantic_function_tool
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, Field
 
+from unrender import Message, MessageError
 from unrender.conversation.messages import read_messages
 from unrender.conversation.tools import plain_response_format, plain_tool, plain_tools
-from unrender.errors import MessageError
 from unrender.limits import MAX_TOOLS
-from unrender.messages.wire import Message
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 FUNCTION = {"name": "get_weather", "description": "Weather.", "parameters": SCHEMA}

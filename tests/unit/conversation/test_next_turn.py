@@ -9,8 +9,7 @@ import warnings
 
 import pytest
 
-from unrender import ChatTemplate
-from unrender.errors import ExtendError, MessageError, TemplateWarning
+from unrender import ChatTemplate, ExtendError, MessageError, TemplateWarning
 
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 LAST_SYSTEM = (

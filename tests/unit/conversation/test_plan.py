@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from unrender import Format, MessageError
-from unrender.conversation.capabilities import Capabilities
+from unrender import Format, MessageError, Request, ToolChoice
+from unrender.analysis import Capabilities
 from unrender.conversation.concede import conceded, told
 from unrender.conversation.messages import conversation_of
 from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
 from unrender.format import CallSyntax, Slot, TurnTexts
 from unrender.formats import declared_format
-from unrender.messages.wire import Request, ToolChoice, read_tools
+from unrender.messages.wire import read_tools
 
 OWN = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
 SPEAKING = Format(tools=OWN, turn=TurnTexts(tools_first=True, content_to_tools="[then]"))

@@ -8,8 +8,8 @@ from copy import deepcopy
 
 import pytest
 
+from unrender import MessageError
 from unrender.conversation.tools import read_offer
-from unrender.errors import MessageError
 
 TOOL = {
     "type": "function",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from unrender import ChatTemplate, TemplateError, TemplateWarning, UnrenderError, assistant_mask
-from unrender.bounds import Bounds, Limits
+from unrender import Bounds, ChatTemplate, TemplateError, TemplateWarning, UnrenderError, assistant_mask
+from unrender.bounds import Limits
 from unrender.conversation.transcript import SharedTime
 from unrender.rendering.template import Rendering, Template
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from unrender import Parser, Request, ToolChoice
 from unrender.conversation.wording import Instructions
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Slot, Strings, ToolMode, Typing, Words
 from unrender.formats import declared_format, declared_formats
-from unrender.messages.wire import Request, ToolChoice, read_tools
-from unrender.parser.streaming import Parser
+from unrender.messages.wire import read_tools
 
 SCHEMA = {
     "type": "object",

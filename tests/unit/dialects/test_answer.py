@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 from engines import converted_reader
 
+from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, ToolChoice
 from unrender.dialects.remainder import Remainder
-from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
-from unrender.messages.wire import Request, Tool, ToolChoice
-from unrender.parser.streaming import Parser
 from unrender.verify.grammars import installed, lark_reader
 
 CALLS = CallSyntax(

@@ -11,7 +11,8 @@ from oracles.confusion import confusions
 from unrender import ChatTemplate, SchemaWarning
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
-from unrender.nodes import Choice, Grammar, Literal, Optional, Sequence
+from unrender.grammar import Grammar
+from unrender.nodes import Choice, Literal, Optional, Sequence
 from unrender.verify.grammars import installed, lark_reader
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from properties.families import BARE_KEYS, JSON_ENVELOPE, PYTHON_CALLS, RAW_BY_SCHEMA, TAGGED
 
+from unrender import GrammarError, Request, SchemaWarning, Tool
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
 from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import sample_text
 from unrender.dialects.structural_tag import structural_tag_of
-from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import CallSyntax, Codec, Containers, Format, Strings, TurnTexts, Typing, Words
-from unrender.messages.wire import Request, Tool
-from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Repeat, Role, Sequence, Tag
+from unrender.grammar import Grammar, Node, Role
+from unrender.nodes import Chars, Choice, Literal, Optional, Repeat, Sequence, Tag
 from unrender.schema.weights import Budget
 
 THINKING = JSON_ENVELOPE.format

@@ -8,27 +8,25 @@ import re
 import pytest
 from engines import converted_reader
 
+from unrender import GrammarError
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
 from unrender.dialects.structural_tag import structural_tag_of
-from unrender.errors import GrammarError
+from unrender.grammar import Grammar, Node, Role
 from unrender.nodes import (
     Atomic,
     Chars,
     Choice,
     Cut,
     End,
-    Grammar,
     JsonValue,
     Layout,
     Literal,
     Negate,
-    Node,
     Optional,
     Peek,
     Ref,
     Repeat,
-    Role,
     Sequence,
     Tag,
     Until,

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from unrender.dialects.gbnf import automaton, gbnf_of, text_pieces, write_rules
 from unrender.dialects.lowering.context_free import Stopped
-from unrender.nodes import EMPTY, Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.grammar import Grammar, Node
+from unrender.nodes import EMPTY, Chars, Choice, Literal, Optional, Ref, Repeat, Sequence
 
 A, B, X = Literal("a"), Literal("b"), Ref("x")
 DIGIT = Chars((("0", "9"),))

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from unrender import Malformed, Parser, Request, Tool, TriggerKind
 from unrender.dialects.remainder import Remainder
-from unrender.dialects.triggers import TriggerKind, triggers_of
+from unrender.dialects.triggers import triggers_of
 from unrender.format import Arguments, CallSyntax, Format, Slot
-from unrender.machine.events import Malformed
-from unrender.messages.wire import Request, Tool
-from unrender.parser.streaming import Parser
 from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
 
 REQUEST = Request(tools=(Tool(name="get_weather"), Tool(name="search")))

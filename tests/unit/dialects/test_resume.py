@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from texts import generates
 
+from unrender import GrammarError
 from unrender.dialects.remainder import resume_after
-from unrender.errors import GrammarError
-from unrender.nodes import Chars, Choice, Grammar, Literal, Optional, Ref, Repeat, Role, Sequence, Tag, Until
+from unrender.grammar import Grammar, Role
+from unrender.nodes import Chars, Choice, Literal, Optional, Ref, Repeat, Sequence, Tag, Until
 
 THOUGHT = Tag(Role.REASONING, Until(("</think>",)))
 ANSWER = Choice((Sequence((Literal("<think>\n"), THOUGHT, Literal("</think>"), Literal("yes"))), Literal("no")))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from unrender import GrammarError
 from unrender.dialects.sample import draw, repeats_a_key, sample_text
-from unrender.errors import GrammarError
-from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Ref, Repeat, Role, Sequence, Tag, Until
+from unrender.grammar import Grammar, Role
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Ref, Repeat, Sequence, Tag, Until
 
 NESTED = Grammar(
     Ref("list"),

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from unrender.dialects.structural_tag import SHORT, TagFormat, is_long, reads_exactly, structural_tag_of
+from unrender.grammar import Grammar, Node
 from unrender.grammar.expansion import Values, expand
-from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Optional, Ref, Repeat, Sequence, Until
 from unrender.schema.reader import Unsupported
 from unrender.schema.weights import Weight
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.dialects.triggers import Trigger, TriggerKind, triggers_of
+from unrender import Request, Tool, ToolChoice, Trigger, TriggerKind
+from unrender.dialects.triggers import triggers_of
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
-from unrender.messages.wire import Request, Tool, ToolChoice
 
 CALLS = CallSyntax(call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
 PLAIN = Format(tools=CALLS)

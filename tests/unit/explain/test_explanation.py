@@ -10,13 +10,11 @@ import pytest
 from explanation_rows import EXPLANATIONS, SAID, TEMPLATES, TOOLS, explanation_of, said, template_named
 from recipes import rows_of
 
-from unrender.errors import UnrenderError
+from unrender import CallStatus, Message, Parser, Request, Span, Tool, ToolCall, UnrenderError
 from unrender.explain import Explanation, Hint, Stop, explain
 from unrender.explain.nearest import COMMON
 from unrender.format import Format
-from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall
-from unrender.nodes import Role
-from unrender.parser.streaming import Parser, Span
+from unrender.grammar import Role
 
 NAMES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
 ROWS = rows_of(EXPLANATIONS)

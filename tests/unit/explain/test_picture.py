@@ -8,7 +8,7 @@ import pytest
 from vendor import vendor_templates
 
 from unrender import ChatTemplate
-from unrender.conversation.capabilities import Capabilities
+from unrender.analysis import Capabilities
 from unrender.explain import field_texts, pictures
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 

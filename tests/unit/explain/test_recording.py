@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, Format, Parser, Request
+from unrender import ChatTemplate, ContentText, Format, MessageFinished, Parser, ReasoningText, Request
 from unrender.explain import replay
 from unrender.format import Reasoning, ReasoningMode
-from unrender.machine.events import ContentText, MessageFinished, ReasoningText
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 FORMAT = Format(reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"))

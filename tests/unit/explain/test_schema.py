@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from unrender import Tool
 from unrender.explain.hints import complaints
 from unrender.limits import MAX_COMPLAINTS
-from unrender.messages.wire import Tool
 
 SCHEMA = {
     "type": "object",

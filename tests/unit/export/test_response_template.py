@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 from rows import FORMATS, patched
 
-from unrender.errors import ExportError
-from unrender.export import Target, read_response_template, response_template_of
+from unrender import ExportError, Target, read_response_template
+from unrender.export import response_template_of
 from unrender.format import Format, TurnTexts
 
 TESTS = Path(__file__).resolve().parents[2]

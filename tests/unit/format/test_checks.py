@@ -14,10 +14,9 @@ import pytest
 from properties.families import FAMILIES, REQUEST
 from recipes import rows_of
 
-from unrender.errors import FormatError
+from unrender import FormatError, Parser
 from unrender.format import Format, TurnTexts
 from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_REASON, MAX_TEXT
-from unrender.parser.streaming import Parser
 
 CHECKS = Path(__file__).parents[2] / "corpus" / "format_checks.jsonl"
 

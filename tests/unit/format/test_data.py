@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unrender.errors import FormatError
+from unrender import FormatError
 from unrender.format import Codec, Content, ContentMode, Slot, Spelling, Strings, TurnTexts
 from unrender.format.data import data_in_words, decode, plain_data
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from properties.families import COUNTED, FAMILIES, ID_BETWEEN, ID_FIRST, JSON_ID_LAST, TAG_AND_JSON, Family
 
-from unrender.errors import FormatError, FormatVersionError
+from unrender import FormatError, FormatVersionError
 from unrender.format import (
     FORMAT_VERSION,
     Arguments,

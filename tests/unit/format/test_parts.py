@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unrender.errors import FormatError
+from unrender import FormatError
 from unrender.format import (
     Arguments,
     CallSyntax,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.errors import FormatError
+from unrender import FormatError
 from unrender.format import Format
 from unrender.formats import Declared, Signs, declared_format, declared_formats
 from unrender.verify import Verdict, verify_format

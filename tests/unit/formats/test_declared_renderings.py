@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from unrender import CallStatus, Message, Parser, Request, Tool
 from unrender.format import CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_formats
-from unrender.messages.wire import CallStatus, Message, Request, Tool
-from unrender.parser.streaming import Parser
 from unrender.values.notations import encode_answer
 
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "on": {"type": "boolean"}}

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import unrender
-from unrender import ChatTemplate
-from unrender.errors import FormatError
+from unrender import ChatTemplate, FormatError
 from unrender.formats import declared_format, declared_formats
 
 SOURCE = "{{ messages[-1].content }}{# <|mine|> #}"

@@ -9,8 +9,7 @@ import pytest
 from serving import TEMPLATES, corpus
 
 from unrender import ChatTemplate
-from unrender.gateway import Constrain
-from unrender.gateway.backends.backend import Sampler
+from unrender.gateway import Constrain, Sampler
 from unrender.gateway.backends.completions import Completions
 from unrender.gateway.backends.llama_server import Ollama
 from unrender.gateway.backends.sglang import SGLang

@@ -25,9 +25,8 @@ from serving import (
 )
 
 from unrender import ChatTemplate
-from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Keys, Model, Piece, Turns, app
+from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Keys, Model, Piece, Turns, app
 from unrender.gateway.answers.history import key_of, read_history
-from unrender.gateway.answers.turns import Extend
 
 Messages = list[dict[str, Any]]
 STAMPED = ChatTemplate.from_string(

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
+from unrender import Request, ToolChoice
 from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
+from unrender.grammar import Role
 from unrender.grammar.assemble import Block, answer_grammar, names_matter, offered
-from unrender.messages.wire import Request, ToolChoice
-from unrender.nodes import Calls, JsonValue, Role, Tag, Until, walk
+from unrender.nodes import Calls, JsonValue, Tag, Until, walk
 
 
 def calls_in(format: Format, request: Request) -> list[Calls]:

@@ -11,13 +11,13 @@ import pytest
 from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 
-from unrender.format import Arguments, CallSyntax, Slot
+from unrender import Tool
+from unrender.format import Arguments, CallSyntax, Skeleton, Slot
 from unrender.format.data import decode
-from unrender.format.parts import Skeleton
+from unrender.grammar import Grammar, Node
 from unrender.grammar.expansion import Values, expand
 from unrender.grammar.follow import written_stops
-from unrender.messages.wire import Tool
-from unrender.nodes import Calls, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.nodes import Calls, Literal, Optional, Ref, Repeat, Sequence
 
 SHARED = ("json-", "python-", "single-", "bare-", "object-extra")
 USUAL = [{"slot": "name"}, ":", {"slot": "arguments"}]

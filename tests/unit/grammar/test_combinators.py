@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from unrender import GrammarError, nodes
 from unrender import grammar as c
-from unrender import nodes
-from unrender.errors import GrammarError
-from unrender.nodes import Chars, Literal, Node, Repeat, Role, Tag, Until
+from unrender.grammar import Node, Role
+from unrender.nodes import Chars, Literal, Repeat, Tag, Until
 
 A, B = Literal("a"), Literal("b")
 MADE: list[tuple[Callable[[], Node], Node]] = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from unrender import GrammarError, Tool
 from unrender.dialects.sample import sample_text
-from unrender.errors import GrammarError
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Slot, Strings, Typing, Words
+from unrender.grammar import Grammar, Node
 from unrender.grammar.expansion import Values, expand
-from unrender.messages.wire import Tool
-from unrender.nodes import Calls, Grammar, JsonValue, Node, Until, walk
+from unrender.nodes import Calls, JsonValue, Until, walk
 from unrender.values.notations import encode_arguments
 
 NAME, ARGUMENTS, KEY, VALUE, TYPE, ID, INDEX = (

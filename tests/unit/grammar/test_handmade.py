@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 
+from unrender import GrammarError, Malformed, Message, Request, Tool, ToolChoice
 from unrender import grammar as c
 from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
-from unrender.errors import GrammarError
 from unrender.format import Format, TurnTexts
+from unrender.grammar import Grammar
 from unrender.grammar.handmade import (
     CallCount,
     Identity,
@@ -23,12 +24,9 @@ from unrender.grammar.handmade import (
     stopped_at,
     written_for,
 )
-from unrender.machine.events import Malformed
 from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine
-from unrender.messages.wire import Message, Request, Tool, ToolChoice
-from unrender.nodes import Grammar
 from unrender.parser.message import MessageFold
 from unrender.verify.grammars import lark_reader
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from unrender import GrammarError
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
-from unrender.errors import GrammarError
+from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values, expand
-from unrender.nodes import Grammar, JsonValue
+from unrender.nodes import JsonValue
 from unrender.schema.admission import canonical
 from unrender.schema.reader import read_schema
 

@@ -8,8 +8,9 @@ import jsonschema
 import pytest
 
 from unrender.dialects.sample import sample_text
+from unrender.grammar import Grammar
 from unrender.grammar.spelling import schema_grammar
-from unrender.nodes import Chars, Grammar, Ref, walk
+from unrender.nodes import Chars, Ref, walk
 
 SCHEMAS = [
     {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {}}, "required": ["b"]},

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from recipes import ANALYSIS, rows_of
 
+from unrender import GrammarError, nodes
 from unrender import grammar as c
-from unrender import nodes
-from unrender.errors import GrammarError
 from unrender.format import CallSyntax
 from unrender.grammar.starts import (
     ANY_START,

@@ -16,7 +16,7 @@ from byte_tokenizer import byte_tokenizer
 from driven_sglang import EOS, USER, calls_parser, reasoning_parser, request_of, streamed, template, tokenizer, whole
 from splitting import splits
 
-from unrender.errors import UnrenderError
+from unrender import UnrenderError
 from unrender.format import ToolMode
 from unrender.verify.grammars import installed, tag_reader
 

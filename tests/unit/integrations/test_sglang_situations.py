@@ -17,7 +17,7 @@ from answers import AWKWARD, NOTHING, PLAIN, QUESTION, all_template_paths, writt
 from driven_sglang import request_of, streamed, template, whole
 from splitting import splits
 
-from unrender.errors import UnrenderError
+from unrender import UnrenderError
 from unrender.format import ToolMode
 from unrender.grammar.follow import closing_tokens
 from unrender.verify.grammars import installed

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from byte_tokenizer import byte_tokenizer
 
-from unrender import ContentText, MessageFinished, TemplateError
-from unrender.errors import GrammarError
+from unrender import ContentText, GrammarError, MessageFinished, TemplateError
 from unrender.integrations.transformers import (
     chat_template,
     logits_processor,

@@ -18,7 +18,7 @@ from byte_tokenizer import byte_tokenizer
 from driven_vllm import EOS, USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
 from splitting import splits
 
-from unrender.errors import UnrenderError
+from unrender import UnrenderError
 from unrender.format import ToolMode
 from unrender.verify.grammars import installed, tag_reader
 

@@ -6,12 +6,10 @@ import json
 import pickle
 import re
 
-from unrender import ChatTemplate
+from unrender import ChatTemplate, Parser, Request, Tool
 from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.formats import declared_format
 from unrender.machine.ids import CallIds, numbered_id
-from unrender.messages.wire import Request, Tool
-from unrender.parser.streaming import Parser
 
 NOW = Tool(name="now")
 REQUEST = Request(tools=(NOW,))

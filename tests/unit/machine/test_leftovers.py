@@ -5,11 +5,20 @@ from __future__ import annotations
 import pytest
 from splitting import fed
 
+from unrender import (
+    CallStatus,
+    ContentText,
+    Malformed,
+    Parser,
+    ReasoningText,
+    Request,
+    Tool,
+    ToolCallFinished,
+    ToolCallStarted,
+)
 from unrender.formats import declared_format
-from unrender.machine.events import BrokenText, ContentText, Malformed, ReasoningText, ToolCallFinished, ToolCallStarted
-from unrender.messages.wire import CallStatus, Request, Tool
+from unrender.machine.events import BrokenText
 from unrender.parser.message import Cleaner
-from unrender.parser.streaming import Parser
 
 CALL = ToolCallStarted(0, "id", "f")
 NOW = Request(tools=(Tool(name="now"),))

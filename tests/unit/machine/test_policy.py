@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.machine.policy import Policy
+from unrender import Policy
 
 
 def test_a_policy_takes_plain_words() -> None:

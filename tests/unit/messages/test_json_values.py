@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from unrender.errors import MessageError
+from unrender import MessageError
 from unrender.limits import DEEPEST_VALUE
 from unrender.messages.wire import check_values
 

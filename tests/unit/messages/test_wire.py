@@ -6,8 +6,8 @@ import pytest
 from message_rows import MESSAGES, read
 from recipes import rows_of
 
-from unrender.errors import MessageError
-from unrender.messages.wire import CallStatus, Message, Request, ToolCall, ToolChoice, read_tool_choice, read_tools
+from unrender import CallStatus, Message, MessageError, Request, ToolCall, ToolChoice
+from unrender.messages.wire import read_tool_choice, read_tools
 
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 TOOLS = read_tools([TOOL])

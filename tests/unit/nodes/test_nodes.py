@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from unrender.grammar import Node, Role
 from unrender.nodes import (
     MARKS,
     Atomic,
@@ -13,12 +14,10 @@ from unrender.nodes import (
     JsonValue,
     Literal,
     Negate,
-    Node,
     Optional,
     Peek,
     Ref,
     Repeat,
-    Role,
     Sequence,
     Tag,
     Until,

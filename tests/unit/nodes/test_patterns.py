@@ -15,7 +15,7 @@ from lines import node_line
 from recipes import ANALYSIS, rows_of
 from texts import generates
 
-from unrender.errors import GrammarError
+from unrender import GrammarError
 from unrender.nodes import Chars, Choice, Literal, Optional, Ref, Repeat, Sequence
 from unrender.nodes import patterns as module
 from unrender.nodes.patterns import UnsupportedPattern, complement, matches, read_pattern, write_pattern

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.errors import FormatError
+from unrender import FormatError, Parser, Request, Tool
 from unrender.format import (
     Arguments,
     CallSyntax,
@@ -16,8 +16,6 @@ from unrender.format import (
     Strings,
     Typing,
 )
-from unrender.messages.wire import Request, Tool
-from unrender.parser.streaming import Parser
 
 ARGUMENTS = Arguments(
     entry=("<key>", Slot.KEY, "<val>", Slot.VALUE, "</val>"), codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)

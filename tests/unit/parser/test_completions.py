@@ -7,12 +7,24 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from unrender import (
+    ArgumentsText,
+    CallStatus,
+    Completion,
+    ContentText,
+    Message,
+    Parser,
+    ReasoningText,
+    Request,
+    Tool,
+    ToolCall,
+    ToolCallFinished,
+    ToolCallStarted,
+    Usage,
+    finish_reason,
+)
 from unrender.format import Format
-from unrender.machine.events import ArgumentsText, ContentText, ReasoningText, ToolCallFinished, ToolCallStarted
-from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall
-from unrender.parser.completions import Completion, Usage, finish_reason
 from unrender.parser.message import MessageFold
-from unrender.parser.streaming import Parser
 
 COMPLETION = Completion(model="m", id="chatcmpl-1", created=1)
 EVENTS = [

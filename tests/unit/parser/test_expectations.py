@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unrender import ChatTemplate
-from unrender.errors import MalformedOutput
+from unrender import ChatTemplate, MalformedOutput, Parser, Request, Tool
 from unrender.grammar import Grammar, content, until
-from unrender.messages.wire import Request, Tool
-from unrender.parser.streaming import Parser
 
 JSON_TAGS = "tests/templates/json-tags.jinja"
 TAGGED = "tests/templates/tagged-flag.jinja"

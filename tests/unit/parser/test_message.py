@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from unrender.machine.events import (
+from unrender import (
     ArgumentsText,
+    CallStatus,
     ContentText,
     Malformed,
+    Message,
     MessageFinished,
     ReasoningText,
+    ToolCall,
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import CallStatus, Message, ToolCall
-from unrender.nodes import Role
+from unrender.grammar import Role
 from unrender.parser.message import MessageFold
 
 EVENTS = (

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from unrender import prefill
 from unrender.format import (
     CallSyntax,
     Content,
@@ -16,7 +17,7 @@ from unrender.format import (
     Slot,
     TurnTexts,
 )
-from unrender.parser.prompt_tail import after_header, begun_by, prefill
+from unrender.parser.prompt_tail import after_header, begun_by
 
 TURN = TurnTexts(
     headers=("<bot>\n", "<ai> "), end="<end>", ends=("<stop>",), prefill="Well,", prefill_no_thinking="<t></t>\n\n"

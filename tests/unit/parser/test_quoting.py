@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from unrender import ArgumentsText, ContentText, Malformed, MessageFinished, Parser, Request, Tool, ToolCallStarted
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
-from unrender.machine.events import ArgumentsText, ContentText, Malformed, MessageFinished, ToolCallStarted
-from unrender.messages.wire import Request, Tool
 from unrender.parser.quoting import Quoter
-from unrender.parser.streaming import Parser
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),

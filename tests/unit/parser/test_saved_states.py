@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from properties.families import REQUEST, TOOLS
 
-from unrender.errors import StateError
+from unrender import Policy, Request, StateError, ToolChoice
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar, content, literal, rest
-from unrender.machine.policy import Policy
-from unrender.messages.wire import Request, ToolChoice
 from unrender.parser.saved_states import Saved, Transcript, identity
 
 FORMAT = Format(turn=TurnTexts(end="<end>"))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from unrender.machine.events import (
+from unrender import (
     ArgumentsText,
+    CallStatus,
     ContentText,
     Malformed,
     MessageFinished,
     ReasoningText,
     ToolCallFinished,
     ToolCallStarted,
+    deltas,
 )
-from unrender.messages.wire import CallStatus
-from unrender.parser.completions import deltas
 
 
 def test_each_event_is_one_delta_or_none() -> None:

@@ -11,16 +11,27 @@ import pytest
 from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
 from splitting import fed, merged
 
+from unrender import (
+    CallStatus,
+    ContentText,
+    Event,
+    GrammarError,
+    MalformedOutput,
+    MessageFinished,
+    Parser,
+    Policy,
+    ReasoningText,
+    Request,
+    Span,
+    StateError,
+    ToolCallStarted,
+    ToolChoice,
+    prefill,
+)
 from unrender import grammar as c
-from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
-from unrender.machine.events import ContentText, Event, MessageFinished, ReasoningText, ToolCallStarted
+from unrender.grammar import Grammar
 from unrender.machine.ids import numbered_id
-from unrender.machine.policy import Policy
-from unrender.messages.wire import CallStatus, Request, ToolChoice
-from unrender.nodes import Grammar
-from unrender.parser.prompt_tail import prefill
-from unrender.parser.streaming import Parser, Span
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 

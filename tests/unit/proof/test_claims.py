@@ -16,8 +16,7 @@ from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, Tool
 from unrender.proof.claims import claims_to_read, prove
 from unrender.proof.reading import Witness
 from unrender.rendering.template import Template
-from unrender.verify import verify
-from unrender.verify.verdicts import Verdict
+from unrender.verify import Verdict, verify
 
 GLUED = """
 {%- if tools %}<|tools|>{{ tools | tojson }}<|end|>{% endif -%}

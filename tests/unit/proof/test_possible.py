@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from properties.families import TAG_AND_JSON, THINK
 
+from unrender import Parser, Request
 from unrender.analysis import analyze
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, TurnTexts
-from unrender.messages.wire import Request
-from unrender.parser.streaming import Parser
 from unrender.proof.claims import possible_format
 from unrender.rendering.template import Template
 

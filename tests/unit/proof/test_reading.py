@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from unrender import CallStatus, Message, ToolCall
+from unrender.analysis import ReasoningPlace
 from unrender.analysis.ask.probes import (
     CONTENT,
     EOS,
@@ -25,11 +27,9 @@ from unrender.analysis.ask.probes import (
 )
 from unrender.analysis.ask.shown import cut_outs, is_shown
 from unrender.analysis.derivation import witness_of
-from unrender.conversation.capabilities import ReasoningPlace
 from unrender.conversation.messages import Said
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
-from unrender.messages.wire import CallStatus, Message, ToolCall
-from unrender.nodes import Role
+from unrender.grammar import Role
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import misread, refused
 from unrender.proof.said import misread_parts

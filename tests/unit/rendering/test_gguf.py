@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from unrender.errors import TemplateError
+from unrender import TemplateError
 from unrender.rendering import loading
 from unrender.rendering.loading import read_metadata
 

@@ -8,7 +8,7 @@ import pytest
 from recipes import rows_of
 from rendering_rows import RENDERING
 
-from unrender.errors import TemplateError
+from unrender import TemplateError
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template
 

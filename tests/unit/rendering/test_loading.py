@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from unrender.errors import TemplateError
+from unrender import TemplateError
 from unrender.rendering.loading import load_directory, load_file, load_pretrained
 
 STRING, ARRAY, U32 = 8, 9, 4

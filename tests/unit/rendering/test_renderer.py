@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, TemplateError, TemplateWarning
-from unrender.bounds import Bounds
+from unrender import Bounds, ChatTemplate, TemplateError, TemplateWarning
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import CodeTemplate, Template
 

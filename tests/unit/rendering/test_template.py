@@ -17,7 +17,7 @@ import jinja2.sandbox
 import pytest
 from vendor import vendor_templates
 
-from unrender.errors import TemplateError
+from unrender import TemplateError
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Rendering, Template
 

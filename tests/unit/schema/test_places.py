@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unrender.errors import GrammarError
+from unrender import GrammarError
 from unrender.schema.places import Place, base_of, entered, is_deep, joined, pointer, step_text, value_in_words
 
 

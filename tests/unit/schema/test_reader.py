@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lines import shape_line
 
-from unrender.errors import GrammarError
+from unrender import GrammarError
 from unrender.schema import reader as json_schema
 from unrender.schema.reader import read_schema
 

@@ -6,7 +6,7 @@ import pytest
 from lines import shape_line
 from recipes import ANALYSIS, rows_of
 
-from unrender.errors import GrammarError
+from unrender import GrammarError
 from unrender.grammar import bundled
 from unrender.schema.admission import admits
 from unrender.schema.places import Place, parts_of

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from lines import shape_line
 
-from unrender.errors import GrammarError
+from unrender import GrammarError, Tool
 from unrender.format import CallSyntax, Slot
+from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values, expand
-from unrender.messages.wire import Tool
-from unrender.nodes import Calls, Grammar, JsonValue, Literal, Sequence
+from unrender.nodes import Calls, JsonValue, Literal, Sequence
 from unrender.schema.reader import Reading, read_schema, within
 from unrender.schema.shapes import (
     Array,

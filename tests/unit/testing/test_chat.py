@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate
-from unrender.errors import MessageError, TemplateError
+from unrender import ChatTemplate, MessageError, TemplateError
 from unrender.testing import Chat, broken_call, call
 from unrender.verify.grammars import installed
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from unrender.messages.wire import Tool
+from unrender import Tool
 from unrender.schema.shapes import Number, Text
 from unrender.values.coercion import ANY, ArgumentTypes, coerce
 

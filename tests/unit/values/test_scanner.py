@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from properties.families import RAW_LINES
 from splitting import splits
 
+from unrender import Tool
 from unrender.grammar.follow import open_ends
 from unrender.limits import MAX_PARSED_DEPTH
-from unrender.messages.wire import Tool
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import Finder
 from unrender.values.raw import RawScanner, TagStyle, read_tree

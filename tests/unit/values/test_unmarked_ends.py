@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from properties.families import RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS
 
+from unrender import Parser, Request, Tool
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
 from unrender.grammar.follow import open_ends
-from unrender.messages.wire import Request, Tool
-from unrender.parser.streaming import Parser
 from unrender.values.unmarked_ends import END, Follow
 
 CALLS = CallSyntax(

@@ -10,14 +10,11 @@ from types import SimpleNamespace
 import pytest
 from unit.verify.conftest import SOURCE, sound
 
-from unrender import ChatTemplate
-from unrender.errors import TemplateError
+from unrender import ChatTemplate, TemplateError
 from unrender.format import CallSyntax
-from unrender.verify import check
+from unrender.verify import Verdict, check, verify, verify_format
 from unrender.verify.axes import AXES
-from unrender.verify.check import verify, verify_format
 from unrender.verify.hostile import structured_results
-from unrender.verify.verdicts import Verdict
 
 IDS = ('<call name="', '<call id="\' ~ call.id ~ \'" name="')
 AFTER_AXES = [

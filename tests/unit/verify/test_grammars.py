@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from unit.verify.conftest import sound
 
-from unrender.errors import GrammarError
-from unrender.nodes import Grammar, Literal
+from unrender import GrammarError
+from unrender.grammar import Grammar
+from unrender.nodes import Literal
+from unrender.verify import Verdict
 from unrender.verify import grammars as module
 from unrender.verify.grammars import check_grammars
-from unrender.verify.verdicts import Verdict
 
 
 def judged(monkeypatch, read, engine="json"):

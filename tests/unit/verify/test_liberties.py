@@ -8,7 +8,7 @@ import pytest
 from unit.verify.conftest import sound
 from unit.verify.test_verify import template_named
 
-from unrender.turn import Turn
+from unrender import Turn
 from unrender.verify.liberties import unwritten
 from unrender.verify.renditions import Candidate
 

@@ -8,10 +8,9 @@ from random import Random
 import pytest
 from unit.verify.conftest import SOURCE
 
-from unrender import ChatTemplate, Turn
-from unrender.errors import ExtendError
+from unrender import ChatTemplate, ExtendError, Turn
+from unrender.verify import Verdict
 from unrender.verify.next_turns import check_append_only, check_next_turns
-from unrender.verify.verdicts import Verdict
 
 TAKES_TOOLS = "{%- if tools %}{{ '<|tools|>' ~ tools | tojson }}{% endif %}" + SOURCE
 FORGETFUL = SOURCE.replace("if message.reasoning_content", "if message.reasoning_content and loop.last")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from unrender.analysis import ReasoningPlace
 from unrender.analysis.ask.probes import (
     BOS,
     CONTENT,
@@ -26,7 +27,6 @@ from unrender.analysis.ask.probes import (
     text_between,
     user,
 )
-from unrender.conversation.capabilities import ReasoningPlace
 from unrender.rendering import cost as budget
 from unrender.rendering.template import Template
 

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from unrender import grammar as c
-from unrender.errors import GrammarError, MalformedOutput
-from unrender.format import CallSyntax
-from unrender.limits import FREE_GIVEN_BACK, MAX_GIVEN_BACK
-from unrender.machine.events import (
+from unrender import (
     ArgumentsText,
-    BrokenText,
+    CallStatus,
     ContentText,
     Event,
+    GrammarError,
     Malformed,
+    MalformedOutput,
+    Policy,
     ReasoningText,
+    Request,
+    Tool,
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender import grammar as c
+from unrender.format import CallSyntax
+from unrender.grammar import Grammar
+from unrender.limits import FREE_GIVEN_BACK, MAX_GIVEN_BACK
+from unrender.machine.events import BrokenText
 from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine
-from unrender.machine.policy import Policy
-from unrender.messages.wire import CallStatus, Request, Tool
-from unrender.nodes import Calls, Choice, Grammar, Layout
+from unrender.nodes import Calls, Choice, Layout
 from unrender.parser.message import MessageFold
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
