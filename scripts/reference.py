@@ -12,6 +12,7 @@ import importlib
 import inspect
 import itertools
 import json
+import operator
 import os
 import re
 import sys
@@ -49,7 +50,6 @@ PUBLIC = (
     "unrender.format",
     "unrender.formats",
     "unrender.grammar",
-    "unrender.bounds",
     "unrender.matchers",
     "unrender.printable",
     "unrender.token_ids",
@@ -531,7 +531,7 @@ class Limit:
     @property
     def value(self) -> float:
         """What the limit is."""
-        value: float = getattr(unrender.limits, self.name)
+        value: float = operator.attrgetter(self.name.replace("Limits", "STANDARD"))(unrender.limits)
         return value
 
 
@@ -542,11 +542,13 @@ def listed_limits() -> Iterator[Limit]:
         subject = found["subject"] or subject
         if found["name"]:
             unit, reason = found["unit"] or "", " ".join(found["reason"].split())
-            yield Limit(subject=subject, name=found["name"], unit=unit, reason=reason)
+            name = f"Limits.{found['name']}" if found["name"].islower() else found["name"]
+            yield Limit(subject=subject, name=name, unit=unit, reason=reason)
 
 
 _LIMIT = re.compile(
-    r'^(?:# (?P<subject>.+)\.|(?P<name>[A-Z_]+) = .+?(?:  # (?P<unit>.+))?\n"""(?P<reason>[^"]+)""")$', re.MULTILINE
+    r'^(?:# (?P<subject>.+)\.| *(?P<name>[A-Za-z_]+)(?:: (?:int|float))? = .+?(?:  # (?P<unit>.+))?\n *"""(?P<reason>[^"]+)""")$',
+    re.MULTILINE,
 )
 
 
@@ -554,8 +556,8 @@ _LIMITS = f"""# Limits
 
 {_WRITTEN}
 Whatever a template, a request or a model sends, the work and the memory that it takes are bounded. These are all bounds, by their
-names in `unrender.limits`. A caller may set those of a rendering, of an analysis and of a grammar: they are the defaults of
-`unrender.bounds`, which [security](../explanation/security.md) explains. The others are the same for everybody.
+names in `unrender.limits`. You can change the fields of `Limits`, as [security](../explanation/security.md) explains.
+The others are the same for everybody.
 """
 
 

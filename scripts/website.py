@@ -110,7 +110,7 @@ BY_USE: Mapping[str, Sequence[str]] = {
         "Event", "ReasoningText", "ContentText", "ToolCallStarted", "ArgumentsText", "ToolCallFinished", "Malformed",
         "MessageFinished",
     ),
-    "Change how it is read": ("Policy", "Bounds"),
+    "Change how it is read": ("Policy", "Limits"),
     "OpenAI's bodies": (
         "Completion", "ChoiceStream", "Usage", "deltas", "finish_reason", "message_of", "Delta", "ChunkBody",
         "CompletionBody", "MessageBody", "ToolBody", "ToolCallBody",

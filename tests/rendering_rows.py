@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender.analysis import Capabilities, ReasoningPlace, shape_messages
-from unrender.rendering.cost import Limits
+from unrender.limits import Limits
 from unrender.rendering.template import Rendering, Template
 
 RENDERING = Path(__file__).parent / "corpus" / "rendering"
@@ -24,7 +24,11 @@ LONGEST = 2_000_000
 
 def rendering_of(row: Mapping[str, Any], **limits: int) -> Rendering:
     """Render the source of a row, within limits."""
-    template = Template(row["source"], clock=lambda: NOON, limits=Limits(seconds=60, **limits))
+    template = Template(
+        row["source"],
+        clock=lambda: NOON,
+        limits=Limits(rendering_seconds=60, **{f"rendering_{name}": most for name, most in limits.items()}),
+    )
     return template.render([{"a": "hi"}], **row.get("with", {}))
 
 

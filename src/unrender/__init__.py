@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from unrender.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from unrender.bounds import Bounds
     from unrender.chat_template import ChatTemplate
     from unrender.conversation.adapt import Media
     from unrender.conversation.offer import Injection
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from unrender.export import Exported, Target, read_response_template
     from unrender.format import Format
     from unrender.formats import declared_format
+    from unrender.limits import Limits
     from unrender.machine.events import (
         ArgumentsText,
         ContentText,
@@ -81,7 +81,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentsText",
     "AssistantMask",
-    "Bounds",
     "CallStatus",
     "ChatTemplate",
     "ChoiceStream",
@@ -100,6 +99,7 @@ __all__ = [
     "FormatWarning",
     "GrammarError",
     "Injection",
+    "Limits",
     "LoadedTemplates",
     "Malformed",
     "MalformedOutput",
@@ -141,7 +141,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "unrender.bounds": "Bounds",
     "unrender.chat_template": "ChatTemplate",
     "unrender.dialects.triggers": "Trigger TriggerKind",
     "unrender.errors": (
@@ -152,6 +151,7 @@ _HOMES = {
     "unrender.format": "Format",
     "unrender.formats": "declared_format",
     "unrender.conversation.offer": "Injection",
+    "unrender.limits": "Limits",
     "unrender.machine.events": (
         "ArgumentsText ContentText Event Malformed MessageFinished ReasoningText ToolCallFinished ToolCallStarted"
     ),

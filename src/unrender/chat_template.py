@@ -13,13 +13,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from unrender.errors import ExportError, FormatError, FormatWarning, MessageError, TemplateWarning
-from unrender.rendering.cost import Limits
+from unrender.limits import STANDARD, Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.rendering.template import Template
 
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
-    from unrender.bounds import Bounds
     from unrender.conversation.capabilities import Capabilities
     from unrender.conversation.messages import Continued
     from unrender.conversation.next_turn.continuation import Continuation
@@ -58,10 +57,10 @@ class ChatTemplate:
 
     `format` is used instead of the one that analysis would derive. A `grammar` made by hand (see `unrender.grammar`)
     describes answers that no format can describe: parsers, grammars and samples come from it, and the format only says
-    what the prompt begins and what ends a turn. `bounds` limit the cost of each rendering, of the analysis, and of the
+    what the prompt begins and what ends a turn. `limits` bound the cost of each rendering, of the analysis, and of the
     grammars of one turn. With `cache=False` no analysis is read from disk or kept there.
 
-    Raises `TemplateError` when the source does not compile, or is larger than the bounds allow, and `GrammarError` when
+    Raises `TemplateError` when the source does not compile, or is larger than the limits allow, and `GrammarError` when
     the grammar cannot be read. Analysis takes every template that compiles. It raises `FormatError`, naming the file,
     when one of the user's declared formats is malformed.
     """
@@ -73,7 +72,7 @@ class ChatTemplate:
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
-        bounds: Bounds | None = None,
+        limits: Limits = STANDARD,
     ) -> None:
         self._loaded = loaded
         self._cache = cache
@@ -88,10 +87,9 @@ class ChatTemplate:
             from unrender.machine.handmade.compiler import compile_combinators  # noqa: PLC0415 -- loaded when it is used
 
             compile_combinators(grammar)
-        self._bounds = bounds
-        self._default = _compiled(loaded.default, loaded, bounds)
+        self._default = _compiled(loaded.default, loaded, limits)
         one_for_all = loaded.with_tools == loaded.default
-        self._with_tools = self._default if one_for_all else _compiled(loaded.with_tools, loaded, bounds)
+        self._with_tools = self._default if one_for_all else _compiled(loaded.with_tools, loaded, limits)
 
     @classmethod
     def from_pretrained(
@@ -102,7 +100,7 @@ class ChatTemplate:
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
-        bounds: Bounds | None = None,
+        limits: Limits = STANDARD,
     ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
@@ -114,7 +112,7 @@ class ChatTemplate:
         template, or none of that name.
         """
         return cls(
-            load_pretrained(path_or_id).named(chat_template), format=format, grammar=grammar, cache=cache, bounds=bounds
+            load_pretrained(path_or_id).named(chat_template), format=format, grammar=grammar, cache=cache, limits=limits
         )
 
     @classmethod
@@ -129,7 +127,7 @@ class ChatTemplate:
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
-        bounds: Bounds | None = None,
+        limits: Limits = STANDARD,
     ) -> ChatTemplate:
         """Load a `.jinja`, `.json` or `.gguf` file. Tokens given here replace those in the file.
 
@@ -143,7 +141,7 @@ class ChatTemplate:
             eos_token=eos_token or loaded.eos_token,
             special_tokens={**loaded.special_tokens, **(special_tokens or {})},
         )
-        return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
+        return cls(loaded, format=format, grammar=grammar, cache=cache, limits=limits)
 
     @classmethod
     def from_string(
@@ -156,7 +154,7 @@ class ChatTemplate:
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
-        bounds: Bounds | None = None,
+        limits: Limits = STANDARD,
     ) -> ChatTemplate:
         """Make a chat template from its Jinja source, with the tokens that the source writes.
 
@@ -173,7 +171,7 @@ class ChatTemplate:
             eos_token=eos_token,
             special_tokens=special_tokens or {},
         )
-        return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
+        return cls(loaded, format=format, grammar=grammar, cache=cache, limits=limits)
 
     @classmethod
     def from_renderer(
@@ -184,7 +182,7 @@ class ChatTemplate:
         bos_token: str = "",
         eos_token: str = "",
         format: Format | None = None,
-        bounds: Bounds | None = None,
+        limits: Limits = STANDARD,
     ) -> ChatTemplate:
         """Make a chat template from a function that writes conversations, for models without a Jinja template.
 
@@ -203,7 +201,7 @@ class ChatTemplate:
         loaded = LoadedTemplates(
             sources={"default": ""}, bos_token=bos_token, eos_token=eos_token, renderer=render, switches=tuple(switches)
         )
-        return cls(loaded, format=format, cache=False, bounds=bounds)
+        return cls(loaded, format=format, cache=False, limits=limits)
 
     @property
     def loaded(self) -> LoadedTemplates:
@@ -223,8 +221,7 @@ class ChatTemplate:
     def _analysis_of(self, template: Template) -> Analysis:
         from unrender.analysis.stored import analysis_of  # noqa: PLC0415 -- loaded when it is used
 
-        allowance = self._bounds.analysis if self._bounds and not self._bounds.analyses_as_usual else None
-        return analysis_of(template, allowance, cache=self._cache)
+        return analysis_of(template, cache=self._cache)
 
     @property
     def format(self) -> Format:
@@ -326,7 +323,6 @@ class ChatTemplate:
             messages,
             continued=continue_final_message,
             grammar=self._grammar,
-            budget=self._bounds.grammar if self._bounds else None,
             source=Extender(
                 write=self.writing,
                 asked={"tools": offer.plain or None, **asked},
@@ -446,7 +442,7 @@ class ChatTemplate:
             continued=continued,
             known_ids=tuple(known_ids),
             grammar=self._grammar,
-            budget=self._bounds.grammar if self._bounds else None,
+            limits=self._default.limits,
             _source=Extender(
                 write=self.writing,
                 asked={"tools": offer.plain or None, **asked},
@@ -494,8 +490,7 @@ class ChatTemplate:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"
 
 
-def _compiled(source: str, loaded: LoadedTemplates, bounds: Bounds | None) -> Template:
-    limits = bounds.rendering if bounds else Limits()
+def _compiled(source: str, loaded: LoadedTemplates, limits: Limits) -> Template:
     if loaded.renderer is not None:
         from unrender.rendering.template import CodeTemplate  # noqa: PLC0415 -- loaded when it is used
 

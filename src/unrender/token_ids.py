@@ -25,7 +25,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from unrender import Event, Message, Parser, TokenizerError
-from unrender.limits import MAX_HELD
+from unrender.limits import MAX_FEW
 
 _HALF = "\ufffd"
 """What decoders write for half a character."""
@@ -62,7 +62,7 @@ class Detokenizer:
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         waiting = len(self._held) - self._given
         # Bytes that never become a character must not wait for ever.
-        if (now.endswith(_HALF) or len(now) <= len(before)) and waiting <= MAX_HELD:
+        if (now.endswith(_HALF) or len(now) <= len(before)) and waiting <= MAX_FEW:
             return ""
         self._held, self._given = self._held[self._given :], waiting
         return now[len(before) :]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from unrender.errors import ExtendError, MessageError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
+from unrender.limits import STANDARD, Limits
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request, ToolCall
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from unrender.conversation.messages import Conversation
     from unrender.conversation.offer import Injection
     from unrender.dialects.triggers import Trigger
-    from unrender.schema.weights import Budget
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
@@ -103,8 +103,8 @@ class Turn:
     """The ids of the calls in the conversation, one for each call, "" for a call without an id. New calls get other ids."""
     grammar: Grammar | None = None
     """A grammar made by hand that says how the answer is written, instead of the format."""
-    budget: Budget | None = None
-    """What the grammar of the answer may cost; None for the usual bounds."""
+    limits: Limits = STANDARD
+    """Limits of the grammar of the answer."""
     _source: Source | None = field(default=None, compare=False, repr=False)
     """What the next turn is made with: the template, and what it was told. None for a turn that was made by hand."""
 
@@ -173,14 +173,13 @@ class Turn:
     def samples(self, seed: int = 0) -> Iterator[str]:
         """Yield the answers of this seed and of those after it, without end; the grammar is made once for all of them."""
         from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
-        from unrender.schema.weights import STANDARD  # noqa: PLC0415
 
         answer = Remainder(
             format=self._generated,
             request=self.request,
             begun=self.begun,
             handmade=self.grammar,
-            budget=self.budget or STANDARD,
+            limits=self.limits,
         )
         drawn = answer.drawer()
         return (drawn(number).text for number in count(seed))
@@ -323,7 +322,7 @@ class Turn:
     def _constraint(self, dialect: str) -> Any:
         from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
 
-        return constraint(self._generated, self.request, self.begun, dialect, grammar=self.grammar, budget=self.budget)
+        return constraint(self._generated, self.request, self.begun, dialect, grammar=self.grammar, limits=self.limits)
 
     @property
     def _generated(self) -> Format:

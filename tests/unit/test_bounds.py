@@ -1,4 +1,4 @@
-"""The bounds of rendering, analysis and grammars are the caller's to change, in one place."""
+"""The limits of rendering, analysis and grammars are the caller's to change, in one place."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from unrender import Bounds, ChatTemplate, GrammarError, SchemaWarning, TemplateError
-from unrender.bounds import Allowance, Budget, Limits
+from unrender import ChatTemplate, GrammarError, SchemaWarning, TemplateError
+from unrender.limits import Limits
 
 SOURCE = (Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -17,12 +17,12 @@ TOOLS = [{"type": "function", "function": {"name": "now", "parameters": PARAMETE
 
 def test_a_rendering_has_the_steps_that_it_is_given() -> None:
     """A thousand rounds are too much for a bound of a hundred steps, and not for the default."""
-    bounds = Bounds(rendering=Limits(steps=100))
+    limits = Limits(rendering_steps=100)
     loop = "{% for i in range(1000) %}{{ i }}{% endfor %}"
 
     assert ChatTemplate.from_string(loop).prepare(HELLO).prompt.startswith("0123456789")
     with pytest.raises(TemplateError, match="more than 100 steps"):
-        ChatTemplate.from_string(loop, bounds=bounds).prepare(HELLO)
+        ChatTemplate.from_string(loop, limits=limits).prepare(HELLO)
 
 
 @pytest.mark.parametrize(("characters", "fits"), [(len(SOURCE) - 1, False), (len(SOURCE), True)])
@@ -30,19 +30,19 @@ def test_a_source_is_as_long_as_it_may_be(tmp_path: Path, characters: int, *, fi
     """The length is compared wherever the template comes from."""
     path = tmp_path / "chat_template.jinja"
     path.write_text(SOURCE, encoding="utf-8")
-    bounds = Bounds(rendering=Limits(source=characters))
+    limits = Limits(template_characters=characters)
 
     for load in (ChatTemplate.from_file, ChatTemplate.from_pretrained):
         if fits:
-            assert load(path, bounds=bounds).template.source == SOURCE
+            assert load(path, limits=limits).template.source == SOURCE
         else:
             with pytest.raises(TemplateError, match=f"at most {characters} characters"):
-                load(path, bounds=bounds)
+                load(path, limits=limits)
 
 
 def test_analysis_has_the_renderings_that_it_is_given() -> None:
     """Beyond them nothing is found; the same template with the default is not affected."""
-    few = ChatTemplate.from_string(SOURCE, bounds=Bounds(analysis=Allowance(renderings=3)))
+    few = ChatTemplate.from_string(SOURCE, limits=Limits(analysis_renderings=3))
     enough = ChatTemplate.from_string(SOURCE)
 
     assert few.analysis.renderings == 3
@@ -53,8 +53,8 @@ def test_analysis_has_the_renderings_that_it_is_given() -> None:
 
 def test_a_grammar_has_the_parts_that_it_is_given() -> None:
     """A tool that is too much takes any arguments, all together are an error, and the default allows both."""
-    one = ChatTemplate.from_string(SOURCE, bounds=Bounds(grammar=Budget(tool_parts=10)))
-    all_together = ChatTemplate.from_string(SOURCE, bounds=Bounds(grammar=Budget(parts=10)))
+    one = ChatTemplate.from_string(SOURCE, limits=Limits(tool_parts=10))
+    all_together = ChatTemplate.from_string(SOURCE, limits=Limits(grammar_parts=10))
     exact = ChatTemplate.from_string(SOURCE).prepare(HELLO, tools=TOOLS).gbnf()
 
     with pytest.warns(SchemaWarning, match="more than 10"):

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import reference
 
-from unrender import Bounds, limits
-from unrender.bounds import Allowance, Budget, Limits
+from unrender import limits
 
 LISTED = list(reference.listed_limits())
 
 
 def test_every_limit_is_listed_once() -> None:
     """Each name of the module is there, with a positive value, a subject, and a reason that is a sentence."""
-    assert [limit.name for limit in LISTED] == [name for name in vars(limits) if name.isupper()]
+    assert [limit.name for limit in LISTED if "." not in limit.name] == [
+        name for name in vars(limits) if name.isupper() and name != "STANDARD"
+    ]
     assert [
         limit.name for limit in LISTED if not limit.reason.endswith(".") or not limit.subject or limit.value <= 0
     ] == []
 
 
-def test_bounds_are_listed_limits() -> None:
-    """Each default that a caller may change is one of them."""
-    values = {limit.value for limit in LISTED}
-    bounds = Bounds()
-    for part in (bounds.rendering, bounds.analysis, bounds.analysis.each, bounds.grammar):
-        assert isinstance(part, Limits | Allowance | Budget)
-        assert {getattr(part, name) for name in type(part).__slots__ if name != "each"} <= values
+def test_limits_of_a_caller_are_listed() -> None:
+    """Each field of `Limits` is one of them, with its default."""
+    listed = {limit.name: limit.value for limit in LISTED}
+
+    assert (
+        asdict(limits.STANDARD).items()
+        == {name.removeprefix("Limits."): most for name, most in listed.items() if "." in name}.items()
+    )

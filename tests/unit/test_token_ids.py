@@ -11,7 +11,7 @@ from tokenizers.decoders import Metaspace as MetaspaceDecoder
 from tokenizers.pre_tokenizers import Metaspace
 
 from unrender import ChatTemplate, ContentText, TokenizerError, ToolCallStarted
-from unrender.limits import MAX_HELD
+from unrender.limits import MAX_FEW
 from unrender.token_ids import PromptEncoder, TokenParser, special_ids_of
 
 SOURCE = """{%- for m in messages -%}<|{{ m.role }}|>{{ m.content }}
@@ -66,11 +66,11 @@ def test_bytes_that_are_no_character_are_not_held_for_ever(tokenizer):
     reader = parser(tokenizer)
     broken = tokenizer.encode("東").ids[0]
 
-    events = reader.feed([broken] * (3 * MAX_HELD))
+    events = reader.feed([broken] * (3 * MAX_FEW))
 
     assert events
     reader.finish()
-    assert reader.message.content == "\ufffd" * (3 * MAX_HELD)
+    assert reader.message.content == "\ufffd" * (3 * MAX_FEW)
 
 
 def test_special_ids_come_from_the_tokenizer(tokenizer):
@@ -93,7 +93,7 @@ def test_the_cost_of_an_id_does_not_grow(tokenizer):
 
     reader.feed(tokenizer.encode("Grüße " * 200).ids)
 
-    assert counting.longest <= 2 * MAX_HELD
+    assert counting.longest <= 2 * MAX_FEW
 
 
 def test_markers_that_are_added_but_not_special_are_read():

@@ -16,7 +16,7 @@ from unrender.analysis import Analysis
 from unrender.analysis.additions import complete, find_example
 from unrender.analysis.ask.answers import Answers, Turns, render_answers, render_turns, render_variants, render_written
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import ALONE, EOS, MIXED, TOLD, Allowance, Prober, carries_needle, request_of
+from unrender.analysis.ask.probes import ALONE, EOS, MIXED, TOLD, Prober, carries_needle, request_of
 from unrender.analysis.ask.refusals import find_refusals, find_tools_wanted
 from unrender.analysis.ask.shown import cut_outs
 from unrender.analysis.evidence import collect_evidence, tell
@@ -53,16 +53,16 @@ class _Findings:
     """By comparison: the name of the heuristic that decided."""
 
 
-def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:  # noqa: B008 -- frozen
+def analyze(template: Template) -> Analysis:
     """Derive format and capabilities of a template by rendering probes and comparing. No template raises an error.
 
     What cannot be determined is left at its default and explained in `diagnostics`. The result does not depend on the
-    template's BOS and EOS tokens, on the clock, or on the probes' own words. The analysis ends within the `allowance`:
+    template's BOS and EOS tokens, on the clock, or on the probes' own words. The analysis ends within its limits:
     what it does not reach keeps its default, and a diagnostic says which limit was met. Raises `FormatError`, naming the
     file, when a declared format of the user's is malformed.
     """
     declared_formats()  # Not below: a user's mistake is not the template's.
-    prober = Prober.within(allowance, template)
+    prober = Prober.within(template)
     try:
         return _analyze(prober)
     except Exception as error:  # noqa: BLE001 -- a template that analysis does not understand can still be rendered

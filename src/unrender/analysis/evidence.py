@@ -15,7 +15,7 @@ from typing import Any
 from unrender.analysis import Analysis, Evidence, Shown
 from unrender.analysis.ask.answers import Answers, Turns
 from unrender.format import Format, ReasoningMode, ToolMode
-from unrender.limits import LONGEST_EVIDENCE
+from unrender.limits import MAX_REMARK
 
 
 def _reasons(fmt: Format) -> bool:
@@ -99,9 +99,7 @@ def collect_evidence(
     texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
     texts |= {"prompt": asked.prompt, "prompt_off": asked.prompt_no_thinking, "whole": turns.content}
     texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)
-    shown = {
-        name: Shown(what=_WORDS[name], text=text[:LONGEST_EVIDENCE]) for name, text in texts.items() if text is not None
-    }
+    shown = {name: Shown(what=_WORDS[name], text=text[:MAX_REMARK]) for name, text in texts.items() if text is not None}
     return tuple(
         Evidence(
             part=part, comparison=name, finding=question, left=shown[left], right=shown[right], rule=rules.get(name, "")

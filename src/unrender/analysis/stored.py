@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 import markupsafe
@@ -36,13 +36,9 @@ from unrender.files import named_path, read_regular, user_folder
 from unrender.format import Format
 from unrender.format.data import decode, plain_data
 from unrender.formats import texts_of_users
-from unrender.limits import LARGEST_JSON_FILE, MOST_FOLDER_ENTRIES, MOST_STORED_ANALYSES
-from unrender.rendering.cost import Limits
+from unrender.limits import MAX_DOCUMENT, MAX_MESSAGES, MAX_STORED, STANDARD
 from unrender.rendering.template import Template
 from unrender.version import __version__
-
-if TYPE_CHECKING:
-    from unrender.analysis.ask.probes import Allowance
 
 CACHE_VARIABLE = "UNRENDER_CACHE"
 """A folder to keep analyses in, or `off`."""
@@ -70,15 +66,15 @@ def cache_folder() -> Path | None:
 
 
 @kept(50_000)
-def analysis_of(template: Template, allowance: Allowance | None = None, *, cache: bool = True) -> Analysis:
-    """Return the analysis of a template; equal templates share it. An `allowance` is one other than the usual.
+def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
+    """Return the analysis of a template; equal templates share it.
 
-    With `cache`, other processes share it too, unless it has an allowance of its own.
+    With `cache`, other processes share it too, unless the template has limits of its own.
     """
-    found = load(template) if cache and allowance is None else None
+    found = load(template) if cache else None
     if found is None:
-        found = analysis.analyze(template, allowance) if allowance else analysis.analyze(template)
-        if cache and allowance is None:
+        found = analysis.analyze(template)
+        if cache:
             store(template, found)
     return found
 
@@ -87,7 +83,7 @@ def load(template: Template) -> Analysis | None:
     """Return the stored analysis of a template; None when nothing is stored, or when it cannot be trusted."""
     try:
         path = _path(template)
-        return None if path is None else _read(json.loads(read_regular(path, most=LARGEST_JSON_FILE)))
+        return None if path is None else _read(json.loads(read_regular(path, most=MAX_DOCUMENT)))
     except (OSError, ValueError, RecursionError, FormatError):
         return None
 
@@ -99,7 +95,7 @@ def store(template: Template, analysis: Analysis) -> None:
     text = json.dumps(_written(analysis), ensure_ascii=True)
     try:
         path = _path(template)
-        if path is None or len(text) > LARGEST_JSON_FILE:
+        if path is None or len(text) > MAX_DOCUMENT:
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(path, text)
@@ -111,7 +107,7 @@ def store(template: Template, analysis: Analysis) -> None:
 def _path(template: Template) -> Path | None:
     """Return the file for a template; None for one that is rendered within limits of its own."""
     folder = cache_folder()
-    if folder is None or template.limits != Limits():
+    if folder is None or template.limits != STANDARD:
         return None
     parts = json.dumps([template.digest, _release(), [[str(path), text] for path, text in texts_of_users()]])
     return folder / f"unrender-{hashlib.sha256(parts.encode()).hexdigest()[:40]}.json"
@@ -169,9 +165,9 @@ def _replace(path: Path, text: str) -> None:
 def _prune(folder: Path) -> None:
     """Remove the oldest of our files beyond the number that is kept."""
     with os.scandir(folder) as entries:
-        ours = [entry for entry in islice(entries, MOST_FOLDER_ENTRIES) if _OURS.fullmatch(entry.name)]
+        ours = [entry for entry in islice(entries, MAX_MESSAGES) if _OURS.fullmatch(entry.name)]
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
-    for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MOST_STORED_ANALYSES]:
+    for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MAX_STORED]:
         path = Path(file.path)
         # It begins with our words, or with as many of them as a stopped process has written.
         with path.open("rb") as opened:

@@ -24,7 +24,7 @@ from unrender.batch.job import Pace, Progress, mapped, readings
 from unrender.batch.reader import Reader
 from unrender.batch.rows import Reading, Status, count, named
 from unrender.format import Format
-from unrender.limits import MOST_DRAWN
+from unrender.limits import MAX_SHOWN_ITEMS
 from unrender.printable import printable_lines
 
 _EXAMPLES = 3
@@ -288,7 +288,7 @@ def audit_page(audit: Audit, title: str) -> str:
     )
     template = environment.from_string(files("unrender.batch").joinpath("audit.html").read_text(encoding="utf-8"))
     losses = [(loss.value, audit.losses[loss.value], 0) for loss in Loss if audit.losses[loss.value]]
-    most_called = audit.calls.most_common(MOST_DRAWN)
+    most_called = audit.calls.most_common(MAX_SHOWN_ITEMS)
     return template.render(
         audit=audit,
         title=title,
@@ -298,7 +298,7 @@ def audit_page(audit: Audit, title: str) -> str:
         tools=[(name, audit.wrong[name], n - audit.wrong[name]) for name, n in most_called],
         changed=[(name, n, f"{audit.wrong[name]:,} ({_share(audit.wrong[name], n)})") for name, n in most_called],
         most=max((n for _, n in most_called), default=1),
-        unreadable=[(reason, n, "") for reason, n in audit.unreadable.most_common(MOST_DRAWN)],
+        unreadable=[(reason, n, "") for reason, n in audit.unreadable.most_common(MAX_SHOWN_ITEMS)],
     )
 
 

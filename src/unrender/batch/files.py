@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
-from unrender.limits import LONGEST_BATCH_LINE
+from unrender.limits import MAX_FILE
 from unrender.outputs import STANDARD_STREAM, BatchError
 
 _ROWS = 500
@@ -153,12 +153,12 @@ def _raw(path: str) -> Iterator[IO[bytes]]:
 def _bounded(stream: IO[bytes]) -> Iterator[bytes | None]:
     """Yield lines, None for one that is too long."""
     # A line without an end, of a file that is no JSONL, must not fill the memory: it is read in parts, and dropped.
-    while line := stream.readline(LONGEST_BATCH_LINE):
-        if line.endswith(b"\n") or len(line) < LONGEST_BATCH_LINE:
+    while line := stream.readline(MAX_FILE):
+        if line.endswith(b"\n") or len(line) < MAX_FILE:
             yield line
             continue
         while line and not line.endswith(b"\n"):
-            line = stream.readline(LONGEST_BATCH_LINE)
+            line = stream.readline(MAX_FILE)
         yield None
 
 

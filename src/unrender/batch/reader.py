@@ -36,7 +36,7 @@ from unrender import (
 from unrender.batch.columns import Batch, Kind, opened
 from unrender.batch.rows import Reading, Row, reading_of, row_of, unreadable
 from unrender.format import Format
-from unrender.limits import LONGEST_PROMPT_TAIL
+from unrender.limits import MAX_CONTEXT
 
 Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.
@@ -178,7 +178,7 @@ class Reader:
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
         # `…<bot><think>\n`: of a long prompt, the tail shows whether reasoning is open. Few rows differ in that.
-        begun = self.begun if row.prompt is None else prefill(self.format, row.prompt[-LONGEST_PROMPT_TAIL:])
+        begun = self.begun if row.prompt is None else prefill(self.format, row.prompt[-MAX_CONTEXT:])
         key = (_tools_key(row.tools), begun, row.prompt is None)
         # To copy a parser costs a fraction of making one, and thousands of rows share their tools.
         parser = self._parsers.get(key)

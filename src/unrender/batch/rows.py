@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from unrender import CallStatus, Malformed, Message, MessageError
-from unrender.limits import LONGEST_COUNTED_NAME, MOST_COUNTED_NAMES, MOST_WARNINGS
+from unrender.limits import MAX_PIECES, MAX_SHOWN, MAX_SHOWN_ITEMS
 
 _QUOTED = 80
 """Characters of the model's text that a warning repeats."""
@@ -121,13 +121,13 @@ def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE
         return Reading(message=message, status=status)
     cut_off = finish_reason == "length" or any(call.status is CallStatus.TRUNCATED for call in failed)
-    told = [_told(event) for event in broken[:MOST_WARNINGS]]
-    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in failed[:MOST_WARNINGS] if call.name]
+    told = [_told(event) for event in broken[:MAX_SHOWN_ITEMS]]
+    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in failed[:MAX_SHOWN_ITEMS] if call.name]
     return Reading(
         message=message,
         status=Status.TRUNCATED if cut_off else Status.MALFORMED,
-        reasons=tuple(event.expected for event in broken[:MOST_WARNINGS]),
-        warnings=tuple(told[:MOST_WARNINGS]),
+        reasons=tuple(event.expected for event in broken[:MAX_SHOWN_ITEMS]),
+        warnings=tuple(told[:MAX_SHOWN_ITEMS]),
     )
 
 
@@ -210,9 +210,9 @@ def count(counter: Counter[str], names: Iterable[str]) -> None:
 
 def _within(name: str, known: Mapping[str, Any]) -> str:
     name = named(name)
-    return name if name in known or len(known) < MOST_COUNTED_NAMES else REST
+    return name if name in known or len(known) < MAX_PIECES else REST
 
 
 def named(name: str) -> str:
     """Return the name under which something is counted: a name that is too long is cut."""
-    return name[:LONGEST_COUNTED_NAME]
+    return name[:MAX_SHOWN]

@@ -54,7 +54,7 @@ from unrender.examples import example_answer
 from unrender.explain import Explanation, explain, listing
 from unrender.format import ToolMode
 from unrender.grammar import Role
-from unrender.limits import LONGEST_STRETCH, MOST_STRETCHES, READ_AT_MOST
+from unrender.limits import MAX_BLOCK, MAX_PIECES, MAX_SHOWN
 
 _DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.structural_tag}
 _FIELDS = {
@@ -184,7 +184,7 @@ def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> No
 def chunks(source: BufferedIOBase) -> Iterator[str]:
     """Yield text as its bytes arrive. A character whose bytes are split over chunks comes with the later chunk."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while data := source.read1(READ_AT_MOST):
+    while data := source.read1(MAX_BLOCK):
         yield decoder.decode(data)
     yield decoder.decode(b"", final=True)
 
@@ -225,7 +225,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate) -> None:
     print_line((_summary(explanation), BOLD))
     print_heading("Output", f"{len(explanation.output)} characters, as they were read")
     stretches = _stretches(explanation)
-    for label, text in islice(stretches, MOST_STRETCHES):
+    for label, text in islice(stretches, MAX_PIECES):
         _print_stretch(label, text)
     if next(stretches, None):
         print_line(INDENT, "… and more; --json has all")
@@ -287,7 +287,7 @@ def _pieces(spans: Sequence[Span], stops: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _print_stretch(label: str, text: str) -> None:
-    quoted = text if label == _STOPPED else repr(shortened(text, LONGEST_STRETCH))
+    quoted = text if label == _STOPPED else repr(shortened(text, MAX_SHOWN))
     columns = max(width() - len(INDENT) - 12, NARROWEST)
     for at in range(0, len(quoted), columns):
         name = "" if at else label

@@ -51,7 +51,7 @@ from unrender.cli.terminal import (
     remark,
 )
 from unrender.explain import Replay, replay
-from unrender.limits import MOST_SUMMED
+from unrender.limits import MAX_SHOWN_ITEMS
 from unrender.outputs import STANDARD_STREAM
 from unrender.printable import printable_line
 
@@ -164,7 +164,7 @@ def _show_tally(tally: Tally, output: str) -> None:
     if tally.calls:
         print_heading("Calls", f"{sum(calls.total() for calls in tally.calls.values()):,}")
         head = ("tool", "complete", "truncated", "invalid", "")
-        most = sorted(tally.calls.items(), key=lambda item: -item[1].total())[:MOST_SUMMED]
+        most = sorted(tally.calls.items(), key=lambda item: -item[1].total())[:MAX_SHOWN_ITEMS]
         print_table(head, [(name, *(f"{calls[kind]:,}" for kind in head[1:4]), "") for name, calls in most])
     _show_reasons("Malformed: what was expected", tally.reasons)
     _show_reasons("Unreadable rows", tally.refusals)
@@ -173,7 +173,7 @@ def _show_tally(tally: Tally, output: str) -> None:
 def _show_reasons(title: str, reasons: Counter[str]) -> None:
     if reasons:
         print_heading(title)
-        print_rows([(f"{count:,}", reason) for reason, count in reasons.most_common(MOST_SUMMED)])
+        print_rows([(f"{count:,}", reason) for reason, count in reasons.most_common(MAX_SHOWN_ITEMS)])
 
 
 @click.command(short_help="Find what a server's parser dropped.")
@@ -221,7 +221,7 @@ def _show_audit(found: Audit) -> None:
         print_table(("", "answers", "share", ""), rows)
     if found.calls:
         print_heading("Calls", f"{found.calls.total():,}, {found.wrong.total():,} lost or changed")
-        tools = found.calls.most_common(MOST_SUMMED)
+        tools = found.calls.most_common(MAX_SHOWN_ITEMS)
         rows = [(name, f"{n:,}", f"{found.wrong[name]:,}", "") for name, n in tools]
         print_table(("tool", "calls", "wrong", ""), rows)
     _show_reasons("Rows that could not be compared", found.unreadable)

@@ -43,7 +43,7 @@ from unrender.cli.terminal import (
 from unrender.explain import differences
 from unrender.format import Format
 from unrender.formats import Declared, declared_formats, read_declared
-from unrender.limits import LONGEST_PRINTED_VALUE
+from unrender.limits import MAX_SHOWN
 from unrender.verify import verify_export, verify_format
 
 _KEY = "response_template"
@@ -266,4 +266,4 @@ def _differences(ours: str, theirs: str) -> Iterator[Row]:
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_PRINTED_VALUE else text[:LONGEST_PRINTED_VALUE] + " …"
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + " …"

@@ -32,7 +32,7 @@ from unrender import (
     ToolCallStarted,
     UnrenderError,
 )
-from unrender.limits import LONGEST_REMARK
+from unrender.limits import MAX_REMARK
 from unrender.outputs import naming
 from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 
@@ -217,7 +217,7 @@ def print_document(text: str) -> None:
 
 def remark(text: str) -> None:
     """Print a line to standard error."""
-    _write(sys.stderr, printable_line(shortened(text, LONGEST_REMARK)) + "\n")
+    _write(sys.stderr, printable_line(shortened(text, MAX_REMARK)) + "\n")
 
 
 def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:

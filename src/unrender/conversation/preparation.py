@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.adapt import shown_media
@@ -28,9 +28,6 @@ from unrender.parser.prompt_tail import begun_by, begun_text
 from unrender.rendering.template import Template
 from unrender.turn import Source, Turn
 
-if TYPE_CHECKING:
-    from unrender.schema.weights import Budget
-
 
 def prepared(
     planned: Planned,
@@ -40,7 +37,6 @@ def prepared(
     *,
     continued: Continued | Literal[False] | None,
     grammar: Grammar | None,
-    budget: Budget | None,
     source: Source,
 ) -> Turn:
     """Render a conversation and return the turn that answers it.
@@ -73,7 +69,7 @@ def prepared(
         thinking=taken.heard.thinking,
         notes=taken.notes,
         known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
-        budget=budget,
+        limits=writer.template.limits,
         _source=source.begun(conversation),
     )
 

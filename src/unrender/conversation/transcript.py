@@ -21,7 +21,7 @@ from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.offer import Injection, Plan
 from unrender.conversation.tools import SINGLE_TYPES, described
 from unrender.conversation.variables import NOT_SET, Heard
-from unrender.limits import MOST_LOST, SLOWEST_RENDERINGS
+from unrender.limits import MAX_RETRIES, MAX_SLOW_RENDERINGS
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
@@ -50,7 +50,7 @@ class SharedTime:
     @classmethod
     def of(cls, template: Template) -> SharedTime:
         """Return the time of a conversation of which nothing is rendered yet."""
-        return cls(left=SLOWEST_RENDERINGS * template.limits.seconds)
+        return cls(left=MAX_SLOW_RENDERINGS * template.limits.rendering_seconds)
 
     @property
     def is_over(self) -> bool:
@@ -59,11 +59,11 @@ class SharedTime:
 
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
         """Render with the template, limited to what time there is."""
-        usual, seconds, start = template.limits.seconds, self.left - self.kept, now()
+        usual, seconds, start = template.limits.rendering_seconds, self.left - self.kept, now()
         if seconds <= 0:
             rendering = Rendering(error="the template takes too long for this conversation", exhausted=True)
         elif seconds < usual:
-            rendering = render(template.limited(replace(template.limits, seconds=seconds)))
+            rendering = render(template.limited(replace(template.limits, rendering_seconds=seconds)))
         else:
             rendering = render(template)
         self.cut |= rendering.exhausted and seconds < usual
@@ -219,8 +219,8 @@ class Writer:
         self, conversation: Conversation, rendering: Rendering, *, asks: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the messages whose texts, and those whose calls, are not in a rendering, as far as that is certain."""
-        texts = {*islice(_missing(rendering.text, conversation), MOST_LOST)}
-        calls = {*islice(_without_calls(rendering.text, conversation), MOST_LOST)}
+        texts = {*islice(_missing(rendering.text, conversation), MAX_RETRIES)}
+        calls = {*islice(_without_calls(rendering.text, conversation), MAX_RETRIES)}
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
         # `<b>` is `\\u003cb\\u003e` in a prompt that writes JSON, and a tool's name is in the prompt where the tool is offered:
         # a needle in their place tells whether they are shown.
@@ -323,7 +323,7 @@ def _without_calls(text: str, conversation: Conversation) -> Iterator[int]:
     at, escaped = 0, 0
     for i, said in enumerate(conversation):
         # Where nothing is written as it was said, each search would go to the end of the prompt.
-        words = said.content.strip() if isinstance(said.content, str) and escaped < MOST_LOST else ""
+        words = said.content.strip() if isinstance(said.content, str) and escaped < MAX_RETRIES else ""
         found = text.find(words, at)
         escaped += found < 0
         called = at

@@ -38,7 +38,7 @@ def gbnf_of(grammar: Grammar) -> str:
 
 def write_gbnf(expansion: Expansion) -> str:
     """Return an expanded grammar in GBNF."""
-    lowered = lower(expansion.grammar, for_lexer=False, steps=expansion.budget.steps)
+    lowered = lower(expansion.grammar, for_lexer=False, steps=expansion.limits.grammar_steps)
     return write_rules(lowered.root, lowered.rules)
 
 

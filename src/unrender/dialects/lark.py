@@ -27,14 +27,14 @@ from unrender.dialects.lowering.context_free import (
 from unrender.dialects.lowering.stops import inverted, leaves_first
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
-from unrender.limits import MAX_SPACE
+from unrender.limits import MAX_LAYOUT
 from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
 _ANY = "(?s:.*)"
 # White space is bounded as in the other dialects, and escapes such as `\u00e9` are read as parsers read them.
-_OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_SPACE}}}", "json_allow_general_unicode_escapes": True}
+_OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_LAYOUT}}}", "json_allow_general_unicode_escapes": True}
 
 
 @bounded_nesting
@@ -78,7 +78,7 @@ def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
 
     The warnings say where it may refuse texts that the grammar allows.
     """
-    lowered = lower(expansion.grammar, steps=expansion.budget.steps)
+    lowered = lower(expansion.grammar, steps=expansion.limits.grammar_steps)
     writer = _Writer(lowered, terminals(lowered))
     text = "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
     return text, (UNCOMPARED,) if lowered.unsure else ()

@@ -29,12 +29,11 @@ from unrender.freezing import thawed
 from unrender.grammar.assemble import answer_grammar, calls_of, ending, generated_calls
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import Identity, ends_of, stopped_at, written_for
-from unrender.limits import MAX_RESUME_STEPS
+from unrender.limits import MAX_DOCUMENT, STANDARD, Limits
 from unrender.messages.wire import Request
 from unrender.nodes import Calls, Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
 from unrender.nodes.patterns import holds
 from unrender.schema.reader import Unsupported
-from unrender.schema.weights import STANDARD, Budget
 
 
 class Dialect(StrEnum):
@@ -61,13 +60,13 @@ class Remainder:
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
     known, the prompt begins the answer with something that a grammar made by hand does not write, such a grammar is nested
-    too deep, or all tools together are more than `budget` allows.
+    too deep, or all tools together are more than the limits allow.
 
     A `SchemaWarning` names what is not enforced:
 
     - the tool, the path and the keyword of a tool's schema;
     - the begun text, where the format writes no answer that begins so;
-    - a tool that by itself is more than the budget allows, so that its arguments may break its schema;
+    - a tool that by itself is more than the limits allow, so that its arguments may break its schema;
     - Lark in which a lexer may lose answers.
     """
 
@@ -76,7 +75,7 @@ class Remainder:
     begun: str = ""
     handmade: Grammar | None = None
     """A grammar made by hand, instead of the one that the format gives."""
-    budget: Budget = STANDARD
+    limits: Limits = STANDARD
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
@@ -152,10 +151,10 @@ class Remainder:
         # The answer may have begun with words, a thought or half a call: what is left of it is the grammar.
         whole = answer_grammar(self.format, self.request).writes
         if run is None:
-            return self._resumed(expand(whole, values, self.budget, roles=roles))
+            return self._resumed(expand(whole, values, self.limits, roles=roles))
         # An engine that waits for a trigger starts the grammar there, so the calls alone are an option beside the answer.
         calls_alone = Sequence((run, ending(self.format)))
-        expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.budget, roles=roles)
+        expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.limits, roles=roles)
         both = expansion.grammar
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
@@ -171,7 +170,7 @@ class Remainder:
     def _handmade(self, grammar: Grammar, values: Values, *, roles: bool) -> Expansion:
         """Return the rest of the answer that a grammar made by hand allows."""
         whole, unsaid = written_for(stopped_at(grammar, ends_of(self.format.turn)), self.request)
-        expansion = expand(whole, values, self.budget, roles=roles)
+        expansion = expand(whole, values, self.limits, roles=roles)
         rest = resume_after(expansion.grammar, self.begun)
         return replace(expansion, grammar=rest, unsupported=(*unsaid, *expansion.unsupported))
 
@@ -179,7 +178,7 @@ class Remainder:
     @bounded_nesting
     def begins(self) -> bool:
         """Whether the format writes answers that begin with what the prompt has begun."""
-        whole = expand(answer_grammar(self.format, self.request).writes, Values.NATIVE, self.budget)
+        whole = expand(answer_grammar(self.format, self.request).writes, Values.NATIVE, self.limits)
         return self._after_begun(whole.grammar) is not None
 
     @bounded_nesting
@@ -268,14 +267,14 @@ def constraint(
     dialect: str,
     *,
     grammar: Grammar | None = None,
-    budget: Budget | None = None,
+    limits: Limits = STANDARD,
 ) -> Any:
     """Return the constraint on the text after `begun`: a grammar, or a structural tag that the caller may change.
 
     With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Remainder` does. Each keyword that
     is not enforced is a `SchemaWarning` every time, with the line of the code that called the caller.
     """
-    answer = Remainder(format=format, request=request, begun=begun, handmade=grammar, budget=budget or STANDARD)
+    answer = Remainder(format=format, request=request, begun=begun, handmade=grammar, limits=limits)
 
     def write() -> Written:
         # Texts cannot be changed, and of the bytes of a structural tag each caller gets a copy of its own.
@@ -299,7 +298,7 @@ def _cached(answer: Remainder, what: str, make: Callable[[], Any]) -> Any:
     if request is None:
         return make()
     grammar = Identity(answer.handmade) if answer.handmade else None
-    key = "constraint", what, answer.format, grammar, request, answer.begun, answer.budget
+    key = "constraint", what, answer.format, grammar, request, answer.begun, answer.limits
     return SHARED.made(key, make, lambda value: bytes_of(value, request) + _KEY_BYTES)
 
 
@@ -339,12 +338,12 @@ def resume_any(grammar: Grammar, begun: Iterable[str]) -> Grammar | None:
 def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
     """Yield what is left of `rest` after `text`, once for each way to read it.
 
-    Raises `GrammarError` after `MAX_RESUME_STEPS` steps.
+    Raises `GrammarError` after `MAX_DOCUMENT` steps.
     """
     # Nodes are taken off the front of what is left, and ways are tried one at a time: nothing is nested, and free text
     # of a megabyte is one step.
     waiting: list[tuple[Rest, int]] = [(rest, 0)]
-    for _ in range(MAX_RESUME_STEPS):
+    for _ in range(MAX_DOCUMENT):
         if not waiting:
             return
         rest, at = waiting.pop()
@@ -353,7 +352,7 @@ def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
         elif rest:
             waiting.extend(reversed(list(_ways(rest[0], rest[1:], text, at, rules))))
     raise GrammarError(
-        f"the prompt begins the answer with {text!r:.80}, which takes more than {MAX_RESUME_STEPS} steps to read"
+        f"the prompt begins the answer with {text!r:.80}, which takes more than {MAX_DOCUMENT} steps to read"
     )
 
 

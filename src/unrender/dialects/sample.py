@@ -22,7 +22,7 @@ from unrender import nodes
 from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
 from unrender.dialects.lowering.stops import inverted
 from unrender.errors import GrammarError
-from unrender.limits import LONGEST_SAMPLE, MOST_BRACES, MOST_OBJECT_PIECES, SAMPLE_STEPS
+from unrender.limits import MAX_DOCUMENT, MAX_PIECES, MAX_PLACES, SAMPLE_STEPS
 from unrender.nodes.patterns import Ranges, complement, holds
 
 _WORDS = (
@@ -151,9 +151,9 @@ class _Walk:
             text.append(piece)
             waiting.extend(reversed(following))
             self.length += len(piece)
-            if self.length > LONGEST_SAMPLE:
+            if self.length > MAX_DOCUMENT:
                 raise GrammarError(
-                    f"sample: longer than {LONGEST_SAMPLE} characters; some text of the grammar must be that long"
+                    f"sample: longer than {MAX_DOCUMENT} characters; some text of the grammar must be that long"
                 )
         return "".join(text)
 
@@ -192,8 +192,8 @@ class _Walk:
         if self.left > 0:
             most = low + (8 if self.draw.random() < 0.3 else 2)
             count = self.draw.randint(low, most if high is None else min(high, most))
-        if count > LONGEST_SAMPLE:
-            raise GrammarError(f"sample: {count} repetitions; a text may have {LONGEST_SAMPLE} characters")
+        if count > MAX_DOCUMENT:
+            raise GrammarError(f"sample: {count} repetitions; a text may have {MAX_DOCUMENT} characters")
         return count
 
     def characters(self, node: nodes.Chars) -> str:
@@ -305,14 +305,14 @@ def repeats_a_key(text: str) -> bool:
     >>> [repeats_a_key(text) for text in ('{"a": {"b": 1}, "b": 2}', '[{a: 1, "b": ",", a: 2}]')]
     [False, True]
     """
-    starts = [i for i, character in enumerate(text) if character == "{"][:MOST_BRACES]
+    starts = [i for i, character in enumerate(text) if character == "{"][:MAX_PLACES]
     return any(_repeats(text, start) for start in starts)
 
 
 def _repeats(text: str, start: int) -> bool:
     keys: set[str] = set()
     depth, key = 0, ""
-    for found in islice(_PIECE.finditer(text, start), MOST_OBJECT_PIECES):
+    for found in islice(_PIECE.finditer(text, start), MAX_PIECES):
         piece = found.group()
         if piece in ("{", "["):
             depth += 1

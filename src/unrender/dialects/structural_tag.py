@@ -25,7 +25,7 @@ from unrender.dialects.lowering.context_free import (
 from unrender.dialects.lowering.stops import inverted, leaves_first
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.spelling import schema_grammar
-from unrender.limits import MAX_SPACE, MAX_TAG_DEPTH
+from unrender.limits import MAX_GRAMMAR_DEPTH, MAX_LAYOUT
 from unrender.messages.wire import JsonSchema
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, reached, walk
 
@@ -67,7 +67,7 @@ def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
 
     `spelled` is the same grammar with JSON spelled out, used where that is better.
     """
-    lowered = lower(native.grammar, for_lexer=False, steps=native.budget.steps)
+    lowered = lower(native.grammar, for_lexer=False, steps=native.limits.grammar_steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
     return {"type": "structural_tag", "format": body}
 
@@ -83,7 +83,7 @@ def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset
     for name in leaves_first(below):
         depths[name] = 1 + max((depths[other] for other in below[name]), default=-1)
     # A rule that refers to itself has no depth, nor has what leads to it.
-    return list(depths) if depths.keys() == below.keys() and depths[root] <= MAX_TAG_DEPTH else []
+    return list(depths) if depths.keys() == below.keys() and depths[root] <= MAX_GRAMMAR_DEPTH else []
 
 
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
@@ -188,7 +188,7 @@ _COMMON = frozenset(
 def _json(schema: JsonSchema) -> TagFormat:
     """Write a JSON value: natively where xgrammar reads the schema exactly, else spelled out."""
     if reads_exactly(schema):
-        return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
+        return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_LAYOUT}
     found = schema_grammar(schema)
     lowered = lower(Grammar(found.node, found.rules), for_lexer=False)
     return _grammar(write_rules(lowered.root, lowered.rules))

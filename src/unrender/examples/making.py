@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender.errors import GrammarError, MalformedOutput
 from unrender.examples.values import example_value, words_of
-from unrender.limits import LONGEST_QUESTION, MOST_EXAMPLE_DRAWS
+from unrender.limits import MAX_SHOWN, MAX_TRIES
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
 from unrender.nodes import Role
 from unrender.turn import Turn
@@ -133,7 +133,7 @@ def _contents(tools: Sequence[Tool] | None, question: str, done: list[tuple[str,
 def _plainly(text: str) -> str:
     """Return the words of a text without what could be a marker."""
     kept = " ".join(re.sub(r"[^\w\s.,'°%/-]", " ", text).split())
-    return kept[:LONGEST_QUESTION].strip(" .,")
+    return kept[:MAX_SHOWN].strip(" .,")
 
 
 def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
@@ -182,7 +182,7 @@ def _written(turn: Turn, plan: _Plan) -> str | None:
     """Return a text that the turn's parser reads as the message; None where no draw gave one."""
     narrowed = replace(turn, request=_narrowed(turn, plan))
     begun, kept = turn.parse(""), None
-    for drawn in islice(narrowed.samples(), MOST_EXAMPLE_DRAWS):
+    for drawn in islice(narrowed.samples(), MAX_TRIES):
         try:
             text = _reworded(narrowed, drawn, plan)
             message = _read(turn, text)

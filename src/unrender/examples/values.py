@@ -20,7 +20,7 @@ from unrender.format import Format
 from unrender.freezing import thawed
 from unrender.grammar import Grammar, conforms
 from unrender.grammar import schema as value_of
-from unrender.limits import DEEPEST_EXAMPLE, LONGEST_EXAMPLE_LIST, LONGEST_QUESTION, MOST_EXAMPLE_GUESSES
+from unrender.limits import MAX_PLACES, MAX_SHOWN, MAX_SHOWN_ITEMS, MAX_SMALL
 from unrender.messages.wire import JsonSchema, Request
 from unrender.turn import Turn
 
@@ -158,18 +158,18 @@ class _Writer:
     root: JsonSchema
     """The schema that `$ref` points into."""
     question: str
-    left: int = MOST_EXAMPLE_GUESSES
+    left: int = MAX_PLACES
 
     def value(self, schema: JsonSchema, name: str, depth: int) -> Any:
         """Return a value for a schema inside the root: the first guess that it allows, else one that is drawn."""
-        if depth > DEEPEST_EXAMPLE:
-            raise GrammarError(f"schema: no example within {DEEPEST_EXAMPLE} levels")
+        if depth > MAX_SMALL:
+            raise GrammarError(f"schema: no example within {MAX_SMALL} levels")
         schema = self.resolved(schema)
         alone = self.rooted(schema)
         for guess in self.guesses(schema, name, depth):
             self.left -= 1
             if self.left < 0:
-                raise GrammarError(f"schema: none of {MOST_EXAMPLE_GUESSES} guesses is an example")
+                raise GrammarError(f"schema: none of {MAX_PLACES} guesses is an example")
             if conforms(guess, alone):
                 return guess
         return _drawn(alone)
@@ -178,7 +178,7 @@ class _Writer:
         """Return a schema as an object, with what it refers to, and what holds beside it, put in."""
         if not isinstance(schema, Mapping):
             return {}
-        for _ in range(DEEPEST_EXAMPLE):
+        for _ in range(MAX_SMALL):
             target = self.target(schema.get("$ref"))
             if target is None:
                 break
@@ -220,7 +220,7 @@ class _Writer:
             beside = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
             resolved = self.resolved(branch)
             if resolved.get("type") != "null":
-                yield from self.guesses({**beside, **resolved}, name, depth + 1) if depth < DEEPEST_EXAMPLE else ()
+                yield from self.guesses({**beside, **resolved}, name, depth + 1) if depth < MAX_SMALL else ()
         for kind in _kinds(schema):
             yield from self.of_kind(kind, schema, name, depth)
 
@@ -252,7 +252,7 @@ class _Writer:
         heads, low = _list(schema, "prefixItems"), schema.get("minItems")
         fewest = len(heads) or int(depth < _SHALLOW)  # What holds itself ends.
         length = low if isinstance(low, int) and low > 0 else fewest
-        if length > LONGEST_EXAMPLE_LIST or schema.get("maxItems") == 0:
+        if length > MAX_SHOWN_ITEMS or schema.get("maxItems") == 0:
             return []
         rest = schema.get("items", {})
         items = [*heads[:length], *[rest] * (length - len(heads))]
@@ -273,7 +273,7 @@ class _Writer:
         found += [" ".join(words_of(name)) or "example", "example", *_PATTERNED]
         low, high = schema.get("minLength"), schema.get("maxLength")
         for text in found:
-            fewest = low if isinstance(low, int) and low <= LONGEST_QUESTION else 0
+            fewest = low if isinstance(low, int) and low <= MAX_SHOWN else 0
             longer = (f"{text} " * fewest)[:fewest] if len(text) < fewest else text
             yield longer[: max(high, 0) if isinstance(high, int) else None]
 

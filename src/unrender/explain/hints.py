@@ -22,7 +22,7 @@ from unrender.errors import FormatError, GrammarError
 from unrender.explain.nearest import AnswerReading, Near, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.grammar.follow import closing_tokens
-from unrender.limits import MAX_COMPLAINT_DEPTH, MAX_COMPLAINTS
+from unrender.limits import MAX_SCHEMA_DEPTH, MAX_SHOWN_ITEMS
 from unrender.messages.wire import CallStatus, Tool, ToolChoice
 from unrender.nodes import Role
 from unrender.schema import shapes
@@ -215,7 +215,7 @@ def _looks_called(case: Case) -> Iterator[Advice]:
 def _fields(case: Case) -> Iterator[list[str]]:
     """Yield the keys of each JSON object in which a tool's name is a value: `{"tool": "f", "args": {}}`."""
     names = {tool.name for tool in case.tools}
-    for found in islice(re.finditer(r"\{", case.reading.spoken), MAX_COMPLAINTS):
+    for found in islice(re.finditer(r"\{", case.reading.spoken), MAX_SHOWN_ITEMS):
         with suppress(ValueError, RecursionError):
             value, _ = _DECODER.raw_decode(case.reading.spoken, found.start())
             if any(isinstance(item, str) and item in names for item in value.values()):
@@ -340,7 +340,7 @@ def complaints(arguments: Any, tool: Tool) -> Iterator[str]:
     except GrammarError:
         return
     checker = _Checker(reading.definitions)
-    yield from islice(checker.value(reading.shape, arguments, ()), MAX_COMPLAINTS)
+    yield from islice(checker.value(reading.shape, arguments, ()), MAX_SHOWN_ITEMS)
 
 
 Path = tuple[str | int, ...]
@@ -373,7 +373,7 @@ class _Checker:
             yield f"{_named(path)} should be {_wanted(near or options, self.definitions)}, found {value!r:.60}"
 
     def parts(self, shape: Shape, value: Any, path: Path) -> Iterator[str]:
-        if len(path) < MAX_COMPLAINT_DEPTH:
+        if len(path) < MAX_SCHEMA_DEPTH:
             if isinstance(shape, Object) and isinstance(value, Mapping):
                 yield from self.object(shape, value, path)
             elif isinstance(shape, shapes.Array) and isinstance(value, list):

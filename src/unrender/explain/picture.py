@@ -15,7 +15,7 @@ from typing import Any
 from unrender.analysis import Evidence
 from unrender.conversation.capabilities import Capabilities
 from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode, TurnTexts
-from unrender.limits import MOST_SHOWN_LITERALS
+from unrender.limits import MAX_SHOWN_ITEMS
 from unrender.parser.streaming import Parser
 from unrender.values.finder import Finder, Flow
 from unrender.values.unmarked_ends import Follow
@@ -167,7 +167,7 @@ def _is_default(field: Field[Any], value: Any) -> bool:
 
 def _listed(opening: str, texts: Collection[str], closing: str) -> str:
     """Return the first texts of many, and how many more there are."""
-    found, more = list(islice(texts, MOST_SHOWN_LITERALS)), len(texts) - MOST_SHOWN_LITERALS
+    found, more = list(islice(texts, MAX_SHOWN_ITEMS)), len(texts) - MAX_SHOWN_ITEMS
     return opening + ", ".join([*found, *([f"and {more} more"] if more > 0 else [])]) + closing
 
 

@@ -17,7 +17,7 @@ from unrender.format.parts import (
     Typing,
     text_of,
 )
-from unrender.limits import LONGEST_ID, MAX_INDENT, MAX_INDEX, MAX_PARTS
+from unrender.limits import MAX_ID, MAX_INDEX, MAX_PARTS, MAX_SMALL
 
 # Skeletons.
 
@@ -96,8 +96,8 @@ def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield the problems of one call syntax by itself."""
     if tools == CallSyntax():
         return
-    if not 0 <= tools.id_length <= LONGEST_ID:
-        yield f"{where}.id_length", f"expected a number from 0 to {LONGEST_ID}"
+    if not 0 <= tools.id_length <= MAX_ID:
+        yield f"{where}.id_length", f"expected a number from 0 to {MAX_ID}"
     if not 0 <= tools.index_start <= MAX_INDEX:
         yield f"{where}.index_start", f"expected a number from 0 to {MAX_INDEX}"
     yield from _function(tools, f"{where}.function")
@@ -277,8 +277,8 @@ def _codec(codec: Codec, where: str) -> Iterator[Problem]:
             f"{where}.typed_by",
             "expected `syntax` where strings have quotes, and something else where they have none",
         )
-    if not 0 <= codec.indent <= MAX_INDENT:
-        yield f"{where}.indent", f"expected a number from 0 to {MAX_INDENT}"
+    if not 0 <= codec.indent <= MAX_SMALL:
+        yield f"{where}.indent", f"expected a number from 0 to {MAX_SMALL}"
     for name, core in (("item_separator", ","), ("key_separator", ":")):
         if getattr(codec, name).strip() != core:
             yield f"{where}.{name}", f"expected {core!r} with white space, found {getattr(codec, name)!r}"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from unrender.errors import FormatError
 from unrender.format.call_checks import Problem, check_tools, is_marked, literals
 from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, TurnTexts, text_of
-from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_REASON, MAX_TEXT
+from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
 
 if TYPE_CHECKING:
     from unrender.format import Format
@@ -108,7 +108,7 @@ def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...
 
 
 def _reason_problem(text: str) -> str:
-    return f"expected at most {MAX_REASON} characters, found {len(text)}" if len(text) > MAX_REASON else ""
+    return f"expected at most {MAX_TEXT} characters, found {len(text)}" if len(text) > MAX_TEXT else ""
 
 
 def _blank(markers: tuple[str, ...], where: str) -> Iterator[Problem]:

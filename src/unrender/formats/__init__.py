@@ -25,7 +25,7 @@ from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.files import named_path, read_regular, user_folder
 from unrender.format import CallSyntax, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode
-from unrender.limits import LARGEST_JSON_FILE
+from unrender.limits import MAX_DOCUMENT
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -89,7 +89,7 @@ def read_declared_file(path: Path) -> Declared:
 def read_text_of(path: Path) -> str:
     """Return what is in a user's file. Raises `FormatError`, naming the file, when it cannot be read."""
     try:
-        return read_regular(path, most=LARGEST_JSON_FILE).decode()
+        return read_regular(path, most=MAX_DOCUMENT).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: expected a readable file of UTF-8 text: {error}") from None
 

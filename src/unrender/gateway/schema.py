@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from unrender.gateway.failure import Failure, invalid
-from unrender.limits import MOST_MISTAKES
+from unrender.limits import MAX_LISTED
 
 _NOTHING = object()
 Name = Annotated[str, Field(min_length=1)]
@@ -41,7 +41,7 @@ class Object(BaseModel):
         try:
             return cls.model_validate(value, context=context)
         except ValidationError as error:
-            found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)[:MOST_MISTAKES]]
+            found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)[:MAX_LISTED]]
             # For `content: [{"text": 5}]` pydantic says that it is no string, and that `content[0].text` is none; the second helps.
             raise max(found, key=_depth) from None  # of several forms, the one that was meant is wrong deepest inside
 

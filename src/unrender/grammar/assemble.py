@@ -33,7 +33,7 @@ from unrender.grammar.markers import (
     spellings,
     trail,
 )
-from unrender.limits import MAX_SIGN
+from unrender.limits import MAX_SMALL
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Optional, Role, Tag, Until, in_sequence
 
@@ -477,7 +477,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
 def _named(syntax: CallSyntax, names: list[str]) -> Iterator[str]:
     """Yield what is right before the name of a tool, with the name: `<function=now`, `{"name": "now"`."""
     # All the names together are cut to a bounded length, since an automaton has a state for each character.
-    cut = MAX_SIGN // max(1, len(names))
+    cut = MAX_SMALL // max(1, len(names))
     at = syntax.function.index(Slot.NAME) if Slot.NAME in syntax.function else 0
     literal = syntax.function[at - 1] if at else ""
     if syntax.envelope and (key := _NAME_KEY.search(text_of(literal))):

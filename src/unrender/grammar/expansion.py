@@ -17,12 +17,12 @@ from unrender.errors import GrammarError
 from unrender.format import CallSyntax
 from unrender.grammar.call_rules import CallWriter
 from unrender.grammar.spelling import Speller
-from unrender.limits import MAX_REPEATS
+from unrender.limits import MAX_REPETITIONS, STANDARD, Limits
 from unrender.messages.wire import JsonSchema, Tool
 from unrender.nodes import Calls, Choice, Grammar, JsonValue, Literal, Node, Optional, Repeat, Rules, Sequence
 from unrender.schema import shapes
 from unrender.schema.reader import Reading, Unsupported, read_schema, within
-from unrender.schema.weights import STANDARD, Budget, Weight
+from unrender.schema.weights import Weight
 from unrender.schema.writer import Unwritable, is_writable, write_schema
 from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON
 
@@ -42,20 +42,20 @@ class Expansion:
 
     grammar: Grammar
     unsupported: tuple[Unsupported, ...] = ()
-    budget: Budget = STANDARD
+    limits: Limits = STANDARD
     weight: Weight = field(default_factory=Weight)
     """Of the parameters of all tools together."""
 
 
-def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD, *, roles: bool = True) -> Expansion:
+def expand(grammar: Grammar, values: Values, limits: Limits = STANDARD, *, roles: bool = True) -> Expansion:
     """Return what `grammar` generates, in plain nodes and, if `values` is native, `JsonValue`s.
 
     Without `roles`, nothing is tagged: dialects write the text alone.
 
     Raises `GrammarError` for calls to tools whose names are not known, for a response schema that is not a JSON Schema,
-    and for a response schema, or tools together, that exceed the budget.
+    and for a response schema, or tools together, that exceed the limits.
     """
-    expander = _Expander(values, budget, roles)
+    expander = _Expander(values, limits, roles)
     expander.rules.merge(grammar.rules)  # What is made on the way takes other names.
     for name, node in grammar.rules.items():
         expander.rules.define(name, expander.node(node))
@@ -63,7 +63,7 @@ def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD, *, roles
     return Expansion(
         grammar=Grammar(root, expander.rules.table),
         unsupported=tuple(dict.fromkeys(expander.unsupported)),
-        budget=budget,
+        limits=limits,
         weight=Weight(expander.parts, expander.characters),
     )
 
@@ -71,7 +71,7 @@ def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD, *, roles
 @dataclass(slots=True)
 class _Expander:
     values: Values
-    budget: Budget
+    limits: Limits
     roles: bool
     rules: Rules = field(default_factory=Rules)
     unsupported: list[Unsupported] = field(default_factory=list)
@@ -103,7 +103,7 @@ class _Expander:
         return nodes.with_children(node, self.node)
 
     def read(self, schema: JsonSchema) -> Reading:
-        reading = read_schema(schema, longest=MAX_REPEATS)
+        reading = read_schema(schema, longest=MAX_REPETITIONS)
         # What loses nothing like that means the same however values are handed over, and is read once for both.
         if self.values is Values.SPELLED or not reading.unsupported:
             return reading
@@ -117,7 +117,7 @@ class _Expander:
             reading = self.read(schema)
         except RecursionError:
             raise GrammarError("response schema: nested too deep; make it flatter") from None
-        if reason := reading.weight.too_much(self.budget):
+        if reason := reading.weight.too_much(self.limits):
             raise GrammarError(f"response schema: #: {reason}; simplify it")
         return reading
 
@@ -181,7 +181,7 @@ class _Expander:
         for item in reading.unsupported:
             report(item.path, item.keyword, item.reason)
         # What each tool alone may take, and then what all of them may take together.
-        narrow, weight = within(reading, self.budget, wider)
+        narrow, weight = within(reading, self.limits, wider)
         self.spend(tool.name, weight)
         return narrow
 
@@ -192,9 +192,8 @@ class _Expander:
         self.spent[tool] = weight
         self.parts += weight.parts - before.parts
         self.characters += weight.characters - before.characters
-        budget = self.budget
-        limits = ((self.parts, budget.parts, "parts"), (self.characters, budget.characters, "characters"))
-        for total, most, name in limits:
+        most_parts, most_characters = self.limits.grammar_parts, self.limits.grammar_characters
+        for total, most, name in ((self.parts, most_parts, "parts"), (self.characters, most_characters, "characters")):
             if total > most:
                 largest = max(self.spent, key=lambda found: self.spent[found].parts)
                 raise GrammarError(

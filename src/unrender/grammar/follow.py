@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from unrender.format import Arguments, CallSyntax, Containers, Part, Slot
 from unrender.format.parts import text_of
 from unrender.grammar.assemble import splitter, tokens
-from unrender.limits import MOST_EXCLUDED_NAMES
+from unrender.limits import MAX_SMALL
 from unrender.schema.shapes import Object
 from unrender.values.unmarked_ends import Follow
 
@@ -57,7 +57,7 @@ def _next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[st
     objects = list(objects)
     names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
     known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
-    if not known or not 0 < len(names) <= MOST_EXCLUDED_NAMES:
+    if not known or not 0 < len(names) <= MAX_SMALL:
         return (apart,) if apart else ()
     # After the value of `<a>1<b>2` comes `<b>`; the bare `<` could as well be a part of raw text.
     after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]

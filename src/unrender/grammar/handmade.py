@@ -18,7 +18,7 @@ from enum import StrEnum
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import TurnTexts
-from unrender.limits import MOST_ROUNDS
+from unrender.limits import MAX_PARTS
 from unrender.messages.wire import JsonSchema, Request, Tool, ToolChoice
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 from unrender.schema import shapes
@@ -419,8 +419,8 @@ def _unrolled(node: Repeat) -> Node:
     """Return the repetition with its rounds one by one, as far as they are bounded."""
     low, high = node.minimum, node.maximum
     rounds = low if high is None else high
-    if rounds > MOST_ROUNDS:
-        raise GrammarError(f"tool_choice: calls in more than {MOST_ROUNDS} rounds cannot be counted, found {rounds}")
+    if rounds > MAX_PARTS:
+        raise GrammarError(f"tool_choice: calls in more than {MAX_PARTS} rounds cannot be counted, found {rounds}")
     between = () if node.separator is None else (node.separator,)
     # `a{1,3}` is `a (a (a)?)?`, with separators; `a{2,}` is `a a a*`.
     tail: Node = Repeat(Sequence((*between, node.node))) if high is None else nodes.EMPTY

@@ -14,7 +14,7 @@ from collections.abc import Sequence as List
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from unrender.limits import MAX_EXCLUDED_WORD, MAX_SPACE
+from unrender.limits import MAX_EXCLUDED_WORD, MAX_LAYOUT
 from unrender.messages.wire import JsonSchema
 from unrender.nodes import (
     EMPTY,
@@ -39,7 +39,7 @@ from unrender.schema.shapes import Object, Property, Shape, Text
 from unrender.values.notations import JSON_LEXICON, Lexicon, Quotes
 
 _ANY_TEXT, _ANY_NUMBERS = Text(), (shapes.Number(), shapes.Integer())
-_SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_SPACE)
+_SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_LAYOUT)
 
 
 @dataclass(slots=True)

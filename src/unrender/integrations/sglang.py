@@ -35,7 +35,7 @@ from unrender.integrations.rendered import (
     rendered_turn,
     said,
 )
-from unrender.limits import TAIL_CHARACTERS
+from unrender.limits import MAX_BLOCK
 
 NAME = "unrender"
 _TEMPLATES = "sglang.srt.parser.response_template"
@@ -123,13 +123,13 @@ class _ReasoningDetector:
         self._template = template
         self._stream_reasoning, self._nonempty = stream_reasoning, force_nonempty_content
         self._feeds_tools, self._continued = tool_call_parser_active, continue_final_message
-        self._prefix, self._tools = prefix[-TAIL_CHARACTERS:], _functions(tools) if tool_call_parser_active else []
+        self._prefix, self._tools = prefix[-MAX_BLOCK:], _functions(tools) if tool_call_parser_active else []
         self._parser = self._new_parser()
         self._thought, self._spoke = "", False
 
     def starts_message(self, prefix: str) -> bool:
         """Return whether the prompt has begun nothing of the answer, which may then skip reasoning."""
-        return not rendered_turn(self._template, prefix[-TAIL_CHARACTERS:]).begun.strip()
+        return not rendered_turn(self._template, prefix[-MAX_BLOCK:]).begun.strip()
 
     def answer_opener(self, prefix: str) -> str:
         """Return what opens an answer that is not reasoning: nothing that could be added to a prompt."""
@@ -224,7 +224,7 @@ class _ToolDetector:
         importlib.import_module("sglang.srt.function_call.base_format_detector").BaseFormatDetector.__init__(self)
         del constrained  # One grammar, one reading: nothing is read differently under it.
         self._template = engine_template(tokenizer)
-        self._prefix, self._tools = prefix[-TAIL_CHARACTERS:], _functions(tools)
+        self._prefix, self._tools = prefix[-MAX_BLOCK:], _functions(tools)
         self.tool_close_literals: list[str] = []
         self.incomplete_tool_call_indices: set[int] = set()
         self._parser: Any = None

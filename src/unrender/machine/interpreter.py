@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from unrender.errors import MalformedOutput
-from unrender.limits import FREE_GIVEN_BACK, FREE_REREADS, MAX_CONTEXT, MAX_GIVEN_BACK
+from unrender.limits import FREE_REREADS, MAX_CONTEXT, MAX_GIVEN_BACK
 from unrender.machine.buffer import Buffer, merged_spans
 from unrender.machine.events import (
     ArgumentsText,
@@ -402,7 +402,7 @@ class Machine(Buffer):
 
     def exhausted(self) -> bool:
         """Return whether a grammar made by hand gave back too much; then it has ended where the first way back begins."""
-        if not self.rest or self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_GIVEN_BACK:
+        if not self.rest or self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:
             self.go_back(self.frames[0])

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from unrender.format import Slot
-from unrender.limits import MAX_NAME, MAX_STOPS, MAX_WORDS
+from unrender.limits import MAX_NAME, MAX_SMALL, MAX_WORDS
 from unrender.machine.failed_calls import unoffered
 from unrender.machine.instructions import take_literal
 from unrender.machine.interpreter import OR, Machine
@@ -60,7 +60,7 @@ def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
     ends: list[int] = []
     reach = min(edge + stops.longest, horizon)
     at, literal = stops.find(buffer, start, reach)
-    while literal and at <= edge and len(ends) < MAX_STOPS:
+    while literal and at <= edge and len(ends) < MAX_SMALL:
         ends.append(at)
         at, literal = stops.find(buffer, at + 1, reach)
     if limit or (machine.final and edge < horizon):

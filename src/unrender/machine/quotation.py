@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from unrender.limits import MAX_BLANK, MOST_OPEN_TAGS
+from unrender.limits import MAX_BLANK, MAX_FEW
 from unrender.values.finder import Finder, end_of
 
 _PAIRS = {
@@ -246,7 +246,7 @@ def _tags(before: str) -> tuple[str, ...]:
             del opened[len(opened) - 1 - opened[::-1].index(name) :]
         elif not closes and not closed and not _CALLS.search(name):
             opened.append(name)
-    return tuple(f"</{name}" for name in opened[-MOST_OPEN_TAGS:])
+    return tuple(f"</{name}" for name in opened[-MAX_FEW:])
 
 
 def _fence_before(before: str, cut: bool) -> tuple[str, bool, bool]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrender.limits import MAX_BLANK, MAX_BROKEN
+from unrender.limits import MAX_BLANK, MAX_WORD
 from unrender.machine.events import BrokenText
 from unrender.machine.failed_calls import cut_short
 from unrender.machine.frames import CallState
@@ -22,7 +22,7 @@ from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
 
-_WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_BROKEN}}}")
+_WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_WORD}}}")
 _NOWHERE, _UNDECIDED = -1, -2
 
 
@@ -411,13 +411,13 @@ class BrokenRun:
         opened = buffer.find("{", machine.at, failed)
         if opened < 0:
             opened = end_of(_WORD, buffer, failed)
-            if opened == len(buffer) and opened - failed < MAX_BROKEN and not machine.final:
+            if opened == len(buffer) and opened - failed < MAX_WORD and not machine.final:
                 return _UNDECIDED
             if not buffer.startswith("{", opened):
                 return _NOWHERE
         # Up to the place of the failure all was JSON: no brace before it closes the outer one.
         inside = max(opened + 1, failed)
-        limit = inside + MAX_BROKEN
+        limit = inside + MAX_WORD
         search = self.ends.find if machine.final else self.ends.decided
         at, literal = search(buffer, inside)
         if literal == "}" and at < limit:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, NotRequired, TypedDict
 
 from unrender.errors import MessageError
 from unrender.freezing import content_key, frozen, thawed
-from unrender.limits import DEEPEST_VALUE, MOST_VALUES
+from unrender.limits import MAX_DEPTH, MAX_VALUES
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which callers hand reasoning over; the first that holds text counts."""
@@ -370,7 +370,7 @@ def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
     """
     level: list[tuple[Any, _Place | None]] = [(value, None)]
     total = 0
-    for _ in range(DEEPEST_VALUE):
+    for _ in range(MAX_DEPTH):
         deeper: list[tuple[Any, _Place | None]] = []
         for holder, place in level:
             for key, item in _items(holder):
@@ -386,12 +386,12 @@ def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
                     if not isinstance(key, str):
                         _refuse(place, where, f"expected text as keys, found {key!r:.60}")
         total += len(deeper)
-        if total > MOST_VALUES:
-            raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
+        if total > MAX_VALUES:
+            raise MessageError(f"{where}: expected at most {MAX_VALUES} lists and objects, found more")
         if not deeper:
             return
         level = deeper
-    _refuse(level[0][1], where, f"expected at most {DEEPEST_VALUE} levels of lists and objects, found more")
+    _refuse(level[0][1], where, f"expected at most {MAX_DEPTH} levels of lists and objects, found more")
 
 
 def _items(holder: Any) -> Iterable[tuple[Any, Any]]:

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 
 from unrender.cache import kept
 from unrender.errors import GrammarError
-from unrender.limits import MAX_GROUPS, MAX_KNOWN_STATES, MAX_PATTERN, MAX_QUANTIFIER_DIGITS, MAX_REPETITIONS, MAX_WORK
+from unrender.limits import (
+    MAX_INTEGER_DIGITS,
+    MAX_KNOWN_STATES,
+    MAX_PARTS,
+    MAX_REPETITIONS,
+    MAX_STATES,
+    MAX_STEPS,
+)
 from unrender.nodes import Chars, Choice, End, Literal, Mark, Node, Optional, Repeat, Sequence
 
 Ranges = tuple[tuple[str, str], ...]
@@ -43,15 +50,15 @@ def read_pattern(pattern: str) -> Node:
     Raises `UnsupportedPattern` for a pattern that a grammar cannot express, and `GrammarError` for a text that is not a
     regular expression.
     """
-    if len(pattern) > MAX_PATTERN:
-        raise UnsupportedPattern(f"a pattern of more than {MAX_PATTERN} characters")
+    if len(pattern) > MAX_STATES:
+        raise UnsupportedPattern(f"a pattern of more than {MAX_STATES} characters")
     reader = _Reader(pattern)
     branches = reader.branches()
     if reader.position < len(pattern):
         raise reader.broken("unbalanced ')'")
     node = any_pattern([_unanchored(branch) for branch in branches])
-    if _weight(node) > MAX_PATTERN:
-        raise UnsupportedPattern(f"a pattern that repeats more than {MAX_PATTERN} characters")
+    if _weight(node) > MAX_STATES:
+        raise UnsupportedPattern(f"a pattern that repeats more than {MAX_STATES} characters")
     return node
 
 
@@ -90,7 +97,7 @@ def narrowed(node: Node, room: int) -> Node:
     The pattern has a text that short. One that repetitions written out make too large to be counted is returned as it is.
     """
     found = _narrowed(node, room) if room <= MAX_REPETITIONS else node
-    return found if _weight(found) <= MAX_PATTERN else node
+    return found if _weight(found) <= MAX_STATES else node
 
 
 def _narrowed(node: Node, room: int) -> Node:
@@ -234,7 +241,7 @@ class _Reader:
         while self.peek() and self.peek() in "0123456789":
             self.position += 1
         # Python refuses to read numbers of a few thousand digits; what is longer is too much anyway.
-        digits = self.pattern[start : self.position].lstrip("0")[: MAX_QUANTIFIER_DIGITS + 1]
+        digits = self.pattern[start : self.position].lstrip("0")[: MAX_INTEGER_DIGITS + 1]
         return int(digits or "0") if self.position > start else None
 
     def atom(self) -> Node:
@@ -258,8 +265,8 @@ class _Reader:
         if self.accept("?") and not self.accept(":"):
             self.named_group()
         self.depth += 1
-        if self.depth > MAX_GROUPS:
-            raise UnsupportedPattern(f"a group inside {MAX_GROUPS} others")
+        if self.depth > MAX_PARTS:
+            raise UnsupportedPattern(f"a group inside {MAX_PARTS} others")
         branches = self.branches()
         self.depth -= 1
         if not self.accept(")"):
@@ -400,7 +407,7 @@ States = frozenset[int]
 
 
 def matches(pattern: Node, text: str) -> bool:
-    """Return whether `pattern` generates `text`; True when that takes more than `MAX_WORK` steps to decide.
+    """Return whether `pattern` generates `text`; True when that takes more than `MAX_STEPS` steps to decide.
 
     Raises `GrammarError` for a node that is not regular.
     """
@@ -433,7 +440,7 @@ class _Automaton:
             following = self.known.setdefault(states, {})
             if character not in following:
                 work += len(states)
-                if work > MAX_WORK:
+                if work > MAX_STEPS:
                     return True
                 following[character] = self.after(states, character)
             states = following[character]

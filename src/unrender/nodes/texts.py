@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 from os.path import commonprefix
 
-from unrender.limits import MAX_EXCLUDED_WORD, MOST_CLASSES
+from unrender.limits import MAX_EXCLUDED_WORD, MAX_KNOWN_STATES
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, rewrite, walk
 from unrender.nodes.patterns import Ranges, any_pattern, complement, holds, read_pattern
 
@@ -175,7 +175,7 @@ def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
     found = alphabet.classes.get(node)
     if found is None:
         found = _written_class(node, alphabet)
-        if len(alphabet.classes) < MOST_CLASSES:
+        if len(alphabet.classes) < MAX_KNOWN_STATES:
             alphabet.classes[node] = found
     return found
 

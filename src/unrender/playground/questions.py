@@ -30,7 +30,7 @@ from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.explain import differences, explain, field_texts, pictures
 from unrender.format import Format
-from unrender.limits import LONGEST_PLAYGROUND_TEXT, MOST_FILM_STEPS
+from unrender.limits import MAX_DOCUMENT, MAX_PIECES
 from unrender.verify import CHECKS, verify
 
 Kind = TypeVar("Kind")
@@ -52,15 +52,15 @@ class BadQuestion(UnrenderError):
 def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -> Kind:
     """Return a field of the question; `default` if it is missing or null.
 
-    Raises `BadQuestion`, naming the field, when it has another type, or is a text of more than `LONGEST_PLAYGROUND_TEXT` characters.
+    Raises `BadQuestion`, naming the field, when it has another type, or is a text of more than `MAX_DOCUMENT` characters.
     """
     value = data.get(name)
     if value is None:
         return default
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise BadQuestion(f"{name}: expected {_WORDS[kind]}, found {value!r:.80}")
-    if isinstance(value, str) and len(value) > LONGEST_PLAYGROUND_TEXT:
-        raise BadQuestion(f"{name}: expected at most {LONGEST_PLAYGROUND_TEXT} characters, found {len(value)}")
+    if isinstance(value, str) and len(value) > MAX_DOCUMENT:
+        raise BadQuestion(f"{name}: expected at most {MAX_DOCUMENT} characters, found {len(value)}")
     return value
 
 
@@ -268,12 +268,12 @@ def _read(data: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(chunk, str):
             raise BadQuestion(f"chunks: expected texts, found {chunk!r:.80}")
     if chunks:  # A recorded stream, in its own chunks; of too many, neighbours are joined.
-        together = max(1, -(-len(chunks) // MOST_FILM_STEPS))
+        together = max(1, -(-len(chunks) // MAX_PIECES))
         joined = ["".join(chunks[at : at + together]) for at in range(0, len(chunks), together)]
         return _film(turn, joined) | {"chunk": 0}
     text = field(data, "output", str, "")
     # A film has at most so many steps: 50,000 characters one by one are fed ten at a time.
-    size = max(field(data, "chunk", int, 4), 1, -(-len(text) // MOST_FILM_STEPS))
+    size = max(field(data, "chunk", int, 4), 1, -(-len(text) // MAX_PIECES))
     return _film(turn, [text[at : at + size] for at in range(0, len(text), size)]) | {"chunk": size}
 
 

@@ -23,7 +23,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from unrender import ChatTemplate
-from unrender.limits import LONGEST_BODY
+from unrender.limits import MAX_LINE
 from unrender.playground.questions import answer
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -104,7 +104,7 @@ class _Desk:
             return _json({"error": "expected a question of this page, found another site's"}, 403)
         body = await _body(request)
         if body is None:
-            return _json({"error": f"expected at most {LONGEST_BODY} bytes"}, 413)
+            return _json({"error": f"expected at most {MAX_LINE} bytes"}, 413)
         try:
             data = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -128,7 +128,7 @@ async def _body(request: Request) -> bytes | None:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > LONGEST_BODY:
+        if len(body) > MAX_LINE:
             return None
     return bytes(body)
 

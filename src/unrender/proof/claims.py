@@ -16,7 +16,7 @@ from typing import Any
 from unrender.conversation.messages import Said
 from unrender.errors import FormatError
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
-from unrender.limits import MOST_REFUTED_CLAIMS
+from unrender.limits import MAX_RETRIES
 from unrender.nodes import Role
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import Misread, Witness, misread, refused
@@ -105,7 +105,7 @@ def _weaken(trial: _Trial, weaker: Callable[[_Trial], Iterator[_Trial]]) -> list
     """Return a trial, and after it the best of those that are weaker, of those that are weaker than that, and so on."""
     way = [trial]
     # One claim at a time: what is read without it decides which of the others are refuted.
-    for _ in range(MOST_REFUTED_CLAIMS if trial.wrong or trial.faults else 0):
+    for _ in range(MAX_RETRIES if trial.wrong or trial.faults else 0):
         best = min(weaker(way[-1]), key=lambda trial: trial.cost, default=way[-1])
         if best.cost >= way[-1].cost:
             break

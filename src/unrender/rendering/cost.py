@@ -9,19 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from unrender.limits import (
-    DEEPEST_VALUE,
-    RENDERING_CHARACTERS,
-    RENDERING_ITEMS,
-    RENDERING_SECONDS,
-    RENDERING_STEPS,
-    TEMPLATE_CHARACTERS,
-    TEMPLATE_NODES,
-    TEMPLATE_SCOPES,
-)
+from unrender.limits import MAX_DEPTH, Limits
 from unrender.rendering.printing import values_inside
 
 _BULK = 50_000
@@ -35,26 +25,6 @@ _NODE = 12
 
 # Where the clock of a thread is missing (WebAssembly), the wall's has to do.
 now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Limits for one rendering. The defaults leave room for a conversation of some million tokens."""
-
-    steps: int = RENDERING_STEPS
-    """Rounds of loops, calls, filters, look-ups and outputs."""
-    characters: int = RENDERING_CHARACTERS
-    """Characters of the output, and of any text made on the way; all texts together may be ten times as long."""
-    items: int = RENDERING_ITEMS
-    """Items of any list made on the way; all lists together may be 25 times as long."""
-    seconds: float = RENDERING_SECONDS
-    """Processor time of the rendering thread, so that a busy machine changes nothing."""
-    source: int = TEMPLATE_CHARACTERS
-    """Characters of the template itself."""
-    nodes: int = TEMPLATE_NODES
-    """Expressions and statements of the template. Jinja's compiler needs about a second for so many."""
-    scopes: int = TEMPLATE_SCOPES
-    """Statements that open a scope or a branch, times names: for each, the compiler looks at all names."""
 
 
 class Exhausted(Exception):
@@ -72,7 +42,7 @@ class CostBudget:
         self._made = 0
         self._listed = 0
         self._unseen = 0
-        self._until = now() + limits.seconds
+        self._until = now() + limits.rendering_seconds
 
     def step(self) -> None:
         """Count one small piece of work."""
@@ -84,19 +54,19 @@ class CostBudget:
     def check(self) -> None:
         """Compare steps and time with the limits."""
         self._unseen = 0
-        if self._steps > self._limits.steps:
-            raise Exhausted(f"the template needs more than {self._limits.steps} steps")
+        if self._steps > self._limits.rendering_steps:
+            raise Exhausted(f"the template needs more than {self._limits.rendering_steps} steps")
         if now() > self._until:
-            raise Exhausted(f"the template needs more than {self._limits.seconds} seconds")
+            raise Exhausted(f"the template needs more than {self._limits.rendering_seconds} seconds")
 
     def text(self, characters: int) -> None:
         """Count a text of `characters`, before or after it is made."""
-        if characters > self._limits.characters:
-            raise Exhausted(f"the template makes a text of more than {self._limits.characters} characters")
+        if characters > self._limits.rendering_characters:
+            raise Exhausted(f"the template makes a text of more than {self._limits.rendering_characters} characters")
         # `{% for i in range(9999) %}{% set _ = kept.append(long ~ i) %}{% endfor %}`: each is allowed, all together are not.
         self._made += characters
-        if self._made > 10 * self._limits.characters:
-            raise Exhausted(f"the template makes more than {10 * self._limits.characters} characters of text")
+        if self._made > 10 * self._limits.rendering_characters:
+            raise Exhausted(f"the template makes more than {10 * self._limits.rendering_characters} characters of text")
         self._work(characters)
 
     def read(self, characters: int) -> None:
@@ -106,11 +76,11 @@ class CostBudget:
 
     def items(self, count: int) -> None:
         """Count a list of `count` items."""
-        if count > self._limits.items:
-            raise Exhausted(f"the template makes a list of more than {self._limits.items} items")
+        if count > self._limits.rendering_items:
+            raise Exhausted(f"the template makes a list of more than {self._limits.rendering_items} items")
         self._listed += count
-        if self._listed > 25 * self._limits.items:
-            raise Exhausted(f"the template makes lists of more than {25 * self._limits.items} items together")
+        if self._listed > 25 * self._limits.rendering_items:
+            raise Exhausted(f"the template makes lists of more than {25 * self._limits.rendering_items} items together")
         self._work(_ITEM * count)
 
     def weigh(self, value: Any) -> int:
@@ -122,7 +92,7 @@ class CostBudget:
         if isinstance(value, str | bytes):
             return len(value)
         # `x = [x, x]`, sixty times over: 60 lists in memory, 2 ** 60 as text. Level by level, the limit is soon met.
-        total, depth, level, limit = 0, 0, [value], self._limits.characters
+        total, depth, level, limit = 0, 0, [value], self._limits.rendering_characters
         while level:
             deeper: list[Any] = []
             for item in level:
@@ -143,8 +113,8 @@ class CostBudget:
             if total + _NODE * len(deeper) > limit:
                 raise Exhausted(f"the template makes a text of more than {limit} characters")
             depth, level = depth + 1, deeper
-            if depth > DEEPEST_VALUE and level:
-                raise Exhausted(f"the template nests values more than {DEEPEST_VALUE} levels deep")
+            if depth > MAX_DEPTH and level:
+                raise Exhausted(f"the template nests values more than {MAX_DEPTH} levels deep")
         self._work(total)
         return total
 

@@ -23,19 +23,19 @@ from jinja2.sandbox import SandboxedEnvironment, SandboxedEscapeFormatter, Sandb
 from markupsafe import Markup
 
 from unrender.limits import (
-    LONGEST_INTEGER,
-    LONGEST_SLOW_LIST,
-    LONGEST_SLOW_TEXT,
-    MOST_ODD_KEYS,
-    MOST_ROUNDED_DIGITS,
-    MOST_TEXT_COMPARISONS,
+    MAX_INTEGER_BITS,
+    MAX_PIECES,
+    MAX_REPETITIONS,
+    MAX_SLOW_LIST,
+    MAX_SLOW_TEXT,
+    MAX_TEXT_COMPARISONS,
 )
 from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.printing import plain
 
 TEXT = (str, bytes, bytearray)
 
-_INTEGER_ERROR = f"the template makes an integer of more than {LONGEST_INTEGER} bits"
+_INTEGER_ERROR = f"the template makes an integer of more than {MAX_INTEGER_BITS} bits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def guard_result(budget: CostBudget, result: Any) -> None:
 
 def guard_integer(value: int) -> None:
     """Refuse an integer that is so long that calculating with it takes time."""
-    if value.bit_length() > LONGEST_INTEGER:
+    if value.bit_length() > MAX_INTEGER_BITS:
         raise Exhausted(_INTEGER_ERROR)
 
 
@@ -106,15 +106,15 @@ def guard_keys(budget: CostBudget, asked: Operands) -> None:
             odd += sum(not isinstance(pair[0], str) for pair in items if isinstance(pair, list | tuple) and pair)
         elif isinstance(items, Mapping):
             odd += sum(not isinstance(key, str) for key in items)
-    if odd > MOST_ODD_KEYS:
-        raise Exhausted(f"the template hashes more than {MOST_ODD_KEYS} keys that are not text at once")
+    if odd > MAX_PIECES:
+        raise Exhausted(f"the template hashes more than {MAX_PIECES} keys that are not text at once")
 
 
 def guard_comparisons(text: str | bytes | bytearray, part: Any) -> None:
     """Refuse to search a long text for a long part."""
     # `"aaa…a".find("aa…ab")` compares almost all letters of the part at every place of the text.
-    if isinstance(part, TEXT) and len(text) * len(part) > MOST_TEXT_COMPARISONS:
-        raise Exhausted(f"the template compares more than {MOST_TEXT_COMPARISONS} characters at once")
+    if isinstance(part, TEXT) and len(text) * len(part) > MAX_TEXT_COMPARISONS:
+        raise Exhausted(f"the template compares more than {MAX_TEXT_COMPARISONS} characters at once")
 
 
 def guard_padding(budget: CostBudget, asked: Operands) -> None:
@@ -152,8 +152,8 @@ def guard_percent(budget: CostBudget, asked: Operands) -> None:
 def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
     """Guard filters and methods that take microseconds for each character."""
     size = budget.weigh(asked.value)
-    if size > LONGEST_SLOW_TEXT:
-        raise Exhausted(f"the template searches a text of more than {LONGEST_SLOW_TEXT} characters")
+    if size > MAX_SLOW_TEXT:
+        raise Exhausted(f"the template searches a text of more than {MAX_SLOW_TEXT} characters")
     # `text | wordwrap(1, wrapstring=long)` writes an argument after each letter.
     budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
 
@@ -167,8 +167,8 @@ def guard_numeric(value: Any) -> None:
 def guard_slow_list(budget: CostBudget, asked: Operands) -> None:
     """Guard filters and methods that sort or compare items."""
     _guard_items(budget, asked)
-    if budget.weigh(asked.value) > LONGEST_SLOW_LIST:
-        raise Exhausted(f"the template compares more than {LONGEST_SLOW_LIST} characters of list items")
+    if budget.weigh(asked.value) > MAX_SLOW_LIST:
+        raise Exhausted(f"the template compares more than {MAX_SLOW_LIST} characters of list items")
 
 
 def count_of(text: Any, part: Any) -> int:
@@ -181,7 +181,7 @@ def _guard_integers(operator: str, left: int, right: int) -> None:
     bits, more = left.bit_length(), right.bit_length()
     # The length of a product or a power is known before it is calculated: `2 ** 10` has at most 2 * 10 bits.
     made = {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more))
-    if made > LONGEST_INTEGER:
+    if made > MAX_INTEGER_BITS:
         raise Exhausted(_INTEGER_ERROR)
 
 
@@ -201,8 +201,8 @@ def _guard_items(budget: CostBudget, asked: Operands) -> None:
     """Guard what walks over items in one go, or splits the name of an attribute."""
     if isinstance(asked.value, Sized):
         budget.items(len(asked.value))
-    if any(isinstance(item, str) and len(item) > LONGEST_SLOW_TEXT for item in asked.given):
-        raise Exhausted(f"the template looks up a name of more than {LONGEST_SLOW_TEXT} characters")
+    if any(isinstance(item, str) and len(item) > MAX_SLOW_TEXT for item in asked.given):
+        raise Exhausted(f"the template looks up a name of more than {MAX_SLOW_TEXT} characters")
 
 
 def _guard_unique(budget: CostBudget, asked: Operands) -> None:
@@ -223,8 +223,8 @@ def _guard_round(budget: CostBudget, asked: Operands) -> None:
     guard_numeric(asked.value)
     budget.step()
     # `1 | round(400000000)` calculates `10 ** 400000000`.
-    if any(isinstance(item, int) and abs(item) > MOST_ROUNDED_DIGITS for item in asked.given):
-        raise Exhausted(f"the template rounds to more than {MOST_ROUNDED_DIGITS} digits")
+    if any(isinstance(item, int) and abs(item) > MAX_REPETITIONS for item in asked.given):
+        raise Exhausted(f"the template rounds to more than {MAX_REPETITIONS} digits")
 
 
 _TEXT_FILTERS = ("capitalize", "e", "escape", "forceescape", "lower", "safe", "string", "trim", "truncate", "upper")

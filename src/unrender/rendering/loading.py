@@ -24,14 +24,7 @@ from typing import Any, BinaryIO
 
 from unrender.errors import TemplateError
 from unrender.freezing import frozen
-from unrender.limits import (
-    DEEPEST_GGUF_ARRAY,
-    LARGEST_TEMPLATE_FILE,
-    LONGEST_GGUF_STRING,
-    LONGEST_HUB_ERROR,
-    LONGEST_PATH,
-    MOST_GGUF_VALUES,
-)
+from unrender.limits import MAX_FILE, MAX_GGUF_DEPTH, MAX_GGUF_VALUES, MAX_SHOWN
 
 _log = logging.getLogger("unrender.template")
 
@@ -253,13 +246,13 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _short(path: Path) -> str:
     name = str(path)
-    return name if len(name) <= LONGEST_PATH else f"{name[:LONGEST_PATH]}…"
+    return name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}…"
 
 
 def _read(path: Path) -> str:
     size = path.stat().st_size
-    if size > LARGEST_TEMPLATE_FILE:
-        raise TemplateError(f"{path}: expected at most {LARGEST_TEMPLATE_FILE} bytes, found {size}")
+    if size > MAX_FILE:
+        raise TemplateError(f"{path}: expected at most {MAX_FILE} bytes, found {size}")
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -300,7 +293,7 @@ def _download(name: str) -> Path:
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(_HUB_FILES)))
     except Exception as error:  # the hub's client raises many kinds, from HTTP to the file system
-        said = " ".join(str(error).split())[:LONGEST_HUB_ERROR]
+        said = " ".join(str(error).split())[:MAX_SHOWN]
         raise TemplateError(f"{name}: no such file or directory, and not readable from the hub: {said}") from error
 
 
@@ -354,10 +347,10 @@ class _Reader:
     def _value(self, kind: int, depth: int = 0, *, keep: bool) -> Any:
         """Read a value; pass over it, and return nothing of it, unless it is to be kept."""
         self._values += 1
-        if self._values > MOST_GGUF_VALUES:
-            raise TemplateError(f"{self._path}: expected at most {MOST_GGUF_VALUES} values in the GGUF metadata")
-        if depth > DEEPEST_GGUF_ARRAY:
-            raise TemplateError(f"{self._path}: expected at most {DEEPEST_GGUF_ARRAY} arrays inside each other")
+        if self._values > MAX_GGUF_VALUES:
+            raise TemplateError(f"{self._path}: expected at most {MAX_GGUF_VALUES} values in the GGUF metadata")
+        if depth > MAX_GGUF_DEPTH:
+            raise TemplateError(f"{self._path}: expected at most {MAX_GGUF_DEPTH} arrays inside each other")
         if kind == _STRING:
             return self._string() if keep else self._pass(self._number("Q"))
         if kind == _ARRAY:
@@ -378,10 +371,8 @@ class _Reader:
     def _string(self) -> str:
         length = self._number("Q")
         self._check(length)
-        if length > LONGEST_GGUF_STRING:
-            raise TemplateError(
-                f"{self._path}: expected strings of at most {LONGEST_GGUF_STRING} bytes, found {length}"
-            )
+        if length > MAX_FILE:
+            raise TemplateError(f"{self._path}: expected strings of at most {MAX_FILE} bytes, found {length}")
         return self._take(length).decode("utf-8", "replace")
 
     def _pass(self, count: int) -> None:

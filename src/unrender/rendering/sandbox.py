@@ -27,8 +27,9 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Namespace
 
+from unrender.limits import Limits
 from unrender.rendering import growth, tree
-from unrender.rendering.cost import CostBudget, Limits
+from unrender.rendering.cost import CostBudget
 from unrender.rendering.growth import Operands
 from unrender.rendering.printing import is_opaque, plain, variables_of
 

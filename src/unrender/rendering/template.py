@@ -31,8 +31,8 @@ from typing import Any
 import jinja2
 
 from unrender.errors import MessageError, TemplateError
-from unrender.limits import DEEPEST_VALUE, LONGEST_TEMPLATE_ERROR, MOST_VALUES
-from unrender.rendering.cost import CostBudget, Exhausted, Limits
+from unrender.limits import MAX_DEPTH, MAX_REMARK, MAX_VALUES, STANDARD, Limits
+from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.printing import without_addresses
 from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.tree import Facts
@@ -79,7 +79,7 @@ class Template:
         eos_token: str = "",
         special_tokens: Mapping[str, Any] = MappingProxyType({}),
         clock: Callable[[], datetime] = datetime.now,
-        limits: Limits = Limits(),  # noqa: B008 -- frozen
+        limits: Limits = STANDARD,
     ) -> None:
         self.source = source
         self.bos_token = bos_token
@@ -129,7 +129,7 @@ class Template:
 
     def _failed(self, message: str, error: Exception) -> Rendering:
         message = without_addresses(message)
-        shown = message if len(message) <= LONGEST_TEMPLATE_ERROR else f"{message[:LONGEST_TEMPLATE_ERROR]}…"
+        shown = message if len(message) <= MAX_REMARK else f"{message[:MAX_REMARK]}…"
         return Rendering(error=shown, line=self._line(error.__traceback__))
 
     def limited(self, limits: Limits) -> Template:
@@ -198,8 +198,8 @@ class Template:
         for part in self._compiled.root_render_func(context):
             parts.append(part)
             size += len(part)
-            if size > self.limits.characters:
-                raise Exhausted(f"the template writes more than {self.limits.characters} characters")
+            if size > self.limits.rendering_characters:
+                raise Exhausted(f"the template writes more than {self.limits.rendering_characters} characters")
         return "".join(parts)
 
     def _line(self, traceback: TracebackType | None) -> int | None:
@@ -239,8 +239,8 @@ _NO_GO = "take the model's own template, from its tokenizer_config.json or its G
 def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
     if not isinstance(source, str):
         raise TemplateError(f"template: expected its source as text, found {type(source).__name__}")
-    if len(source) > limits.source:
-        raise TemplateError(f"template: expected at most {limits.source} characters, found {len(source)}")
+    if len(source) > limits.template_characters:
+        raise TemplateError(f"template: expected at most {limits.template_characters} characters, found {len(source)}")
     try:
         return sandbox.from_string(source)
     except jinja2.TemplateSyntaxError as error:
@@ -277,11 +277,11 @@ def copied(value: Any, where: str) -> Any:
                 waiting.append((own, depth + 1))
                 count += 1
                 # `a = []; a.append(a)` ends here: it has no deepest level.
-                if depth > DEEPEST_VALUE:
-                    levels = f"{DEEPEST_VALUE} levels of lists and objects"
+                if depth > MAX_DEPTH:
+                    levels = f"{MAX_DEPTH} levels of lists and objects"
                     raise MessageError(f"{where}: expected at most {levels}, found more")
-                if count > MOST_VALUES:
-                    raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
+                if count > MAX_VALUES:
+                    raise MessageError(f"{where}: expected at most {MAX_VALUES} lists and objects, found more")
     return result[where]
 
 
@@ -319,7 +319,7 @@ class CodeTemplate(Template):
         switches: Collection[str] = (),
         bos_token: str = "",
         eos_token: str = "",
-        limits: Limits = Limits(),  # noqa: B008 -- frozen
+        limits: Limits = STANDARD,
     ) -> None:
         super().__init__("", bos_token=bos_token, eos_token=eos_token, limits=limits)
         self._renderer = renderer
@@ -352,8 +352,8 @@ class CodeTemplate(Template):
         text = self._renderer(messages, **variables)
         if not isinstance(text, str):
             raise TypeError(f"expected the renderer to return text, found {type(text).__name__}")
-        if len(text) > self.limits.characters:
-            raise Exhausted(f"the renderer writes more than {self.limits.characters} characters")
+        if len(text) > self.limits.rendering_characters:
+            raise Exhausted(f"the renderer writes more than {self.limits.rendering_characters} characters")
         return text
 
     def stopped(self) -> Template:

@@ -17,7 +17,8 @@ from jinja2.idtracking import VAR_LOAD_RESOLVE
 from jinja2.visitor import NodeTransformer
 
 from unrender.freezing import frozen
-from unrender.rendering.cost import Exhausted, Limits
+from unrender.limits import Limits
+from unrender.rendering.cost import Exhausted
 from unrender.rendering.growth import guard_integer
 
 # What the source shows.
@@ -156,9 +157,9 @@ def check_size(tree: nodes.Template, limits: Limits) -> None:
     found = list(_depth_first(tree))
     size, scopes = len(found), sum(isinstance(node, _SCOPES) for node in found)
     names = {node.name for node in found if isinstance(node, nodes.Name)}
-    if size > limits.nodes:
-        raise Exhausted(f"expected at most {limits.nodes} expressions and statements, found {size}")
-    if scopes * len(names) > limits.scopes:
+    if size > limits.template_nodes:
+        raise Exhausted(f"expected at most {limits.template_nodes} expressions and statements, found {size}")
+    if scopes * len(names) > limits.template_scopes:
         raise Exhausted(f"expected fewer branches and names, found {scopes} branches and {len(names)} names")
 
 

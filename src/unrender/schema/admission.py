@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Any
 
 from unrender.cache import kept
-from unrender.limits import MAX_COMPARISONS, MAX_JUDGED, MAX_VALUE_DEPTH
+from unrender.limits import MAX_GRAMMAR_DEPTH, MAX_JUDGED, MAX_STATES
 from unrender.messages.wire import json_type
 from unrender.nodes import smallest
 from unrender.nodes.patterns import matches
@@ -70,7 +70,7 @@ class _Judge:
 
     def admits(self, shape: Shape, value: Any, depth: int) -> bool:
         self.steps += 1
-        if depth > MAX_VALUE_DEPTH or self.steps > MAX_JUDGED:
+        if depth > MAX_GRAMMAR_DEPTH or self.steps > MAX_JUDGED:
             return True
         match shape:
             case shapes.Anything():
@@ -181,7 +181,7 @@ def exclusive(options: list[Shape], definitions: Definitions) -> bool:
     """
     constants = [option.json for option in options if isinstance(option, shapes.Constant)]
     others = [option for option in options if not isinstance(option, shapes.Constant)]
-    if len(others) * len(options) > MAX_COMPARISONS or len(set(map(_canonical_text, constants))) < len(constants):
+    if len(others) * len(options) > MAX_STATES or len(set(map(_canonical_text, constants))) < len(constants):
         return False
     pairs = [(a, b) for at, a in enumerate(others) for b in (*others[:at], *map(shapes.Constant, constants))]
     return all(disjoint(a, b, definitions) for a, b in pairs)
@@ -196,7 +196,7 @@ def disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
         list(alternatives(definitions.get(shape.name, shapes.Anything()) if isinstance(shape, Reference) else shape))
         for shape in (left, right)
     )
-    if len(lefts) * len(rights) > MAX_COMPARISONS:
+    if len(lefts) * len(rights) > MAX_STATES:
         return False
     return all(_disjoint(a, b, definitions) for a in lefts for b in rights)
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from unrender.errors import GrammarError
-from unrender.limits import MAX_BREAKS, MAX_COMPLEMENT_DEPTH
+from unrender.limits import MAX_BREAKS, MAX_SMALL
 from unrender.messages.wire import JsonSchema
 from unrender.schema.places import Place, References, pointer, value_in_words
 
@@ -161,7 +161,7 @@ def excluded_schemas(schema: Any) -> list[Any] | None:
 def _broken(schema: Any, depth: int) -> list[Any]:
     if isinstance(schema, bool):
         return [] if schema else [True]
-    if not isinstance(schema, Mapping) or depth > MAX_COMPLEMENT_DEPTH:
+    if not isinstance(schema, Mapping) or depth > MAX_SMALL:
         raise _Unbroken
     if is_listing(schema):
         return [{"not": schema}]  # Types and values are excluded later, from the shape itself.

@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any
 
 from unrender.errors import GrammarError
-from unrender.limits import MAX_ARRANGED, MAX_EXCLUDED_WORD, MAX_KEY_PATTERNS, MAX_RANGE
+from unrender.limits import MAX_BREAKS, MAX_EXCLUDED_WORD, MAX_FEW, MAX_OPTIONS
 from unrender.messages.wire import JsonSchema
 from unrender.nodes import Choice, Literal, Node, Sequence
 from unrender.nodes.patterns import UnsupportedPattern, any_pattern, matches, read_pattern
@@ -157,7 +157,7 @@ def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
         level = [(*before, value) for before in level for value in values if value not in before]
         spent += len(level) * (at + 1)
         # Eight values in every order are 40,320 lists.
-        if spent > MAX_ARRANGED:
+        if spent > MAX_OPTIONS:
             return None
         found += level if at + 1 >= shape.minimum else []
     return found
@@ -174,11 +174,11 @@ def _values(shape: Shape) -> list[str] | None:
                 found |= {"true": "true", "false": "false"}
             case shapes.Null():
                 found["null"] = "null"
-            case shapes.Integer(minimum=int(low), maximum=int(high), multiple=step) if high - low < MAX_RANGE:
+            case shapes.Integer(minimum=int(low), maximum=int(high), multiple=step) if high - low < MAX_FEW:
                 found |= {str(number): str(number) for number in range(low, high + 1) if number % step == 0}
             case _:
                 return None
-        if len(found) > MAX_RANGE:
+        if len(found) > MAX_FEW:
             return None
     return list(found.values())
 
@@ -315,9 +315,9 @@ def _required(place: Place) -> list[str]:
 
 
 def _scope(place: Place, places: Places, context: KeywordContext) -> _Scope:
-    names, patterns = _named(place, "properties"), _named(place, "patternProperties")[:MAX_KEY_PATTERNS]
-    if len(_mapping(place, "patternProperties")) > MAX_KEY_PATTERNS:
-        context.report(place.path, "patternProperties", f"more than {MAX_KEY_PATTERNS} patterns are not read")
+    names, patterns = _named(place, "properties"), _named(place, "patternProperties")[:MAX_BREAKS]
+    if len(_mapping(place, "patternProperties")) > MAX_BREAKS:
+        context.report(place.path, "patternProperties", f"more than {MAX_BREAKS} patterns are not read")
     if "additionalProperties" in place.mapping:
         return _Scope(place, frozenset(names), patterns, place.at("additionalProperties"))
     if "unevaluatedProperties" not in place.mapping:
@@ -395,7 +395,7 @@ def _extra(
 
 def _by_pattern(scope: _Scope, scopes: list[_Scope], context: KeywordContext) -> Iterator[tuple[Text, Shape]]:
     """Yield the keys of each pattern, and their values, which obey what other subschemas say of unknown keys."""
-    for pattern in _named(scope.place, "patternProperties")[:MAX_KEY_PATTERNS]:
+    for pattern in _named(scope.place, "patternProperties")[:MAX_BREAKS]:
         keys = read_text((Place({"pattern": pattern}, f"{scope.place.path}/patternProperties"),), Excluded(), context)
         others = [(other, other.rest) for other in scopes if other.rest and pattern not in other.patterns]
         for other, rest in others:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from unrender.cache import kept
-from unrender.limits import LARGEST_MODULUS, MAX_INTEGER_DIGITS
+from unrender.limits import MAX_BREAKS, MAX_INTEGER_DIGITS
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Sequence, in_sequence, walk
 from unrender.nodes.patterns import any_pattern
 from unrender.schema.shapes import Integer, Number
@@ -109,7 +109,7 @@ def multiples(shape: Integer) -> Numbers | None:
     if low is not None and high is not None and (high - low) // step < ENUMERABLE:
         values = range(-(-low // step) * step, high + 1, step)
         return Numbers(any_pattern([Literal(str(value)) for value in values]), {}) if values else None
-    if step > LARGEST_MODULUS or high is not None or low not in (None, 0, 1):
+    if step > MAX_BREAKS or high is not None or low not in (None, 0, 1):
         return None
     return _remainders(step, zero=low != 1, negative=low is None)
 

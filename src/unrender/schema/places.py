@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from unrender.errors import GrammarError
-from unrender.limits import MAX_COUNT, MAX_INDEX_DIGITS, MAX_SCHEMA_DEPTH
+from unrender.limits import MAX_COUNT, MAX_INTEGER_DIGITS, MAX_SCHEMA_DEPTH
 from unrender.messages.wire import JsonSchema
 from unrender.schema.shapes import Shape
 
@@ -383,7 +383,7 @@ _MISSING = object()
 def _stepped(target: Any, name: str) -> Any:
     if isinstance(target, Mapping):
         return target.get(name, _MISSING)
-    if isinstance(target, list | tuple) and name.isascii() and name.isdecimal() and len(name) <= MAX_INDEX_DIGITS:
+    if isinstance(target, list | tuple) and name.isascii() and name.isdecimal() and len(name) <= MAX_INTEGER_DIGITS:
         return target[int(name)] if int(name) < len(target) else _MISSING
     return _MISSING
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
 from typing import Any
 
-from unrender.limits import LONGEST_PROBLEM_VALUE, MOST_PROBLEMS
+from unrender.limits import MAX_LISTED, MAX_SHOWN
 from unrender.schema import shapes
 from unrender.schema.admission import Definitions, admits, as_json, kind_of, kinds_of, options_of, shapes_inside
 from unrender.schema.reader import Reading
@@ -25,7 +25,7 @@ def problems_of(reading: Reading, value: Any) -> tuple[str, ...]:
     >>> problems_of(reading, {"city": "Bonn"})
     ("$: expected a property 'day', found none", '$.city: expected one of ["Rome", "Oslo"], found "Bonn"')
     """
-    return tuple(islice(_problems(reading.shape, value, "$", reading.definitions), MOST_PROBLEMS))
+    return tuple(islice(_problems(reading.shape, value, "$", reading.definitions), MAX_LISTED))
 
 
 def _problems(shape: Shape, value: Any, where: str, known: Definitions) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _bounds(option: shapes.Integer | shapes.Number) -> str:
 
 def _shown(value: Any) -> str:
     text = as_json(value)
-    return text if len(text) <= LONGEST_PROBLEM_VALUE else f"{text[:LONGEST_PROBLEM_VALUE]}…"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 _NAMES: Mapping[type[Shape], str] = {

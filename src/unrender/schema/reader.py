@@ -21,10 +21,10 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from unrender import limits
 from unrender.cache import SHARED, bytes_of
 from unrender.errors import GrammarError
 from unrender.freezing import content_key, thawed
+from unrender.limits import MAX_CONJUNCTS, MAX_FEW, MAX_OPTIONS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_PARTS, Limits
 from unrender.messages.wire import JsonSchema, json_type
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless
@@ -33,7 +33,7 @@ from unrender.schema.containers import read_array, read_object
 from unrender.schema.places import Excluded, KeywordContext, Place, Places, References, is_deep, pointer, value_in_words
 from unrender.schema.scalars import read_boolean, read_integer, read_null, read_number, read_text
 from unrender.schema.shapes import Anything, Constant, Nothing, Object, Property, Reference, Shape, Text, union
-from unrender.schema.weights import Budget, Scale, Weight
+from unrender.schema.weights import Scale, Weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,10 +153,10 @@ class _Reader:
         if key in self.open:
             self.recursive.add(self.open[key])
             return Reference(self.open[key])
-        if places and (self.depth > limits.MAX_SCHEMA_DEPTH or self.count >= limits.MAX_CONJUNCTS_READ):
-            deep = f"it is nested deeper than {limits.MAX_SCHEMA_DEPTH} levels"
-            large = f"the whole schema unfolds into more than {limits.MAX_CONJUNCTS_READ} parts"
-            self.report(key[0], "schema", deep if self.depth > limits.MAX_SCHEMA_DEPTH else large)
+        if places and (self.depth > MAX_SCHEMA_DEPTH or self.count >= MAX_SCHEMA_PARTS):
+            deep = f"it is nested deeper than {MAX_SCHEMA_DEPTH} levels"
+            large = f"the whole schema unfolds into more than {MAX_SCHEMA_PARTS} parts"
+            self.report(key[0], "schema", deep if self.depth > MAX_SCHEMA_DEPTH else large)
             return Anything()
         return self.read_once(key, places)
 
@@ -215,7 +215,7 @@ class _Reader:
 
     def common(self, schema: Any) -> Shape | None:
         """Return the shape of a small schema that needs no place, since nothing in it is reported or referred to; else None."""
-        if not isinstance(schema, dict) or self.depth > _SHALLOW or self.count >= limits.MAX_CONJUNCTS_READ:
+        if not isinstance(schema, dict) or self.depth > _SHALLOW or self.count >= MAX_SCHEMA_PARTS:
             return None
         if plain := _plain(schema):
             return plain
@@ -245,10 +245,8 @@ class _Reader:
                 continue
             if place.path in seen:
                 continue
-            if len(seen) >= limits.MAX_CONJUNCTS:
-                self.report(
-                    place.path, "schema", f"more than {limits.MAX_CONJUNCTS} subschemas hold for the same value"
-                )
+            if len(seen) >= MAX_CONJUNCTS:
+                self.report(place.path, "schema", f"more than {MAX_CONJUNCTS} subschemas hold for the same value")
                 break
             seen.add(place.path)
             # `{"$ref": "#/$defs/a", "minLength": 1}` is the target of the reference, and then the length beside it.
@@ -302,11 +300,9 @@ class _Reader:
         }
         kept = list(places)
         # Twenty `anyOf`s of two branches each would be a million shapes. The last of them goes first.
-        while len(sizes) > 1 and prod(sizes.values()) > limits.MAX_ALTERNATIVES:
+        while len(sizes) > 1 and prod(sizes.values()) > MAX_OPTIONS:
             (at, keyword), _ = sizes.popitem()
-            self.report(
-                places[at].path, keyword, f"with others it makes more than {limits.MAX_ALTERNATIVES} combinations"
-            )
+            self.report(places[at].path, keyword, f"with others it makes more than {MAX_OPTIONS} combinations")
             kept[at] = kept[at].without(keyword)
         return tuple(kept)
 
@@ -320,7 +316,7 @@ class _Reader:
         if keyword == "anyOf" or exclusive(options, self.definitions):
             return union(options)
         broken = [without_scalar(option) for option in listed]
-        if len(broken) > limits.MAX_EXCLUSIVE_BRANCHES or None in broken:
+        if len(broken) > MAX_FEW or None in broken:
             self.report(place.path, "oneOf", "its branches may overlap; it is read as anyOf")
             return union(options)
         # Each branch, with what breaks all others; a branch that nothing breaks leaves them no value.
@@ -335,7 +331,7 @@ class _Reader:
         if isinstance(rest, Reference) and rest.name not in self.definitions:
             self.report(places[0].path, "$ref", "its values are listed inside of what it refers to")
         if any(map(is_deep, values)):
-            self.report(places[0].path, "enum", f"a value is nested deeper than {limits.MAX_SCHEMA_DEPTH} levels")
+            self.report(places[0].path, "enum", f"a value is nested deeper than {MAX_SCHEMA_DEPTH} levels")
             return rest
         kept = [Constant(as_json(value)) for value in values if admits(rest, value, self.definitions)]
         return union(list[Shape](kept))
@@ -386,7 +382,7 @@ _PLAIN_ARRAY = _TYPED | {"items"}
 _PLAIN_OBJECT = _TYPED | {"properties", "required", "additionalProperties"}
 _SHORT = 200
 """Bytes of a schema that is nested no deeper than thirty levels: each takes six bytes at least."""
-_SHALLOW = limits.MAX_SCHEMA_DEPTH - _SHORT // 6
+_SHALLOW = MAX_SCHEMA_DEPTH - _SHORT // 6
 _REFERRING = (b"$ref", b"Ref")
 _IMPLIED = {
     "object": "properties required additionalProperties patternProperties propertyNames minProperties maxProperties"
@@ -514,30 +510,30 @@ _READERS: Mapping[str, Callable[[Places, Excluded, KeywordContext], Shape]] = {
 _ANY_OBJECT = Object(extra=((Text(), Anything()),))
 
 
-def within(reading: Reading, budget: Budget, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
-    """Return a tool's parameters, made wider where they exceed the budget, and their weight.
+def within(reading: Reading, limits: Limits, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
+    """Return a tool's parameters, made wider where they exceed the limits, and their weight.
 
     `report` is called with the path of each wider part and the reason.
     """
     # First the arguments that are too much alone become any value; they may have been all that was too much.
     weight = reading.weight
-    if not weight.too_much(budget):
+    if not weight.too_much(limits):
         return reading, weight
     if isinstance(reading.shape, Object):
-        properties = tuple(_narrowed(reading.shape, Scale(), budget, report))
+        properties = tuple(_narrowed(reading.shape, Scale(), limits, report))
         reading = replace(reading, shape=replace(reading.shape, properties=properties))
         weight = reading.weight
-    if reason := weight.too_much(budget):
+    if reason := weight.too_much(limits):
         report("#", f"{reason}; any arguments may be given")
         reading = replace(reading, shape=_ANY_OBJECT, definitions={})
         weight = reading.weight
     return reading, weight
 
 
-def _narrowed(shape: Object, scale: Scale, budget: Budget, report: Callable[[str, str], None]) -> Iterator[Property]:
+def _narrowed(shape: Object, scale: Scale, limits: Limits, report: Callable[[str, str], None]) -> Iterator[Property]:
     """Yield the properties, those that are too much alone as any value."""
     for item in shape.properties:
-        reason = scale.weigh(item.shape).above(Weight()).too_much(replace(budget, depth=budget.depth - 1))
+        reason = scale.weigh(item.shape).above(Weight()).too_much(replace(limits, tool_depth=limits.tool_depth - 1))
         if reason:
             report(f"#/properties/{item.name}", f"{reason}; any value may be given")
         yield replace(item, shape=Anything()) if reason else item

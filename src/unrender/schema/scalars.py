@@ -10,7 +10,7 @@ from itertools import count
 from math import ceil, floor, gcd, lcm
 
 from unrender.errors import GrammarError
-from unrender.limits import MAX_EXCLUDED_WORD, MAX_FORBIDDEN, MAX_SCHEMA_DIGITS, MAX_STEP
+from unrender.limits import MAX_EXCLUDED_WORD, MAX_PARTS, MAX_SCHEMA_DIGITS, MAX_STATES
 from unrender.nodes import Chars, Node, Repeat, Sequence
 from unrender.nodes.patterns import UnsupportedPattern, lengths, narrowed, read_pattern
 from unrender.nodes.texts import ANNOTATING_FORMATS, format_node
@@ -79,10 +79,10 @@ def read_integer(places: Places, excluded: Excluded, context: KeywordContext) ->
     for place, value in _steps(places):
         # A whole number is a multiple of p/q, in lowest terms, when it is one of p.
         whole = lcm(step, value.numerator)
-        if whole <= MAX_STEP:
+        if whole <= MAX_STATES:
             step = whole
         else:
-            context.report(place.path, "multipleOf", f"steps above {MAX_STEP} are not counted")
+            context.report(place.path, "multipleOf", f"steps above {MAX_STATES} are not counted")
     if low is not None and high is not None and -(-low // step) * step > high:
         return Nothing()
     values = [int(value) for value in _forbidden(places, excluded, context) if value == int(value)]
@@ -185,8 +185,8 @@ def _beside(shape: Number, values: list[Decimal]) -> list[Number]:
 def _forbidden(places: Places, excluded: Excluded, context: KeywordContext) -> list[Decimal]:
     """Return the numbers that `not` forbids one by one, in order."""
     texts = [text for text in excluded.values if text[0] in "-0123456789"]
-    if len(texts) > MAX_FORBIDDEN or any(len(text) > MAX_SCHEMA_DIGITS for text in texts):
-        context.report(places[0].path, "not", f"no more than {MAX_FORBIDDEN} numbers are excluded, none of them long")
+    if len(texts) > MAX_PARTS or any(len(text) > MAX_SCHEMA_DIGITS for text in texts):
+        context.report(places[0].path, "not", f"no more than {MAX_PARTS} numbers are excluded, none of them long")
         return []
     return sorted(map(Decimal, texts))
 

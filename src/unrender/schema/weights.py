@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unrender import limits
 from unrender.cache import kept
+from unrender.limits import MAX_COMPARED, Limits
 from unrender.nodes import Literal, Node, walk
 from unrender.nodes.texts import branches
 from unrender.schema import shapes
@@ -25,30 +25,6 @@ from unrender.schema.shapes import Array, Contained, Integer, Number, Object, Sh
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _PARTS_PER_BRANCH = 10
 """Parts that tell a text from a word at one of its characters: any other one, in all its spellings, and then any text."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """Limits for the grammar of one request.
-
-    Exceeding one gives a `GrammarError`, or a wider tool and a `SchemaWarning`.
-    """
-
-    tool_parts: int = limits.TOOL_PARTS
-    """Shapes, values and places in patterns that one tool's schema may unfold into; a response schema may as well."""
-    tool_characters: int = limits.TOOL_CHARACTERS
-    """Characters of the names, values and patterns in one tool's schema."""
-    depth: int = limits.TOOL_DEPTH
-    """How deep a tool's lists and objects may be nested; of a schema less is read."""
-    parts: int = limits.GRAMMAR_PARTS
-    """The parts of all tools of a request together."""
-    characters: int = limits.GRAMMAR_CHARACTERS
-    """The characters of all tools of a request together."""
-    steps: int = limits.GRAMMAR_STEPS
-    """Steps to join free text with what may follow it."""
-
-
-STANDARD = Budget()
 
 
 class Weight(NamedTuple):
@@ -62,12 +38,12 @@ class Weight(NamedTuple):
         """Return the sum of this weight and that of a shape inside it."""
         return Weight(self.parts + below.parts, self.characters + below.characters, max(self.depth, below.depth + 1))
 
-    def too_much(self, budget: Budget) -> str:
+    def too_much(self, limits: Limits) -> str:
         """Return a sentence about the first limit for one tool that is exceeded; "" when none is."""
         bounds = (
-            (self.depth, budget.depth, "levels"),
-            (self.parts, budget.tool_parts, "parts"),
-            (self.characters, budget.tool_characters, "characters"),
+            (self.depth, limits.tool_depth, "levels"),
+            (self.parts, limits.tool_parts, "parts"),
+            (self.characters, limits.tool_characters, "characters"),
         )
         return next((f"it has {found} {name}, more than {most}" for found, most, name in bounds if found > most), "")
 
@@ -111,7 +87,7 @@ class Scale:
         To write it is the only way to know; when that has shown enough to be too much, the others are not written.
         """
         # Numbers without bounds share one rule.
-        if self.ranges > limits.MOST_RANGES or shape in _UNBOUNDED:
+        if self.ranges > MAX_COMPARED or shape in _UNBOUNDED:
             return _ONE
         weight = _written_range(shape)
         self.ranges += weight.parts

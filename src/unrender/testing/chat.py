@@ -19,7 +19,7 @@ from typing import Any
 
 from unrender import CallStatus, ChatTemplate, Event, MalformedOutput, Message, Parser, ToolCall, Turn
 from unrender.explain import joined_events
-from unrender.limits import MOST_PAIRS
+from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
 from unrender.verify import refusals
 
@@ -46,9 +46,9 @@ def pieces(text: str, size: int) -> list[str]:
 
 
 def pairs(text: str) -> Iterator[list[str]]:
-    """Yield `text` cut in two, at every place or at `MOST_PAIRS` of them."""
-    # Rounded up, so there are never more cuts than `MOST_PAIRS`: a long output is cut at every third place, say.
-    step = max(1, -(-len(text) // MOST_PAIRS))
+    """Yield `text` cut in two, at every place or at `MAX_PLACES` of them."""
+    # Rounded up, so there are never more cuts than `MAX_PLACES`: a long output is cut at every third place, say.
+    step = max(1, -(-len(text) // MAX_PLACES))
     for i in range(1, len(text), step):
         yield [text[:i], text[i:]]
 

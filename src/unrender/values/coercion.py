@@ -15,7 +15,7 @@ from typing import Any
 
 from unrender.cache import SHARED
 from unrender.errors import GrammarError
-from unrender.limits import MAX_KNOWN_ARGUMENTS
+from unrender.limits import MAX_OPTIONS
 from unrender.messages.wire import Tool
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, kind_of, kinds_of, shapes_inside
@@ -120,7 +120,7 @@ class ArgumentTypes:
         """Return the JSON types that the argument `key` may have; empty for any."""
         if self._tool is None:
             return STRING
-        if len(self._types) > MAX_KNOWN_ARGUMENTS:  # A model may invent names without end.
+        if len(self._types) > MAX_OPTIONS:  # A model may invent names without end.
             self._types.clear()
         if key not in self._types:
             shape = self.schema(key)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from unrender.limits import LONGEST_REMAINS, MAX_BLANK
+from unrender.limits import MAX_BLANK
 
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _MARKER = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
@@ -55,7 +55,7 @@ class Doubts:
 
         `nested` means that lists and objects are tags of the same kind.
         """
-        before, after = before.strip()[-LONGEST_REMAINS:], after.strip()[:LONGEST_REMAINS]
+        before, after = before.strip()[-MAX_BLANK:], after.strip()[:MAX_BLANK]
         heads = (before[at:] for at in range(len(before)) if not before[at].isalnum())
         tails = (after[:size] for size in range(1, len(after)) if not after[size - 1].isalnum())
         block = (CDATA_START, CDATA_END) if cdata else ("", "")

@@ -22,7 +22,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from unrender.format import Part, Slot
-from unrender.limits import MAX_BLANK, MOST_FOLLOWING_NAMES
+from unrender.limits import MAX_BLANK, MAX_OPTIONS
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import Finder
 from unrender.values.resumable import Resumable
@@ -161,9 +161,9 @@ class MarkedEnds:
             return self
         found = self._keyed.get((key, names))
         if found is None:
-            if len(self._keyed) >= MOST_FOLLOWING_NAMES:
+            if len(self._keyed) >= MAX_OPTIONS:
                 self._keyed.clear()
-            found = self._keyed[key, names] = MarkedEnds(self.markers, key, names[:MOST_FOLLOWING_NAMES])
+            found = self._keyed[key, names] = MarkedEnds(self.markers, key, names[:MAX_OPTIONS])
         return found
 
     def mark(self, text: str, at: int, literal: str, *, first: bool, final: bool) -> ValueMark | None:

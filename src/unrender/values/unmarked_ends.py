@@ -20,7 +20,7 @@ from itertools import dropwhile, takewhile
 
 from unrender.format import Part, Slot
 from unrender.format.parts import Skeleton, text_of
-from unrender.limits import MAX_BLANK, MAX_NAME, MOST_FOLLOWING_NAMES
+from unrender.limits import MAX_BLANK, MAX_NAME, MAX_OPTIONS
 from unrender.values.declared import NO_NAMES, OddNames
 from unrender.values.finder import Finder
 
@@ -73,13 +73,13 @@ class Follow:
     def among(self, names: tuple[str, ...], keys: OddNames = NO_NAMES, tools: OddNames = NO_NAMES) -> Follow:
         """Return a finder for arguments with these names, empty for any; in code, an argument may have any name."""
         wanted = tuple(
-            found if len(found) <= MOST_FOLLOWING_NAMES else ()
+            found if len(found) <= MAX_OPTIONS else ()
             for found in (() if self.in_code else names, keys.names, tools.names)
         )
         if wanted == (self.names, self.keys, self.tools):
             return self
         if wanted not in self._named:
-            if len(self._named) >= MOST_FOLLOWING_NAMES:
+            if len(self._named) >= MAX_OPTIONS:
                 self._named.clear()
             self._named[wanted] = replace(self, names=wanted[0], keys=wanted[1], tools=wanted[2])
         return self._named[wanted]

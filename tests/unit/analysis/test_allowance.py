@@ -11,10 +11,10 @@ import pytest
 from unrender import ChatTemplate, FormatWarning, TemplateError
 from unrender.analysis import analyze
 from unrender.analysis.ask import probes
-from unrender.analysis.ask.probes import Allowance, Spent
+from unrender.analysis.ask.probes import Spent
 from unrender.analysis.derivation import UNEXPECTED
 from unrender.format import ReasoningMode
-from unrender.rendering.cost import Limits
+from unrender.limits import MAX_SLOW_RENDERINGS, STANDARD, Limits
 from unrender.rendering.template import Rendering, Template
 
 SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -53,38 +53,39 @@ def test_analysis_ends(source):
 
     analysis = analyze(template)
 
-    assert time.thread_time() - start < Allowance().seconds + 2
-    assert analysis.renderings <= Allowance().renderings
+    assert time.thread_time() - start < STANDARD.analysis_seconds + 2
+    assert analysis.renderings <= STANDARD.analysis_renderings
     assert not any(text.startswith(UNEXPECTED) for text in analysis.diagnostics)
 
 
 def test_spent_says_which_limit_was_met():
     """Each limit has its own words, and what is over stays over."""
-    spent = Spent(Allowance(renderings=2))
+    spent = Spent(Limits(analysis_renderings=2))
     spent.add(Rendering(text="x"))
     assert not spent.is_over
     spent.add(Rendering(text="x"))
     assert spent.is_over
     assert spent.reason == "the template has more variants than 2 renderings show"
 
-    spent = Spent(Allowance(characters=10))
+    spent = Spent(Limits(analysis_characters=10))
     spent.add(Rendering(text="x" * 11))
     assert spent.is_over
     assert "more than 10 characters" in spent.reason
 
-    spent = Spent(Allowance(searched=10))
+    spent = Spent(Limits(analysis_searched=10))
     assert spent.search(10)
     assert not spent.is_over
     assert not spent.search(1)
     assert spent.is_over
     assert "more than 10 characters and values" in spent.reason
 
-    spent = Spent(Allowance(seconds=-1))
+    spent = Spent(Limits(analysis_seconds=-1))
     assert spent.is_over
     assert "more than -1 seconds" in spent.reason
 
-    spent = Spent(Allowance(exhausted=0))
-    spent.add(Rendering(error="too much", exhausted=True))
+    spent = Spent(STANDARD)
+    for _ in range(MAX_SLOW_RENDERINGS + 1):
+        spent.add(Rendering(error="too much", exhausted=True))
     assert spent.is_over
     assert spent.reason == "the template reaches the limits of rendering"
 
@@ -93,14 +94,14 @@ def test_a_machine_that_stood_still_once_stops_nothing(monkeypatch):
     """A clock that jumps is one long step; many long steps are the template's."""
     times = iter([0.0, 60.0, 60.1, 61.5, 63.0])
     monkeypatch.setattr(probes, "now", lambda: next(times))
-    spent = Spent(Allowance(seconds=3))
+    spent = Spent(Limits(analysis_seconds=3))
 
     assert [spent.is_over for _ in range(4)] == [False, False, False, True]
 
 
 def test_the_first_limit_that_was_met_is_the_one_that_is_said():
     """What is met later changes nothing."""
-    spent = Spent(Allowance(renderings=2, characters=1))
+    spent = Spent(Limits(analysis_renderings=2, analysis_characters=1))
     spent.add(Rendering(text="xx"))
     assert spent.is_over
     spent.add(Rendering(text="xx"))
@@ -137,7 +138,7 @@ def test_the_search_for_calls_is_counted():
     )
     assert analysis.stopped_early
     assert (
-        counted < 4 * Allowance().searched
+        counted < 4 * STANDARD.analysis_searched
     )  # A value compared takes three calls, and without a bound there were hundreds of millions.
 
 
@@ -167,7 +168,7 @@ def test_limits_of_the_source_can_be_changed():
 
     assert Template(source).render([]).text == "101"
     with pytest.raises(TemplateError, match="expected at most 50 expressions and statements"):
-        Template(source, limits=Limits(nodes=50))
+        Template(source, limits=Limits(template_nodes=50))
 
 
 LONG_MARKERS = {

@@ -16,8 +16,7 @@ from unrender.analysis import Analysis, Evidence, Shown, stored
 from unrender.cache import SHARED
 from unrender.format import Format
 from unrender.formats import FORMATS_VARIABLE as OWN_FORMATS
-from unrender.limits import LARGEST_JSON_FILE
-from unrender.rendering.cost import Limits
+from unrender.limits import MAX_DOCUMENT, Limits
 from unrender.rendering.template import Template
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").rglob("*.jinja"))
@@ -100,7 +99,7 @@ DAMAGE = {
     "a broken invariant": lambda text: json.dumps(
         {**json.loads(text), "format": {"version": 1, "tools": {"mode": "json_native"}}}
     ),
-    "too large": lambda text: text + " " * LARGEST_JSON_FILE,
+    "too large": lambda text: text + " " * MAX_DOCUMENT,
 }
 
 
@@ -155,7 +154,7 @@ def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, tmp_path
     assert stored.load(Template(SOURCE)) == found
     assert stored.load(Template(SOURCE + " ")) is None
     assert stored.load(Template(SOURCE, eos_token="</s>")) is None
-    assert stored.load(Template(SOURCE, limits=Limits(steps=10))) is None
+    assert stored.load(Template(SOURCE, limits=Limits(rendering_steps=10))) is None
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "own.json").write_text("{}")
     monkeypatch.setenv(OWN_FORMATS, str(tmp_path / "own"))
@@ -179,7 +178,7 @@ def test_an_analysis_that_stopped_early_is_not_kept(folder):
 
 def test_the_number_of_files_is_bounded(folder, monkeypatch):
     """Those that were written first go."""
-    monkeypatch.setattr(stored, "MOST_STORED_ANALYSES", 3)
+    monkeypatch.setattr(stored, "MAX_STORED", 3)
     found = analysis.analyze(Template(SOURCE))
     for number in range(6):
         stored.store(Template(SOURCE + str(number)), found)
@@ -209,7 +208,7 @@ LEFT = {
 
 def test_only_its_own_files_are_removed(folder, monkeypatch):
     """What is too much and has our names and our first words goes; whatever others keep in the folder stays."""
-    monkeypatch.setattr(stored, "MOST_STORED_ANALYSES", 1)
+    monkeypatch.setattr(stored, "MAX_STORED", 1)
     folder.mkdir()
     for name, text in {**FOREIGN, **LEFT}.items():
         (folder / name).write_text(text)
@@ -241,7 +240,7 @@ IN_THE_WAY = {
 @pytest.mark.timeout(30)
 def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
     """The result is that without a cache; nothing waits, nothing is read whole, and what is not our file stays."""
-    monkeypatch.setattr(stored, "MOST_STORED_ANALYSES", 0)
+    monkeypatch.setattr(stored, "MAX_STORED", 0)
     folder.mkdir()
     (folder / "precious.json").write_text("{}")
     path = stored._path(Template(SOURCE))

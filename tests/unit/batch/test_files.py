@@ -56,7 +56,7 @@ def test_a_piece_is_not_too_long(monkeypatch):
 )
 def test_a_line_that_is_too_long_is_not_kept(monkeypatch, longest, rows):
     """Its place is kept, and the next line is read from its beginning."""
-    monkeypatch.setattr(files, "LONGEST_BATCH_LINE", longest)
+    monkeypatch.setattr(files, "MAX_FILE", longest)
 
     assert [row for piece in pieces(["a.jsonl"], ()) for row in piece.rows] == rows
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from unrender import Bounds, ChatTemplate, TemplateError, TemplateWarning, UnrenderError, assistant_mask
-from unrender.bounds import Limits
+from unrender import ChatTemplate, TemplateError, TemplateWarning, UnrenderError, assistant_mask
 from unrender.conversation.transcript import SharedTime
+from unrender.limits import Limits
 from unrender.rendering.template import Rendering, Template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -267,7 +267,7 @@ TALK = [
 def test_all_renderings_of_a_conversation_share_their_time():
     """A refusal that takes long is not met in each of the other words: the first one is said in twice a rendering's time."""
     source = SAYS + LONG.replace("WORK", SLOW.replace("90000", "2000") + "{{ raise_exception('no') }}")
-    template = ChatTemplate.from_string(source, bounds=Bounds(rendering=Limits(seconds=0.25)))
+    template = ChatTemplate.from_string(source, limits=Limits(rendering_seconds=0.25))
     template.analysis  # noqa: B018 -- made once, in time of its own
     start = thread_time()
 
@@ -279,12 +279,12 @@ def test_all_renderings_of_a_conversation_share_their_time():
 
 def test_what_takes_too_long_is_never_rendered():
     """Each rendering gets what the earlier ones left, the last one what the first took; beyond that, none is begun."""
-    template = Template("{{ messages[0].content }}", limits=Limits(seconds=1.0))
+    template = Template("{{ messages[0].content }}", limits=Limits(rendering_seconds=1.0))
     time = SharedTime(left=1.5)
     seen = []
 
     def render(limited: Template) -> Rendering:
-        seen.append(limited.limits.seconds)
+        seen.append(limited.limits.rendering_seconds)
         return Rendering(text="x")
 
     time.spend(template, render)

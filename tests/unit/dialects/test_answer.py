@@ -99,7 +99,7 @@ def test_generation_starts_where_the_prompt_ends(begun, texts):
 )
 def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(begun, choice, monkeypatch):
     """Where no answer begins as the prompt does, what may follow is a warning's weaker claim; a sample is read as it was drawn."""
-    monkeypatch.setattr("unrender.dialects.remainder.MAX_RESUME_STEPS", 10_000)  # The bound itself takes seconds.
+    monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 10_000)  # The bound itself takes seconds.
     request = Request(tools=TOOLS, tool_choice=choice)
     answer = Remainder(format=FORMAT, request=request, begun=begun)
     for dialect in ("gbnf", "lark", "structural_tag"):

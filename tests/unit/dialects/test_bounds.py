@@ -19,8 +19,8 @@ from unrender.dialects.sample import sample_text
 from unrender.dialects.structural_tag import structural_tag_of
 from unrender.format import CallSyntax, Codec, Containers, Format, Strings, TurnTexts, Typing, Words
 from unrender.grammar import Grammar, Node, Role
+from unrender.limits import Limits
 from unrender.nodes import Chars, Choice, Literal, Optional, Repeat, Sequence, Tag
-from unrender.schema.weights import Budget
 
 THINKING = JSON_ENVELOPE.format
 JSON = THINKING.tools
@@ -201,7 +201,7 @@ def test_only_what_is_too_deep_takes_any_value(syntax, write):
 def test_a_tool_with_too_many_arguments_takes_any():
     """Where no one argument is too much, any arguments may be given, and the other tools stay exact."""
     many = Tool(name="many", parameters={"properties": {f"p{number}": {} for number in range(60)}})
-    asked = replace(answer(JSON, many, *ordinary(1)), budget=Budget(tool_parts=50))
+    asked = replace(answer(JSON, many, *ordinary(1)), limits=Limits(tool_parts=50))
 
     with pytest.warns(
         SchemaWarning, match=r"tool 'many': #: parameters is not enforced: it has 61 parts, more than 50"
@@ -227,7 +227,7 @@ def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
 
 def test_tools_that_are_too_much_together_are_an_error():
     """It names the largest, and says what to do."""
-    asked = replace(answer(JSON, *ordinary(9)), budget=Budget(parts=50))
+    asked = replace(answer(JSON, *ordinary(9)), limits=Limits(grammar_parts=50))
 
     with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):
         asked.gbnf()
@@ -236,7 +236,7 @@ def test_tools_that_are_too_much_together_are_an_error():
 def test_a_response_schema_that_is_too_much_is_an_error():
     """There is nothing wider that would still be the schema that was asked for."""
     asked = answer(JSON)
-    asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), budget=Budget(depth=20))
+    asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), limits=Limits(tool_depth=20))
 
     with pytest.raises(GrammarError, match="response schema: #: it has 30 levels, more than 20; simplify it"):
         asked.gbnf()
@@ -244,7 +244,7 @@ def test_a_response_schema_that_is_too_much_is_an_error():
 
 def test_steps_are_bounded():
     """What takes more than the budget's steps is an error, not a hang."""
-    asked = replace(answer(PYTHONIC, *ordinary(9)), budget=Budget(steps=50))
+    asked = replace(answer(PYTHONIC, *ordinary(9)), limits=Limits(grammar_steps=50))
 
     with pytest.raises(GrammarError, match="more than 50 steps"):
         asked.gbnf()

@@ -57,6 +57,6 @@ def test_a_long_beginning_is_read_in_linear_time():
 
 def test_a_beginning_that_takes_too_many_steps_is_an_error(monkeypatch):
     """A rule that begins with itself has no end of ways to be read."""
-    monkeypatch.setattr("unrender.dialects.remainder.MAX_RESUME_STEPS", 1000)
+    monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 1000)
     with pytest.raises(GrammarError, match="takes more than 1000 steps to read"):
         resume_after(Grammar(Ref("a"), {"a": Sequence((Optional(Literal("b")), Ref("a")))}), "c")

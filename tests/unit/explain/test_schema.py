@@ -8,7 +8,7 @@ import pytest
 
 from unrender import Tool
 from unrender.explain.hints import complaints
-from unrender.limits import MAX_COMPLAINTS
+from unrender.limits import MAX_SHOWN_ITEMS
 
 SCHEMA = {
     "type": "object",
@@ -83,7 +83,7 @@ def test_there_are_never_too_many_sentences() -> None:
     """A call that is all wrong is told in a bounded number of sentences."""
     wrong = {f"a{i}": 1 for i in range(1000)}
 
-    assert len(said(wrong)) == MAX_COMPLAINTS
+    assert len(said(wrong)) == MAX_SHOWN_ITEMS
 
 
 def test_deep_arguments_end() -> None:

@@ -16,7 +16,7 @@ from recipes import rows_of
 
 from unrender import FormatError, Parser
 from unrender.format import Format, TurnTexts
-from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_REASON, MAX_TEXT
+from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
 
 CHECKS = Path(__file__).parents[2] / "corpus" / "format_checks.jsonl"
 
@@ -45,7 +45,7 @@ def test_a_format_has_the_problem_that_the_row_says() -> None:
         ({"turn": {"end": "\n" * MAX_LAYOUT + "<e>"}}, None),
         ({"turn": {"end": "\n" * (MAX_LAYOUT + 1) + "<e>"}}, "format.turn.end: .* white space at either end"),
         ({"turn": {"content_to_tools": " " * (MAX_LAYOUT + 1)}}, "format.turn.content_to_tools: .* white space, found"),
-        ({"tools": {"why": "x" * (MAX_REASON + 1)}}, f"format.tools.why: expected at most {MAX_REASON}"),
+        ({"tools": {"why": "x" * (MAX_TEXT + 1)}}, f"format.tools.why: expected at most {MAX_TEXT}"),
         (
             {"turn": {"headers": ["<h>"] * (MAX_ITEMS + 1)}},
             f"format.turn.headers: expected at most {MAX_ITEMS} entries",

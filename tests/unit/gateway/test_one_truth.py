@@ -197,7 +197,7 @@ class Endless(Told):
 @pytest.fixture
 def few_calls(monkeypatch: pytest.MonkeyPatch) -> int:
     """Let an answer have few calls, so that a test of the bound is quick."""
-    monkeypatch.setattr("unrender.gateway.answers.choice.MOST_CALLS", 3)
+    monkeypatch.setattr("unrender.gateway.answers.choice.MAX_ITEMS", 3)
     return 3
 
 

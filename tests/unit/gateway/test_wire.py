@@ -16,7 +16,7 @@ from serving import Told, corpus
 
 from unrender.gateway import Keys
 from unrender.gateway.http.framing import Framing
-from unrender.limits import LONGEST_HEAD_OF_REQUEST, MOST_HEADERS
+from unrender.limits import MAX_BLOCK, MAX_LISTED
 
 CHAT = "/v1/chat/completions"
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\n"
@@ -246,8 +246,8 @@ def test_large_heads_are_refused():
     """A head has a bound, in bytes and in headers; both are told apart from what is wrong."""
     long, many = Framing(), Framing()
 
-    long.take(b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * LONGEST_HEAD_OF_REQUEST)
-    many.take(b"GET / HTTP/1.1\r\nhost: x\r\n" + b"x: a\r\n" * MOST_HEADERS + b"\r\n")
+    long.take(b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * MAX_BLOCK)
+    many.take(b"GET / HTTP/1.1\r\nhost: x\r\n" + b"x: a\r\n" * MAX_LISTED + b"\r\n")
 
     assert long.refused is not None
     assert many.refused is not None

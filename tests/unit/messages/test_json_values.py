@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pytest
 
 from unrender import MessageError
-from unrender.limits import DEEPEST_VALUE
+from unrender.limits import MAX_DEPTH
 from unrender.messages.wire import check_values
 
 
@@ -27,7 +27,7 @@ def nested(levels: int) -> list[object]:
         datetime.now(UTC),
         {"a": [1, 2.5, True, None, ("x",)]},
         MappingProxyType({"a": {}}),
-        nested(DEEPEST_VALUE),
+        nested(MAX_DEPTH),
     ],
 )
 def test_json_is_let_through(value: object) -> None:
@@ -39,7 +39,7 @@ WRONG = {
     "not JSON": ({"a": [{1}]}, "here.a[0]: expected JSON, found set"),
     "a key that is not text": ({"a": [{"b": {5: 1}}]}, "here.a[0].b: expected text as keys, found 5"),
     "too deep": (
-        nested(DEEPEST_VALUE + 1),
+        nested(MAX_DEPTH + 1),
         f"here{'[0]' * 6}…: expected at most 500 levels of lists and objects, found more",
     ),
     "a long way": (
@@ -72,12 +72,12 @@ def test_other_values_pass_where_json_is_not_asked_for() -> None:
     check_values([datetime.now(UTC), {5: "five"}], where="here", only_json=False)
 
     with pytest.raises(MessageError, match="at most 500 levels"):
-        check_values(nested(DEEPEST_VALUE + 1), where="here", only_json=False)
+        check_values(nested(MAX_DEPTH + 1), where="here", only_json=False)
 
 
 def test_lists_and_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as are allowed are let through, and not one more."""
-    monkeypatch.setattr("unrender.messages.wire.MOST_VALUES", 3)
+    monkeypatch.setattr("unrender.messages.wire.MAX_VALUES", 3)
 
     check_values([[], [], []], where="here")
     with pytest.raises(MessageError, match="here: expected at most 3 lists and objects, found more"):

@@ -97,9 +97,9 @@ def test_nested_repetitions_take_linear_time():
 def test_what_costs_too_much_counts_as_matched(monkeypatch):
     """Beyond the budget nothing is refused: each new character costs as many steps as there are states."""
     node = Sequence((Literal("abc"), Literal("d")))
-    monkeypatch.setattr(module, "MAX_WORK", 4)
+    monkeypatch.setattr(module, "MAX_STEPS", 4)
     assert not matches(node, "abcx")
-    monkeypatch.setattr(module, "MAX_WORK", 3)
+    monkeypatch.setattr(module, "MAX_STEPS", 3)
     assert matches(Sequence((Literal("abc"), Literal("e"))), "abcx")
 
 

@@ -235,7 +235,7 @@ def film(**fields):
 )
 def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps):
     """Chunks have at least a character, the last step is the end; a long output is fed in larger chunks."""
-    monkeypatch.setattr(questions, "MOST_FILM_STEPS", most)
+    monkeypatch.setattr(questions, "MAX_PIECES", most)
     shown, fed = film(output="abcde", chunk=chunk)
 
     assert (shown["chunk"], fed) == (size, steps)
@@ -245,7 +245,7 @@ def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps)
 @pytest.mark.parametrize(("most", "steps"), [(9, [1, 3, 6, 6]), (3, [1, 3, 6, 6]), (2, [3, 6, 6]), (1, [6, 6])])
 def test_a_recorded_stream_keeps_its_chunks(monkeypatch, most, steps):
     """Neighbours are joined where there are too many."""
-    monkeypatch.setattr(questions, "MOST_FILM_STEPS", most)
+    monkeypatch.setattr(questions, "MAX_PIECES", most)
     shown, fed = film(chunks=["a", "bc", "def"])
 
     assert (shown["chunk"], fed) == (0, steps)

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from unrender import ChatTemplate
-from unrender.limits import LONGEST_BODY
+from unrender.limits import MAX_LINE
 from unrender.playground.server import app
 
 PAGE = files("unrender.playground").joinpath("page")
@@ -98,7 +98,7 @@ def test_other_sites_are_refused(headers):
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [(b"{", 400), (b"[]", 400), (b"[" * 100_000, 400), (b'"' + b"x" * LONGEST_BODY + b'"', 413), (b"\xff\xfe", 400)],
+    [(b"{", 400), (b"[]", 400), (b"[" * 100_000, 400), (b'"' + b"x" * MAX_LINE + b'"', 413), (b"\xff\xfe", 400)],
 )
 def test_bodies_that_are_no_question_are_refused(body, status):
     """What is not a JSON object of bounded size is an error in JSON."""

@@ -6,9 +6,10 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from unrender.analysis.ask.probes import Allowance, Spent
+from unrender.analysis.ask.probes import Spent
 from unrender.analysis.find.skeletons import json_spans
 from unrender.format.tokens import lexemes
+from unrender.limits import Limits
 from unrender.proof.split import (
     calculate_diff_split,
     closers_of,
@@ -210,16 +211,16 @@ def test_border_lies_where_it_is_least_awkward(before, between, after, expected)
 
 def test_json_is_looked_for_at_few_brackets():
     """A long row of them costs a bounded number of trials: the last that is allowed may open JSON, one more is not looked at."""
-    spans = [list(json_spans("{" * more + '{"a": 1}', "{", 999, Spent(Allowance()))) for more in (399, 400)]
+    spans = [list(json_spans("{" * more + '{"a": 1}', "{", 999, Spent(Limits()))) for more in (399, 400)]
 
     assert [len(found) for found in spans] == [1, 0]
-    assert list(json_spans("[" * 50_000, "[", 50_000, Spent(Allowance()))) == []
+    assert list(json_spans("[" * 50_000, "[", 50_000, Spent(Limits()))) == []
 
 
 def test_json_is_looked_for_within_the_allowance():
     """Nested values are decoded once for each brace: after so many characters, none is any more, and the analysis is over."""
     text = '{"a":' * 60 + "[" + "0," * 6000 + "0]" + "}" * 60
-    spent = Spent(Allowance(searched=50_000))
+    spent = Spent(Limits(analysis_searched=50_000))
 
     found = list(json_spans(text, "{", 999, spent))
 

@@ -8,7 +8,8 @@ import pytest
 from recipes import rows_of
 from rendering_rows import NOON, RENDERING, facts, rendering_of, shaped
 
-from unrender.rendering.cost import CostBudget, Exhausted, Limits
+from unrender.limits import Limits
+from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.template import Template
 
@@ -165,7 +166,7 @@ def clock(monkeypatch):
 )
 def test_bulk_is_worth_a_look_at_the_clock(clock, work):
     """After 50,000 characters of any kind of work, the clock is looked at; the limit is met at its second."""
-    spent = CostBudget(Limits(seconds=1.0))
+    spent = CostBudget(Limits(rendering_seconds=1.0))
     clock[0] = 101.0
     work(spent, 50_001)
     clock[0] = 101.001
@@ -186,7 +187,7 @@ def test_bulk_is_worth_a_look_at_the_clock(clock, work):
 )
 def test_work_is_counted_together(limits, work, times, message):
     """So much is allowed one by one, and so often."""
-    spent = CostBudget(Limits(seconds=60, **limits))
+    spent = CostBudget(Limits(rendering_seconds=60, **{f"rendering_{name}": most for name, most in limits.items()}))
     for _ in range(times):
         work(spent)
 
@@ -210,4 +211,4 @@ def test_values_are_nested_500_deep():
     endless = []
     endless += [endless, endless]
     with pytest.raises(Exhausted, match="more than 9000 characters"):
-        CostBudget(Limits(characters=9000)).weigh(endless)
+        CostBudget(Limits(rendering_characters=9000)).weigh(endless)

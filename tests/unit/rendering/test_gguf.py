@@ -150,9 +150,9 @@ def test_arrays_are_nested_four_deep(read, key):
 def test_values_are_counted(read, monkeypatch, key):
     """Pairs and items that are read or passed over one by one are limited together."""
     values = pair(key, ARRAY, array(STRING, text("x"), text("y")))
-    monkeypatch.setattr(loading, "MOST_GGUF_VALUES", 3)
+    monkeypatch.setattr(loading, "MAX_GGUF_VALUES", 3)
     read(values)
-    monkeypatch.setattr(loading, "MOST_GGUF_VALUES", 2)
+    monkeypatch.setattr(loading, "MAX_GGUF_VALUES", 2)
 
     with pytest.raises(TemplateError, match="expected at most 2 values"):
         read(values)
@@ -160,7 +160,7 @@ def test_values_are_counted(read, monkeypatch, key):
 
 def test_texts_have_a_longest(read, monkeypatch):
     """A text of the limit's length is read, a longer one only passed over."""
-    monkeypatch.setattr(loading, "LONGEST_GGUF_STRING", 7)
+    monkeypatch.setattr(loading, "MAX_FILE", 7)
 
     assert read(pair("a", STRING, text("1234567")), pair("skipped", STRING, text("12345678"))) == {"a": "1234567"}
     with pytest.raises(TemplateError, match="expected strings of at most 7 bytes, found 8"):

@@ -9,7 +9,7 @@ from recipes import rows_of
 from rendering_rows import RENDERING
 
 from unrender import TemplateError
-from unrender.rendering.cost import Limits
+from unrender.limits import Limits
 from unrender.rendering.template import Template
 
 LONG = "{% set long = 'x' * 5000000 %}"
@@ -54,23 +54,27 @@ def test_deep_nesting_is_refused(source):
 @pytest.mark.parametrize(
     ("source", "limits", "message"),
     [
-        ("x" * 101, {"source": 100}, "expected at most 100 characters, found 101"),
+        ("x" * 101, {"template_characters": 100}, "expected at most 100 characters, found 101"),
         ("{{ " + "9" * 10_000 + " }}", {}, "template: "),
         ("{{ 0x" + "f" * 100_000 + " }}", {}, "more than 8192 bits"),
         ("{{ " + hex(2**8192 - 1) + " }}", {}, None),
         ("{{ " + hex(2**8192) + " }}", {}, "more than 8192 bits"),
-        ("text", {"nodes": 3}, None),  # the template, an output, its data
-        ("{{ a }}", {"nodes": 2}, "expected at most 2 expressions and statements, found 3"),
-        ("{{ a + 1 }}", {"nodes": 4}, "found 5"),
-        ("{% for a in b %}{% endfor %}", {"nodes": 3}, "found 4"),
-        ("{% if a %}{{ b }}{% endif %}{% if a %}{{ c }}{% endif %}", {"scopes": 6}, None),
-        ("{% if a %}{{ b }}{% endif %}{% if a %}{{ c }}{% endif %}", {"scopes": 5}, "found 2 branches and 3 names"),
-        ("{% for a in b %}{% if a %}{% endif %}{% endfor %}", {"scopes": 3}, "found 2 branches and 2 names"),
-        ("{% macro m(a) %}{{ b }}{% endmacro %}", {"scopes": 1}, "found 1 branches and 2 names"),
-        ("{% with a = 1 %}{{ a }}{% endwith %}", {"scopes": 0}, "found 1 branches and 1 names"),
-        ("{% set a %}{{ b }}{% endset %}", {"scopes": 1}, "found 1 branches and 2 names"),
-        ("{% filter upper %}{{ b }}{% endfilter %}", {"scopes": 0}, "found 1 branches and 1 names"),
-        ("{% call a() %}{% endcall %}", {"scopes": 0}, "found 1 branches and 1 names"),
+        ("text", {"template_nodes": 3}, None),  # the template, an output, its data
+        ("{{ a }}", {"template_nodes": 2}, "expected at most 2 expressions and statements, found 3"),
+        ("{{ a + 1 }}", {"template_nodes": 4}, "found 5"),
+        ("{% for a in b %}{% endfor %}", {"template_nodes": 3}, "found 4"),
+        ("{% if a %}{{ b }}{% endif %}{% if a %}{{ c }}{% endif %}", {"template_scopes": 6}, None),
+        (
+            "{% if a %}{{ b }}{% endif %}{% if a %}{{ c }}{% endif %}",
+            {"template_scopes": 5},
+            "found 2 branches and 3 names",
+        ),
+        ("{% for a in b %}{% if a %}{% endif %}{% endfor %}", {"template_scopes": 3}, "found 2 branches and 2 names"),
+        ("{% macro m(a) %}{{ b }}{% endmacro %}", {"template_scopes": 1}, "found 1 branches and 2 names"),
+        ("{% with a = 1 %}{{ a }}{% endwith %}", {"template_scopes": 0}, "found 1 branches and 1 names"),
+        ("{% set a %}{{ b }}{% endset %}", {"template_scopes": 1}, "found 1 branches and 2 names"),
+        ("{% filter upper %}{{ b }}{% endfilter %}", {"template_scopes": 0}, "found 1 branches and 1 names"),
+        ("{% call a() %}{% endcall %}", {"template_scopes": 0}, "found 1 branches and 1 names"),
     ],
     ids=lambda value: repr(value)[:50],
 )
@@ -127,7 +131,7 @@ def test_steps_are_limited_as_asked():
     """A caller may allow less work, and is told which limit was met."""
     source = "{% for i in range(1000) %}{{ i }}{% endfor %}"
 
-    rendering = Template(source, limits=Limits(steps=100)).render([])
+    rendering = Template(source, limits=Limits(rendering_steps=100)).render([])
 
     assert rendering.exhausted
     assert rendering.error == "the template needs more than 100 steps"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from unrender import Bounds, ChatTemplate, TemplateError, TemplateWarning
-from unrender.rendering.cost import Limits
+from unrender import ChatTemplate, TemplateError, TemplateWarning
+from unrender.limits import Limits
 from unrender.rendering.template import CodeTemplate, Template
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
@@ -148,7 +148,7 @@ def test_a_function_may_change_what_it_is_given():
 )
 def test_what_goes_wrong_is_in_the_rendering(render, told):
     """A function that raises, returns no text or too much of it, has refused."""
-    assert CodeTemplate(render, limits=Limits(characters=1000)).render(USER).error == told
+    assert CodeTemplate(render, limits=Limits(rendering_characters=1000)).render(USER).error == told
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_templates_of_the_same_function_are_equal():
     assert one != CodeTemplate(written)
     assert one != CodeTemplate(lambda messages: "")
     assert one != Template("", eos_token="x")
-    assert one.limited(Limits(characters=5)).render(USER).exhausted
+    assert one.limited(Limits(rendering_characters=5)).render(USER).exhausted
 
 
 def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
@@ -183,7 +183,7 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
 def test_bounds_hold_for_a_function():
     """What renderings may write is bounded as a template's is."""
-    template = ChatTemplate.from_renderer(lambda messages: "x" * 100, bounds=Bounds(rendering=Limits(characters=50)))
+    template = ChatTemplate.from_renderer(lambda messages: "x" * 100, limits=Limits(rendering_characters=50))
 
     with pytest.raises(TemplateError, match="more than 50 characters"):
         template.prepare(USER)

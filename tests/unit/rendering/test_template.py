@@ -18,7 +18,7 @@ import pytest
 from vendor import vendor_templates
 
 from unrender import TemplateError
-from unrender.rendering.cost import Limits
+from unrender.limits import Limits
 from unrender.rendering.template import Rendering, Template
 
 NOON = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
@@ -258,7 +258,7 @@ def test_limited():
     """A template can be given other limits; it stays the same template, and the first keeps its own."""
     template = Template("{% for i in range(100) %}{{ i }}{% endfor %}")
 
-    limited = template.limited(Limits(steps=10))
+    limited = template.limited(Limits(rendering_steps=10))
 
     assert limited.render([]).exhausted
     assert not template.render([]).exhausted

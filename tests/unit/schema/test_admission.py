@@ -219,10 +219,10 @@ def test_what_costs_too_much_to_tell_apart_is_not(monkeypatch):
     """Beyond the budget nothing is certain."""
     few = [Null(), Boolean(), Text()]
     assert exclusive(few, {})
-    monkeypatch.setattr(admission, "MAX_COMPARISONS", 9)
+    monkeypatch.setattr(admission, "MAX_STATES", 9)
     assert exclusive(few, {})
     assert disjoint(Union((Null(), Boolean(), Text())), Union((Integer(), Array(), Object())), {})
-    monkeypatch.setattr(admission, "MAX_COMPARISONS", 8)
+    monkeypatch.setattr(admission, "MAX_STATES", 8)
     assert not exclusive(few, {})
     assert exclusive([ONE, TWO, Constant("3"), Null()], {})
     assert not disjoint(Union((Null(), Boolean(), Text())), Union((Integer(), Array(), Object())), {})

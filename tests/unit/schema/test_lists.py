@@ -103,9 +103,9 @@ def test_eight_values_are_few():
 def test_as_many_lists_as_are_written_out(monkeypatch):
     """The limit counts the items of all lists together: here 2 of one item each, and 2 of two."""
     schema = {"items": {"enum": ["a", "b"]}, "uniqueItems": True}
-    monkeypatch.setattr(list_keywords, "MAX_ARRANGED", 6)
+    monkeypatch.setattr(list_keywords, "MAX_OPTIONS", 6)
     assert len(read_schema({**schema, "title": "enough"}).shape.options) == 5
-    monkeypatch.setattr(list_keywords, "MAX_ARRANGED", 5)
+    monkeypatch.setattr(list_keywords, "MAX_OPTIONS", 5)
     assert shape_line(read_schema({**schema, "title": "too many"}).shape) == '[("a" | "b")*]'
 
 

@@ -53,7 +53,7 @@ def test_a_recursion_that_never_ends_is_left_out():
 
 def test_a_schema_that_explodes_is_cut_off(monkeypatch):
     """Nested alternatives do not blow up: the rest may be anything, and that is reported."""
-    monkeypatch.setattr("unrender.limits.MAX_CONJUNCTS_READ", 50)
+    monkeypatch.setattr("unrender.schema.reader.MAX_SCHEMA_PARTS", 50)
     branches = [{"anyOf": [{"minLength": n}, {"maxLength": n}]} for n in range(12)]
 
     assert "schema" in {keyword for _, keyword in reported({"type": "string", "allOf": branches})}
@@ -157,7 +157,7 @@ def test_one_level_more_may_be_anything():
 @pytest.mark.parametrize(("steps", "losses"), [(4, []), (3, ["the whole schema unfolds into more than 3 parts"])])
 def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
     """Each place that is read counts, scalars too; beyond the budget it may be anything."""
-    monkeypatch.setattr("unrender.limits.MAX_CONJUNCTS_READ", steps)
+    monkeypatch.setattr("unrender.schema.reader.MAX_SCHEMA_PARTS", steps)
     properties = {"a": {"type": "string"}, "b": {"minLength": 1}, "c": {"minLength": 2}}
     schema = {"type": "object", "properties": properties, "title": f"{steps} steps"}
 
@@ -166,7 +166,7 @@ def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
 
 def test_listed_values_are_counted(monkeypatch):
     """Ten values cost as much as reading one place."""
-    monkeypatch.setattr("unrender.limits.MAX_CONJUNCTS_READ", 14)
+    monkeypatch.setattr("unrender.schema.reader.MAX_SCHEMA_PARTS", 14)
     few, many = ({"properties": {"a": {"enum": list(range(n))}, "b": {"minLength": 1}}} for n in (109, 111))
 
     assert read_schema(few).unsupported == ()

@@ -12,6 +12,7 @@ from unrender import GrammarError, Tool
 from unrender.format import CallSyntax, Slot
 from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values, expand
+from unrender.limits import STANDARD, Limits
 from unrender.nodes import Calls, JsonValue, Literal, Sequence
 from unrender.schema.reader import Reading, read_schema, within
 from unrender.schema.shapes import (
@@ -28,7 +29,7 @@ from unrender.schema.shapes import (
     Text,
     Union,
 )
-from unrender.schema.weights import STANDARD, Budget, Scale, Weight
+from unrender.schema.weights import Scale, Weight
 
 NULL, TEXT = Null(), Text()
 PATTERN = Text(pattern=Sequence((Literal("ab"), Literal("c"))))
@@ -122,7 +123,7 @@ def test_what_is_too_much_is_not_written_to_be_weighed() -> None:
     shapes: tuple[Shape, ...] = tuple(Integer(minimum=-(10**16) - i, maximum=10**16 + i) for i in range(5000))
     scale = Scale()
 
-    assert scale.whole(Union(shapes), {}).parts > STANDARD.parts
+    assert scale.whole(Union(shapes), {}).parts > STANDARD.grammar_parts
     assert scale.ranges < 250_000
 
 
@@ -143,46 +144,46 @@ def test_a_weight_is_put_above_another() -> None:
 )
 def test_what_is_too_much_is_told(weight: Weight, reason: str) -> None:
     """Depth first, then parts, then characters."""
-    assert weight.too_much(Budget(tool_parts=10, tool_characters=20, depth=3)) == reason
+    assert weight.too_much(Limits(tool_parts=10, tool_characters=20, tool_depth=3)) == reason
 
 
 BIG, SMALL = Array(prefix=(NULL,) * 9), Property("small", TEXT)
 
 
-def fitted(shape: Shape, budget: Budget) -> tuple[str, Weight, list[tuple[str, str]]]:
+def fitted(shape: Shape, limits: Limits) -> tuple[str, Weight, list[tuple[str, str]]]:
     reported: list[tuple[str, str]] = []
-    found, weight = within(reading(shape), budget, lambda *loss: reported.append(loss))
+    found, weight = within(reading(shape), limits, lambda *loss: reported.append(loss))
     return shape_line(found.shape), weight, reported
 
 
 @pytest.mark.parametrize(
-    ("shape", "budget", "line", "parts", "reported"),
+    ("shape", "limits", "line", "parts", "reported"),
     [
-        (Object(properties=(Property("a", BIG), SMALL)), Budget(tool_parts=13), None, 13, []),
+        (Object(properties=(Property("a", BIG), SMALL)), Limits(tool_parts=13), None, 13, []),
         (
             Object(properties=(Property("a", BIG), SMALL)),
-            Budget(tool_parts=11),
+            Limits(tool_parts=11),
             "{a?: any, small?: string}",
             3,
             [("#/properties/a", "it has 12 parts, more than 11; any value may be given")],
         ),
         (
             Object(properties=(Property("a", Array(items=Array(items=NULL))), SMALL)),
-            Budget(depth=2),
+            Limits(tool_depth=2),
             "{a?: any, small?: string}",
             3,
             [("#/properties/a", "it has 2 levels, more than 1; any value may be given")],
         ),
         (
             Object(properties=(Property("a", NULL), Property("b", NULL), SMALL)),
-            Budget(tool_parts=3),
+            Limits(tool_parts=3),
             "{(string): any}",
             2,
             [("#", "it has 4 parts, more than 3; any arguments may be given")],
         ),
         (
             BIG,
-            Budget(tool_parts=3),
+            Limits(tool_parts=3),
             "{(string): any}",
             2,
             [("#", "it has 11 parts, more than 3; any arguments may be given")],
@@ -190,19 +191,19 @@ def fitted(shape: Shape, budget: Budget) -> tuple[str, Weight, list[tuple[str, s
     ],
 )
 def test_a_tool_is_wider_where_it_is_too_much(
-    shape: Shape, budget: Budget, line: str | None, parts: int, reported: list[tuple[str, str]]
+    shape: Shape, limits: Limits, line: str | None, parts: int, reported: list[tuple[str, str]]
 ) -> None:
     """First the arguments that are too much alone, then all of them."""
-    found, weight, losses = fitted(shape, budget)
+    found, weight, losses = fitted(shape, limits)
 
     assert (found, weight.parts, losses) == (line or shape_line(shape), parts, reported)
 
 
-def expanded(*tools: Tool, budget: Budget = STANDARD, twice: bool = False, values: Values = Values.SPELLED) -> object:
+def expanded(*tools: Tool, limits: Limits = STANDARD, twice: bool = False, values: Values = Values.SPELLED) -> object:
     function = (Slot.NAME, Slot.ARGUMENTS)
     call = Calls(syntax=CallSyntax(function=function), tools=tools)
     other = Calls(syntax=CallSyntax(function=(*function, "!")), tools=tools)
-    return expand(Grammar(Sequence((call, other)) if twice else call), values, budget)
+    return expand(Grammar(Sequence((call, other)) if twice else call), values, limits)
 
 
 def tool(name: str, count: int) -> Tool:
@@ -215,20 +216,20 @@ def test_all_tools_together_are_bounded() -> None:
     """The error names what they take, the bound and the largest."""
     small, large = tool("small", 2), tool("large", 5)
 
-    assert expanded(small, large, budget=Budget(parts=9)).weight == Weight(9, 14)  # type: ignore[attr-defined]
+    assert expanded(small, large, limits=Limits(grammar_parts=9)).weight == Weight(9, 14)  # type: ignore[attr-defined]
     with pytest.raises(GrammarError) as caught:
-        expanded(small, large, budget=Budget(parts=8))
+        expanded(small, large, limits=Limits(grammar_parts=8))
     assert str(caught.value) == (
         "tools: the first 2 take 9 parts, more than 8: offer fewer tools, or simplify them; "
         "the largest is 'large', at #/properties"
     )
     with pytest.raises(GrammarError, match="the first 2 take 14 characters, more than 13"):
-        expanded(small, large, budget=Budget(characters=13))
+        expanded(small, large, limits=Limits(grammar_characters=13))
 
 
 def test_a_tool_counts_once_however_often_it_is_called() -> None:
     """The same tool in another syntax takes nothing more."""
-    assert expanded(tool("a", 2), budget=Budget(parts=3), twice=True).weight == Weight(3, 4)  # type: ignore[attr-defined]
+    assert expanded(tool("a", 2), limits=Limits(grammar_parts=3), twice=True).weight == Weight(3, 4)  # type: ignore[attr-defined]
 
 
 def test_a_response_is_bounded_as_a_tool_is() -> None:
@@ -236,17 +237,23 @@ def test_a_response_is_bounded_as_a_tool_is() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "null"}}}
     grammar = Grammar(JsonValue(schema))
 
-    assert expand(grammar, Values.SPELLED, Budget(tool_parts=2)).unsupported == ()
+    assert expand(grammar, Values.SPELLED, Limits(tool_parts=2)).unsupported == ()
     with pytest.raises(GrammarError) as caught:
-        expand(grammar, Values.SPELLED, Budget(tool_parts=1))
+        expand(grammar, Values.SPELLED, Limits(tool_parts=1))
     assert str(caught.value) == "response schema: #: it has 2 parts, more than 1; simplify it"
 
 
 def test_the_standard_budget() -> None:
     """What a server lets a client's schema take."""
-    values = [STANDARD.tool_parts, STANDARD.tool_characters, STANDARD.depth, STANDARD.parts, STANDARD.characters]
+    values = [
+        STANDARD.tool_parts,
+        STANDARD.tool_characters,
+        STANDARD.tool_depth,
+        STANDARD.grammar_parts,
+        STANDARD.grammar_characters,
+    ]
 
-    assert [*values, STANDARD.steps] == [50_000, 500_000, 64, 100_000, 2_000_000, 1_000_000]
+    assert [*values, STANDARD.grammar_steps] == [50_000, 500_000, 64, 100_000, 2_000_000, 1_000_000]
     assert Weight() == Weight(1, 0, 0)
 
 

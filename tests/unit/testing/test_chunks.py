@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.limits import MOST_PAIRS
+from unrender.limits import MAX_PLACES
 from unrender.testing import splits
 from unrender.testing.chat import pairs, pieces, random_pieces
 
@@ -26,7 +26,7 @@ def test_long_texts_are_cut_at_a_bounded_number_of_places():
     """A text of any length is cut in two at no more places than the bound, at its beginning and near its end."""
     cut = [len(first) for first, _ in pairs("x" * 12_345)]
 
-    assert len(cut) <= MOST_PAIRS
+    assert len(cut) <= MAX_PLACES
     assert (cut[0], cut[-1] > 12_300) == (1, True)
 
 

@@ -32,7 +32,7 @@ from unrender.analysis.ask.probes import (
 )
 from unrender.conversation.messages import Said, SaidCall
 from unrender.format import Format, ToolMode
-from unrender.limits import MOST_TRIED_NAMES
+from unrender.limits import MAX_TRIES
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
@@ -221,7 +221,7 @@ def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
     """
     texts = {constant.strip() for constant in prober.template.string_constants}
     closers = sorted(text for text in texts if " " not in text and _is_bracketed(text) and openers_of(text))
-    for closer in closers[:MOST_TRIED_NAMES]:
+    for closer in closers[:MAX_TRIES]:
         yield closer, body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
 
 

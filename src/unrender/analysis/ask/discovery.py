@@ -35,7 +35,7 @@ from unrender.analysis.ask.probes import (
 from unrender.conversation.capabilities import Context, ReasoningPlace
 from unrender.conversation.messages import Said
 from unrender.format.tokens import lexemes
-from unrender.limits import LONGEST_ID, MOST_LENGTHS_OF_IDS, MOST_REPAIRS, MOST_TRIED_NAMES
+from unrender.limits import MAX_ID, MAX_RETRIES, MAX_TRIES
 from unrender.proof.split import closers_of, common_prefix, is_tag
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
@@ -65,7 +65,7 @@ def discover(prober: Prober) -> Prober:
 def _require(prober: Prober) -> dict[str, Any]:
     """Find what must be supplied so that a plain question renders at all."""
     changes: dict[str, Any] = {}
-    for _ in range(MOST_REPAIRS):
+    for _ in range(MAX_RETRIES):
         if _renders(prober, changes):
             break
         repairs = [changes | {"requires_typed_content": True}, changes | {"requires_tools": True}]
@@ -103,7 +103,7 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
     ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
     # A template may write its tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
-    for messages, name, as_text in product(asked, ranked[:MOST_TRIED_NAMES], (False, True)):
+    for messages, name, as_text in product(asked, ranked[:MAX_TRIES], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
         text = prober.with_capabilities(**changes).render(messages, tools=offered_tools(), thinking=None)
         if text is not None and NAMES[0] in text:
@@ -133,7 +133,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     names = sorted(
         (name for name in prober.template.reads if REASONING_WORD.search(name)),
         key=lambda name: (name != "enable_thinking", name != "thinking", name),
-    )[:MOST_TRIED_NAMES]
+    )[:MAX_TRIES]
     for name in names:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, after_question=False):
@@ -206,8 +206,8 @@ def _forms_of_ids(prober: Prober) -> Iterator[dict[str, Any]]:
     # `ids must have 12 digits`, or `{% if call.id | length != 12 %}` beside a complaint without a number.
     told = " ".join(text for text in dict.fromkeys(prober.complaints.values()) if _ID_WORD.search(text))
     lengths = _NUMBER.findall(told) or (_LENGTH.findall(prober.template.source) if told else [])
-    known = [length for length in map(int, dict.fromkeys(lengths)) if 3 < length <= LONGEST_ID]
-    for length, digits in product(known[:MOST_LENGTHS_OF_IDS], (False, True)):
+    known = [length for length in map(int, dict.fromkeys(lengths)) if 3 < length <= MAX_ID]
+    for length, digits in product(known[:MAX_RETRIES], (False, True)):
         yield {"requires_short_id": True, "id_length": length, "requires_digits_in_id": digits}
 
 
@@ -293,7 +293,7 @@ def _marks_reasoning(prober: Prober, message: Said) -> bool:
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
     template = prober.template
     names = template.attribute_names | set(template.string_constants)
-    words = sorted(name for name in names if name.isidentifier() and REASONING_WORD.search(name))[:MOST_TRIED_NAMES]
+    words = sorted(name for name in names if name.isidentifier() and REASONING_WORD.search(name))[:MAX_TRIES]
     fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
     yield from ((ReasoningPlace.FIELD, name) for name in fields)
     places = (ReasoningPlace.PART, ReasoningPlace.BLOCK) if "blocks" in names else (ReasoningPlace.PART,)

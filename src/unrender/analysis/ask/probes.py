@@ -16,21 +16,10 @@ from typing import Any
 from unrender.conversation.adapt import shaped, short_id
 from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall
-from unrender.limits import (
-    ANALYSIS_CHARACTERS,
-    ANALYSIS_EXHAUSTED,
-    ANALYSIS_RENDERINGS,
-    ANALYSIS_SEARCHED,
-    ANALYSIS_SECONDS,
-    LONGEST_PAUSE,
-    PROBE_CHARACTERS,
-    PROBE_ITEMS,
-    PROBE_SECONDS,
-    PROBE_STEPS,
-)
+from unrender.limits import MAX_SLOW_RENDERINGS, STANDARD, Limits
 from unrender.messages.wire import Request, read_tools
 from unrender.proof.split import common_suffix
-from unrender.rendering.cost import Limits, now
+from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
 BOS, EOS = "<zbosneedle>", "<zeosneedle>"
@@ -145,33 +134,13 @@ def request_of(kind: str = "integer") -> Request:
     return Request(tools=read_tools(offered_tools(kind)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """What the analysis of one template may cost altogether."""
-
-    renderings: int = ANALYSIS_RENDERINGS
-    """Probes that are rendered."""
-    characters: int = ANALYSIS_CHARACTERS
-    """Characters of all renderings together, which are kept in memory."""
-    searched: int = ANALYSIS_SEARCHED
-    """Characters decoded and values compared in the search for calls in these renderings."""
-    seconds: float = ANALYSIS_SECONDS
-    """Processor time of the thread, from the first probe on."""
-    exhausted: int = ANALYSIS_EXHAUSTED
-    """Renderings that may run into their own limits; all others would as well."""
-    each: Limits = Limits(  # noqa: RUF009 -- frozen
-        steps=PROBE_STEPS, characters=PROBE_CHARACTERS, items=PROBE_ITEMS, seconds=PROBE_SECONDS
-    )
-    """What one rendering may cost."""
-
-
 class Spent:
-    """What was spent of an `Allowance`."""
+    """Cost of an analysis so far, compared with its `Limits`."""
 
-    __slots__ = ("_allowed", "_characters", "_looked", "_renderings", "_searched", "_seconds", "exhausted", "reason")
+    __slots__ = ("_characters", "_limits", "_looked", "_renderings", "_searched", "_seconds", "exhausted", "reason")
 
-    def __init__(self, allowed: Allowance) -> None:
-        self._allowed = allowed
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._looked, self._seconds = now(), 0.0
         self._renderings = self._characters = self._searched = 0
         self.exhausted = 0
@@ -188,29 +157,29 @@ class Spent:
     def search(self, count: int) -> bool:
         """Count characters to decode or values to compare; return whether there may be so many more."""
         self._searched += count
-        return self._searched <= self._allowed.searched
+        return self._searched <= self._limits.analysis_searched
 
     @property
     def is_over(self) -> bool:
-        """Return whether the allowance is used up; once it is, it stays so."""
+        """Whether a limit is exceeded; once one is, it stays so."""
         # The clock of a thread goes on while its machine is suspended, or collects a large process's garbage.
         before, self._looked = self._looked, now()
-        self._seconds += min(self._looked - before, LONGEST_PAUSE)
+        self._seconds += min(self._looked - before, self._limits.rendering_seconds)
         self.reason = self.reason or self._why_over()
         return bool(self.reason)
 
     def _why_over(self) -> str:
-        allowed = self._allowed
-        if self.exhausted > allowed.exhausted:
+        limits = self._limits
+        if self.exhausted > MAX_SLOW_RENDERINGS:
             return "the template reaches the limits of rendering"
-        if self._renderings >= allowed.renderings:
-            return f"the template has more variants than {allowed.renderings} renderings show"
-        if self._characters > allowed.characters:
-            return f"the template writes more than {allowed.characters} characters for the probes"
-        if self._searched > allowed.searched:
-            return f"the template writes calls that take more than {allowed.searched} characters and values to find"
-        if self._seconds > allowed.seconds:
-            return f"the template takes more than {allowed.seconds} seconds to analyse"
+        if self._renderings >= limits.analysis_renderings:
+            return f"the template has more variants than {limits.analysis_renderings} renderings show"
+        if self._characters > limits.analysis_characters:
+            return f"the template writes more than {limits.analysis_characters} characters for the probes"
+        if self._searched > limits.analysis_searched:
+            return f"the template writes calls that take more than {limits.analysis_searched} characters and values to find"
+        if self._seconds > limits.analysis_seconds:
+            return f"the template takes more than {limits.analysis_seconds} seconds to analyse"
         return ""
 
 
@@ -220,16 +189,24 @@ class Prober:
 
     template: Template
     capabilities: Capabilities = field(default_factory=Capabilities)
-    spent: Spent = field(default_factory=lambda: Spent(Allowance()))
+    spent: Spent = field(default_factory=lambda: Spent(STANDARD))
     texts: dict[str, str | None] = field(default_factory=dict)
     """By probe: what was rendered; None where the template refused."""
     complaints: dict[str, str] = field(default_factory=dict)
     """By probe: what the template said when it refused."""
 
     @classmethod
-    def within(cls, allowance: Allowance, template: Template) -> Prober:
-        """Return a prober whose renderings stay within the allowance."""
-        return cls(template=template.limited(allowance.each), spent=Spent(allowance))
+    def within(cls, template: Template) -> Prober:
+        """Return a prober whose renderings stay within the template's limits for probes."""
+        limits = template.limits
+        each = replace(
+            limits,
+            rendering_steps=limits.probe_steps,
+            rendering_characters=limits.probe_characters,
+            rendering_items=limits.probe_items,
+            rendering_seconds=limits.probe_seconds,
+        )
+        return cls(template=template.limited(each), spent=Spent(limits))
 
     @property
     def offered(self) -> list[dict[str, Any]] | None:

@@ -22,7 +22,7 @@ from unrender.conversation.messages import SaidCall
 from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode
 from unrender.format.parts import text_of
 from unrender.format.tokens import lexemes
-from unrender.limits import LONGEST_ATTRIBUTE_LINE, MOST_BRACKETS
+from unrender.limits import MAX_MARKER, MAX_PLACES
 from unrender.proof.split import is_tag, shared_start
 
 COUNTER = "\ue000"
@@ -44,7 +44,7 @@ def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Va
 
     There are no more of them once the search is over what is allowed.
     """
-    for match in islice(re.finditer(f"[{re.escape(opener)}]", text[:before]), MOST_BRACKETS):
+    for match in islice(re.finditer(f"[{re.escape(opener)}]", text[:before]), MAX_PLACES):
         start = match.start()
         if not spent.search(1):
             return
@@ -75,7 +75,7 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
         return ValueSpan(start=quote, end=quote + quoted.end, value=dict(arguments))
     # `{'a': None}` is not JSON: each closing brace is tried, until what is before it is the dictionary.
     brace = text.rfind("{", start, at)
-    for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
+    for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MAX_PLACES):
         end = brace + match.end()
         if not spent.search(end - brace):
             return None
@@ -334,7 +334,7 @@ _NAMESPACE = re.compile(r"[\w.]*")
 def split_opener(text: str) -> tuple[str, str]:
     """Split what is before a name into the call's opener and the tag that holds the name."""
     line = text.rpartition("\n")[2]
-    match = None if len(line) > LONGEST_ATTRIBUTE_LINE else _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
+    match = None if len(line) > MAX_MARKER else _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
     if match:
         at = len(text) - len(line) + match.start()
         return text[:at], text[at:]

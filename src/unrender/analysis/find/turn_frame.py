@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from unrender.analysis.ask.answers import Continuations, Turns
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
 from unrender.format.tokens import lexemes
-from unrender.limits import LONGEST_HEADER, MOST_BEGINNINGS
+from unrender.limits import MAX_ITEMS, MAX_MARKER
 from unrender.proof.split import (
     closers_of,
     common_prefix,
@@ -254,7 +254,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     if bare is not None and any(_before_header(answer, bare) != _before_header(asked, bare) for answer in answers):
         # The question's turn may end otherwise before an answer: `</u>\n\n<bot>` in prompts and `</u>\n<bot>` in the history.
         # Then any beginning of a prompt that goes on after that end may be an answer's lead, white space apart.
-        parts = lexemes(asked[len(bare) :][:LONGEST_HEADER])[:MOST_BEGINNINGS]
+        parts = lexemes(asked[len(bare) :][:MAX_MARKER])[:MAX_ITEMS]
         shorter = [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
     answers = [_with_lead_of(answer, [*known, *shorter]) for answer in answers]
     lead = common_prefix(answers) if answers else ""
@@ -278,7 +278,7 @@ def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
     """Return a lead up to the end of what a prompt asks with, where only that end is in it."""
     # `Q</u>[Be brief.]<bot>` is the prompt, and all answers begin with `</u><bot><|so|>`: `<|so|>` is not asked with.
     for asked in asks:
-        parts = lexemes(asked[-LONGEST_HEADER:])[-MOST_BEGINNINGS:]
+        parts = lexemes(asked[-MAX_MARKER:])[-MAX_ITEMS:]
         ends = ("".join(parts[at:]) for at in range(len(parts)))
         end = next((end for end in ends if any(map(str.isalnum, end)) and end in lead), "")
         if end and lead.partition(end)[2].strip():
@@ -311,7 +311,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
     shown = [text if CONTENT in text or NAMES[0] in text else split_last_tag(text)[0] for text in rests]
     openings = [text.partition(CONTENT)[0].partition(NAMES[0])[0] for text in shown]
     # A lead may hold a whole prompt: only its end is looked at.
-    far, lead = lead[:-LONGEST_HEADER], lead[-LONGEST_HEADER:]
+    far, lead = lead[:-MAX_MARKER], lead[-MAX_MARKER:]
     parts = lexemes(lead.rstrip())
     while parts and is_tag(parts[-1]):
         closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
@@ -342,7 +342,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
     if prompt.startswith(lead):
         return until_sentinel(prompt[len(lead) :])
     # `<user>Q</u>Be brief.<bot><think>`: the prompt has an instruction of its own, so look for the end of the header.
-    parts = lexemes(lead[-LONGEST_HEADER:])
+    parts = lexemes(lead[-MAX_MARKER:])
     ends = ("".join(parts[start:]) for start in range(len(parts)))
     header = next((end for end in ends if end.strip() and end in prompt), None)
     return "" if header is None else until_sentinel(prompt.rpartition(header)[2])
@@ -353,12 +353,12 @@ def _header(lead: str, asked: Continuations) -> str:
     if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
         return lead[len(bare) :]
     # `Q[Be brief.]</u><bot>` is the prompt, and the history has `Q</u><bot>Hi`: `<bot>` is what asks.
-    parts = lexemes(prompt[len(bare) :][:LONGEST_HEADER]) if bare and prompt.startswith(bare) else []
-    asks = ("".join(parts[:size]) for size in range(min(len(parts), MOST_BEGINNINGS), 0, -1))
+    parts = lexemes(prompt[len(bare) :][:MAX_MARKER]) if bare and prompt.startswith(bare) else []
+    asks = ("".join(parts[:size]) for size in range(min(len(parts), MAX_ITEMS), 0, -1))
     if found := next((text for text in asks if any(map(str.isalnum, text)) and lead.endswith(text)), ""):
         return found
     # A lead may show tools as well: `</u>[{"name": …}]<bot>`. The header is its last marker, and what follows that.
-    return split_last_tag(lead[-LONGEST_HEADER:])[1] if carries_needle(lead) else lead
+    return split_last_tag(lead[-MAX_MARKER:])[1] if carries_needle(lead) else lead
 
 
 def _tool_lead(asked: Continuations, header: str) -> str:

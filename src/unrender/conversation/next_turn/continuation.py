@@ -37,7 +37,7 @@ from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError
 from unrender.format import Format, ReasoningMode
 from unrender.freezing import content_key
-from unrender.limits import SLOWEST_RENDERINGS
+from unrender.limits import MAX_SLOW_RENDERINGS
 from unrender.machine.ids import id_maker, numbered_id
 from unrender.rendering.cost import now
 
@@ -188,7 +188,7 @@ class _Probing:
             "two calls": AnswerKind(calls=(one, two)),
         }
         self._pasts = tuple(pasts(self._call))
-        self._until = now() + SLOWEST_RENDERINGS * writer.template.limits.seconds
+        self._until = now() + MAX_SLOW_RENDERINGS * writer.template.limits.rendering_seconds
         self._known: dict[str, WrittenTail | None] = {}
 
     @property

@@ -15,7 +15,7 @@ from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.next_turn.positions import result_of, systems_in
 from unrender.conversation.next_turn.stubs import NEEDLE, QUESTION, AnswerKind, Called
 from unrender.conversation.transcript import Writer
-from unrender.limits import MOST_READ_BACK
+from unrender.limits import MAX_MESSAGES
 
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(f"{QUESTION.content}|{NEEDLE}|Resultfern")
@@ -32,7 +32,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
     if pattern is None:
         return
     seen = _seen(prompt, pattern)
-    if not seen or seen[0][0] != "question" or seen[-1][0] != "answer" or len(seen) > MOST_READ_BACK:
+    if not seen or seen[0][0] != "question" or seen[-1][0] != "answer" or len(seen) > MAX_MESSAGES:
         return
     roles = [role for role, _ in seen]
     if ("answer", "answer") in pairwise(roles):
@@ -79,7 +79,7 @@ def _common_end(first: str, second: str) -> str:
 
 def _seen(text: str, headers: re.Pattern[str]) -> list[tuple[str, str]]:
     """Return the headers of a text in order, each with its role."""
-    found = islice(headers.finditer(text), MOST_READ_BACK + 1)
+    found = islice(headers.finditer(text), MAX_MESSAGES + 1)
     return [(match.lastgroup or "", match[0]) for match in found]
 
 

@@ -36,9 +36,8 @@ from unrender.dialects.lowering.stops import (
     linked,
 )
 from unrender.errors import GrammarError
-from unrender.limits import MOST_APART, MOST_WAYS
+from unrender.limits import MAX_OPTIONS, MAX_PIECES, STANDARD
 from unrender.nodes.patterns import any_pattern
-from unrender.schema.weights import STANDARD
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,7 +84,7 @@ class Lowered:
     """More ways to go on are beside each other than are compared: a lexer may lose one of them."""
 
 
-def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDARD.steps) -> Lowered:
+def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDARD.grammar_steps) -> Lowered:
     """Return the context-free form of a grammar that `expand` has freed of calls.
 
     `for_lexer`: literals at the same place are made distinct for a lexer that prefers the longest.
@@ -96,7 +95,7 @@ def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDA
     lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
     lowering.finish()
-    unsure = lowering.forks is not None and (lowering.forks.unsure or lowering.apart > MOST_APART)
+    unsure = lowering.forks is not None and (lowering.forks.unsure or lowering.apart > MAX_PIECES)
     # These two hold its methods: in that circle a whole grammar would wait for the garbage collector.
     del lowering.places, lowering.beginnings
     return Lowered(root.rule, reachable(root.rule, lowering.table, lowering.below), unsure)
@@ -350,14 +349,14 @@ class _Lowering:
         if self.forks is None:
             return False
         # A hundred and fifty optional arguments in any order: comparing each with all others is left out, and said.
-        self.forks.unsure |= len(options) > MOST_WAYS
-        return len(options) <= MOST_WAYS and self.forks.confused(map(nodes.Sequence, options))
+        self.forks.unsure |= len(options) > MAX_OPTIONS
+        return len(options) <= MAX_OPTIONS and self.forks.confused(map(nodes.Sequence, options))
 
     def factored(self, options: list[Rest]) -> nodes.Node:
         """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
         options = list(dict.fromkeys(options))
         # `(a|b)*a(a|b){18}`, told apart character by character, is an automaton of a quarter of a million states.
-        if self.forks is None or len(options) == 1 or self.apart > MOST_APART:
+        if self.forks is None or len(options) == 1 or self.apart > MAX_PIECES:
             return any_pattern([self.rest(option) for option in options])
         # Taking apart copies what is shared, so only what a lexer would confuse is taken apart.
         if not self.forks.confused(map(nodes.Sequence, options)):

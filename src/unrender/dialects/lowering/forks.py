@@ -10,8 +10,8 @@ others by its first literal, and free text, which may be anything, by its stops.
   is followed until a stop is complete in it (`Beside`). That text is a lexeme of its own (`exact`). After it goes on what
   follows the literal, or what follows the same free text. What free text covers as well is left out.
 
-Rules: exact. A node with more than `MOST_WAYS` beginnings is not looked into, and clashes with nothing; nor are more than
-`MOST_COMPARED` beginnings compared: `Forks.unsure` says that either was met. What meets something other than literal text
+Rules: exact. A node with more than `MAX_OPTIONS` beginnings is not looked into, and clashes with nothing; nor are more than
+`MAX_COMPARED` beginnings compared: `Forks.unsure` says that either was met. What meets something other than literal text
 before a stop is handed back (`Beside.left`).
 """
 
@@ -36,7 +36,7 @@ from unrender.dialects.lowering.stops import (
     unfoldings,
     until_settled,
 )
-from unrender.limits import MOST_COMPARED, MOST_WAYS
+from unrender.limits import MAX_COMPARED, MAX_OPTIONS
 from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 
@@ -140,13 +140,13 @@ class Forks:
 
     def confused(self, options: Iterable[Node]) -> bool:
         """Return whether a lexer would confuse any of several nodes that are at one place."""
-        if self._compared > MOST_COMPARED:
+        if self._compared > MAX_COMPARED:
             return False
         by_text: dict[str, list[set[Head]]] = {}
         # The work is counted over the whole grammar: beyond that, options are written as they are, and `unsure` says so.
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
-        self.unsure |= self._compared > MOST_COMPARED or (_MANY in every and len(every) > 1)
+        self.unsure |= self._compared > MAX_COMPARED or (_MANY in every and len(every) > 1)
         # Free text may read on over any literal beside it, and `</a` is lost beside `</ab`.
         free = any(isinstance(head, Until) for heads in every for head in heads)
         for heads in every:
@@ -172,7 +172,7 @@ class Forks:
             return False
         self._compared += len(some) + len(others)
         # `_MANY` stands for more beginnings than were kept, so nothing can be said of it.
-        if _MANY in (some, others) or self._compared > MOST_COMPARED:
+        if _MANY in (some, others) or self._compared > MAX_COMPARED:
             self.unsure = True
             return False
         if any(isinstance(head, Until) for head in (*some, *others)):
@@ -286,7 +286,7 @@ def _union(found: list[Heads]) -> Heads:
     if len(found) == 1:
         return found[0]
     heads = _NONE.union(*found)
-    return _MANY if len(heads) > MOST_WAYS or not _MANY.isdisjoint(heads) else heads
+    return _MANY if len(heads) > MAX_OPTIONS or not _MANY.isdisjoint(heads) else heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ class Beginnings:
         found: list[Lead] = []
         rests: list[tuple[Rest, str | None]] = [(option, None)]
         seen: set[Rest] = set()
-        while rests and len(found) <= MOST_WAYS:
+        while rests and len(found) <= MAX_OPTIONS:
             rest, rule = rests.pop()
             # `list = list? "x"` begins with itself: it is unfolded once.
             if rest in seen:
@@ -404,7 +404,7 @@ class Beginnings:
                 found.append(Lead("", rest, at))
             else:
                 rests.extend((way, rule) for way in reversed(ways))
-        return found if len(found) <= MOST_WAYS else []
+        return found if len(found) <= MAX_OPTIONS else []
 
 
 def _grouped(leads: Iterable[Lead]) -> list[list[Lead]]:
@@ -454,7 +454,7 @@ class Beside:
                 self.exact.setdefault(stopped, []).append(flat((Literal(left_over), *rest)))
             elif self.is_said(text, rest):
                 continue
-            elif len(seen) > MOST_WAYS or (ways := self.one_step_on(text, rest)) is None:
+            elif len(seen) > MAX_OPTIONS or (ways := self.one_step_on(text, rest)) is None:
                 self.left.append(flat((Literal(text), *rest)))
             else:
                 waiting.extend(ways)
@@ -516,12 +516,12 @@ class Beside:
 
 
 def followers(place: RulePlace, stop: str) -> list[Rest]:
-    """Return what may follow `stop`; with more than `MOST_WAYS` options, only about that many."""
+    """Return what may follow `stop`; with more than `MAX_OPTIONS` options, only about that many."""
     found: list[Rest] = []
     # Places may refer to each other in circles: each is asked once.
     waiting = [place]
     seen = {id(place)}
-    while waiting and len(found) <= MOST_WAYS:
+    while waiting and len(found) <= MAX_OPTIONS:
         own, below = waiting.pop().after(stop)
         found += map(flat, own)
         fresh = [other for other in below if id(other) not in seen]

@@ -19,7 +19,7 @@ from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.surfaces.surface import Ask, Surface
-from unrender.limits import MOST_CALLS
+from unrender.limits import MAX_ITEMS
 
 _PAUSE = 0.2
 """Seconds before a job is sent again."""
@@ -127,7 +127,7 @@ class Answer:
         last = surface.frames(index, choice.finish(), choice.content_logprobs())
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
-        lacking += (f"the answer was ended: it has {MOST_CALLS} calls",) if choice.full else ()
+        lacking += (f"the answer was ended: it has {MAX_ITEMS} calls",) if choice.full else ()
         ended = surface.end(index, replace(outcome, warnings=lacking))
         yield b"".join([*held, last, ended])
 

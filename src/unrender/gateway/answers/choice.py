@@ -17,7 +17,7 @@ import unrender
 from unrender.gateway.backends.backend import Piece
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
-from unrender.limits import MOST_CALLS
+from unrender.limits import MAX_ITEMS
 
 _HALF = "\ufffd"
 """The character that replaces a part of one."""
@@ -104,7 +104,7 @@ class Choice:
     def outcome(self) -> Outcome:
         """How the choice ended. Call it after `finish`."""
         message: unrender.Message = self.parser.message if self._own is None else unrender.message_of(self._own)
-        message = replace(message, tool_calls=message.tool_calls[:MOST_CALLS])
+        message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason
         return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
 
@@ -158,10 +158,10 @@ class Choice:
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
         for one in events:
             self.broken += type(one) is unrender.Malformed
-            self.full = self.full or (type(one) is unrender.ToolCallFinished and one.index + 1 >= MOST_CALLS)
+            self.full = self.full or (type(one) is unrender.ToolCallFinished and one.index + 1 >= MAX_ITEMS)
         if self.full:
             # An engine may send many tokens at once: what begins after the last call is not of this answer.
-            events = [one for one in events if not isinstance(one, _OF_CALLS) or one.index < MOST_CALLS]
+            events = [one for one in events if not isinstance(one, _OF_CALLS) or one.index < MAX_ITEMS]
         if self._stops is not None:
             events = [] if self.stopped_by else list(self._up_to_stop(events, self._stops))
         if self._own is not None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from unrender import Turn
 from unrender.cache import bytes_of
 from unrender.gateway.answers.history import History, Place
-from unrender.limits import MOST_ALIKE
+from unrender.limits import MAX_FEW
 
 _OWN = 2000
 """Bytes of an answer's own objects: its turn, its place, and its entries in the tables."""
@@ -104,7 +104,7 @@ class Conversations:
         with self._lock:
             known = self._alike.setdefault(answer.place.digest, [])
             same = [one for one in known if (one.text, one.turn.prompt, one.place) == _said(answer)]
-            for one in [*same, *known[MOST_ALIKE - 1 :]]:
+            for one in [*same, *known[MAX_FEW - 1 :]]:
                 if one in self._answers:
                     self._drop(one)
             self._alike.setdefault(answer.place.digest, []).insert(0, answer)

@@ -16,7 +16,7 @@ from unrender import Turn, Usage
 from unrender.gateway.answers.turns import HELLO, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure
-from unrender.limits import MOST_PROBE_TOKENS
+from unrender.limits import MAX_SMALL
 
 WORD = "unrender"
 """What a constrained answer is; nobody would say it otherwise."""
@@ -96,7 +96,7 @@ def _kept(marker: str, text: str, usage: Usage | None) -> bool | None:
 
 
 async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -> tuple[str, Usage | None]:
-    limit = 1 if grammar is None else MOST_PROBE_TOKENS
+    limit = 1 if grammar is None else MAX_SMALL
     job = Job(turn=turn, request_id="unrender-probe", grammar=grammar, limit=limit, sampling={"temperature": 0.0})
     texts: list[str] = []
     usage = None

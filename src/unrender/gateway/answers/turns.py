@@ -46,7 +46,7 @@ from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineG
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
-from unrender.limits import MOST_CALLS, MOST_GRAMMARS
+from unrender.limits import MAX_ITEMS, MAX_STORED
 
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
@@ -242,7 +242,7 @@ class Turns:
     thoughts: Thoughts = "tool_cycle"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Belongs to the key of what is kept: two models, or one with other settings, share nothing."""
-    _grammars: Cache[_Built] = field(default_factory=lambda: Cache(MOST_GRAMMARS))
+    _grammars: Cache[_Built] = field(default_factory=lambda: Cache(MAX_STORED))
     """Each weighs one."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
     _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
@@ -290,7 +290,7 @@ class Turns:
         origin, message = prepared.origin, outcome.message
         # Behind a stop text, or in a call that failed, the text says more than the client knows of.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
-        if origin is None or origin.history is None or odd or len(message.tool_calls) >= MOST_CALLS:
+        if origin is None or origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
         place, ids = origin.history.answered(message), tuple(call.id for call in message.tool_calls)
         shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, parts=origin.parts))

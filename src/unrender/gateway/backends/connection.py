@@ -21,7 +21,7 @@ from typing import Any
 import aiohttp
 
 from unrender.gateway.backends.backend import EngineError, Job, Piece, scored
-from unrender.limits import LONGEST_ENGINE_LINE
+from unrender.limits import MAX_LINE
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -135,10 +135,8 @@ class Connection:
                             yield left
                             silence.waiting = True
                     # What is bounded is one line, not the answer: `size` counts only what has no end yet.
-                    if size > LONGEST_ENGINE_LINE:
-                        raise EngineError(
-                            f"expected lines of at most {LONGEST_ENGINE_LINE} bytes", where=f"{self.url}{path}"
-                        )
+                    if size > MAX_LINE:
+                        raise EngineError(f"expected lines of at most {MAX_LINE} bytes", where=f"{self.url}{path}")
                 whole = True
                 if size:
                     yield [b"".join(rest)]
@@ -230,7 +228,7 @@ class Connection:
         try:
             async with await _sent(self._session, method, where, sent) as response:
                 if response.status != 200:
-                    said = f"{response.status} {_reason(await response.content.read(LONGEST_ENGINE_LINE))}"
+                    said = f"{response.status} {_reason(await response.content.read(MAX_LINE))}"
                     transient = response.status in _TRANSIENT
                     if transient:
                         one.note(said)

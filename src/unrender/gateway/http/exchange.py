@@ -25,7 +25,7 @@ from unrender.gateway.gateway import Gateway
 from unrender.gateway.http.body import EventStream, Gone, Headers, Receive, Send, read_json
 from unrender.gateway.record import Record
 from unrender.gateway.surfaces.surface import Api, Ask, Head, Surface
-from unrender.limits import LONGEST_WARNING_HEADER
+from unrender.limits import MAX_REMARK
 
 if TYPE_CHECKING:
     from unrender.gateway.telemetry import Span
@@ -283,4 +283,4 @@ def request_id(headers: Mapping[bytes, bytes]) -> str:
 def _header(text: str) -> bytes:
     """Return a text as the value of a header: ASCII, on one line, and not too long."""
     plain = "".join(character if " " <= character <= "~" else "?" for character in text)
-    return plain[:LONGEST_WARNING_HEADER].encode()
+    return plain[:MAX_REMARK].encode()

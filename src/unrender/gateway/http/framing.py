@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from unrender.limits import LONGEST_CHUNK_SIZE, LONGEST_HEAD_OF_REQUEST, MOST_HEADERS
+from unrender.limits import MAX_BLOCK, MAX_LISTED
 
 _FIRST = re.compile(rb"[A-Z]")
 _LINE = re.compile(rb"([A-Z]{1,20}) (/[!\"$-~]*|\*) HTTP/1\.([01])")
@@ -25,6 +25,8 @@ _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
+_SIZE_LINE = 18
+"""Bytes of a chunk's size (`_SIZE`) with its line end."""
 _FRAMES = (b"content-length", b"transfer-encoding", b"host")
 """Headers that say where a request ends, or for whom it is: each once, and never for one hop only."""
 
@@ -77,10 +79,10 @@ class Framing:
     def _head(self, data: bytes, at: int) -> int:
         # Half a head waits for its end, but what is wrong already is refused at once: "GET / HTTP/1.1\n" is not
         # waited for, although a CR LF may still come.
-        end = data.find(b"\r\n\r\n", at, at + LONGEST_HEAD_OF_REQUEST)
+        end = data.find(b"\r\n\r\n", at, at + MAX_BLOCK)
         if end < 0:
-            if len(data) - at >= LONGEST_HEAD_OF_REQUEST:
-                raise _Wrong(f"expected a head of at most {LONGEST_HEAD_OF_REQUEST} bytes", 431)
+            if len(data) - at >= MAX_BLOCK:
+                raise _Wrong(f"expected a head of at most {MAX_BLOCK} bytes", 431)
             # A lone LF ends a line for some servers and none for others: "x: a\ncontent-length: 5" is one header or two.
             if data.count(b"\n", at) != data.count(b"\r\n", at) or not _FIRST.match(data, at):
                 raise _Wrong('expected "METHOD /path HTTP/1.1", and lines that end with CR LF')
@@ -119,8 +121,8 @@ class Framing:
 
     def _size(self, data: bytes, at: int) -> int:
         # "5;a=b" is a size with an extension: some servers look for the line's end in it, others do not. Only "5" is taken.
-        end = data.find(b"\r\n", at, at + LONGEST_CHUNK_SIZE)
-        found = data[at : end if end >= 0 else at + LONGEST_CHUNK_SIZE]
+        end = data.find(b"\r\n", at, at + _SIZE_LINE)
+        found = data[at : end if end >= 0 else at + _SIZE_LINE]
         if not _SIZE.fullmatch(found.removesuffix(b"\r") if end < 0 else found):
             raise _Wrong("expected the size of a chunk, and nothing else on its line")
         if end < 0:
@@ -155,8 +157,8 @@ class _Wrong(Exception):
 
 def _headers(lines: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
     """Return the headers, their names in small letters."""
-    if len(lines) > MOST_HEADERS:
-        raise _Wrong(f"expected at most {MOST_HEADERS} headers", 431)
+    if len(lines) > MAX_LISTED:
+        raise _Wrong(f"expected at most {MAX_LISTED} headers", 431)
     found = []
     for line in lines:
         header = _HEADER.fullmatch(line)

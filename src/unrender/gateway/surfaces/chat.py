@@ -38,7 +38,6 @@ from unrender.gateway.surfaces.surface import (
     quoted,
 )
 from unrender.gateway.surfaces.tools import InputText, Tools, check_strict, custom_arguments, plain_choice, read_tools
-from unrender.limits import MOST_COMPLETION_LOGPROBS
 
 _COMPLETE = unrender.CallStatus.COMPLETE
 _DONE = b"data: [DONE]\n\n"
@@ -126,7 +125,7 @@ class CompletionsRequest(_Request):
 
     prompt: Annotated[Any, WithJsonSchema(_PROMPT)]
     echo: bool | None = None
-    logprobs: Annotated[int, Field(ge=0, le=MOST_COMPLETION_LOGPROBS), Whole] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=5), Whole] | None = None
 
 
 def read(body: Any) -> Ask:

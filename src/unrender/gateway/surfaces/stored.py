@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unrender.gateway.failure import Failure, Kind, invalid
-from unrender.limits import MOST_LISTED
+from unrender.limits import MAX_LISTED
 
 _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
@@ -212,8 +212,8 @@ class Stored:
             items.reverse()
         ids = [item["id"] for item in items]
         after, limit = query.get("after"), query.get("limit", "20")
-        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= MOST_LISTED:
-            raise invalid(f"limit: expected an integer from 1 to {MOST_LISTED}, found {limit!r:.80}", param="limit")
+        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= MAX_LISTED:
+            raise invalid(f"limit: expected an integer from 1 to {MAX_LISTED}, found {limit!r:.80}", param="limit")
         if after is not None and after not in ids:
             raise invalid(f"after: expected the id of an item, found {after!r:.80}", param="after")
         begin = 0 if after is None else ids.index(after) + 1

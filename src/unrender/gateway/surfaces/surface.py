@@ -14,7 +14,7 @@ import unrender
 from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
 from unrender.gateway.schema import Object, Whole
 from unrender.gateway.surfaces.tools import Tools
-from unrender.limits import MOST_CHOICES, MOST_MESSAGES, MOST_STOPS, MOST_TOKENS, MOST_TOP_LOGPROBS
+from unrender.limits import MAX_COUNT, MAX_MESSAGES, MAX_SHOWN_ITEMS, MAX_SMALL
 
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """What reasoning is called in Chat Completions."""
@@ -62,13 +62,13 @@ class Ask:
     """Fields of the request that the answer repeats."""
 
 
-Limit = Annotated[int, Field(ge=1, le=MOST_TOKENS), Whole]
+Limit = Annotated[int, Field(ge=1, le=MAX_COUNT), Whole]
 Seed = Annotated[int, Field(ge=-(2**63), le=2**63), Whole]
-Choices = Annotated[int, Field(ge=1, le=MOST_CHOICES), Whole]
-Stop = str | Annotated[list[str], Field(max_length=MOST_STOPS)]
-TopLogprobs = Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS), Whole]
+Choices = Annotated[int, Field(ge=1, le=MAX_SMALL), Whole]
+Stop = str | Annotated[list[str], Field(max_length=MAX_SMALL)]
+TopLogprobs = Annotated[int, Field(ge=0, le=MAX_SHOWN_ITEMS), Whole]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-Many: Any = Field(max_length=MOST_MESSAGES)
+Many: Any = Field(max_length=MAX_MESSAGES)
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 # What follows is handed on as it is: the template's own reader says what is wrong with it. Only /openapi.json says its form.

@@ -17,7 +17,6 @@ from unrender.analysis.ask.probes import (
     REASONING,
     USER,
     USER2,
-    Allowance,
     Prober,
     assistant,
     carries_needle,
@@ -58,7 +57,7 @@ def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
     """The clock jumps in the middle of one rendering, as it does while garbage is collected: the probe is asked again."""
     ticks = iter([0.0])
     monkeypatch.setattr(budget, "now", lambda: next(ticks, 100.0))
-    many = Prober.within(Allowance(), Template("{% for i in range(300) %}{{ i }} {% endfor %}"))
+    many = Prober.within(Template("{% for i in range(300) %}{{ i }} {% endfor %}"))
 
     assert many.render([user()]) == "".join(f"{i} " for i in range(300))
     assert len(many.texts) == 1

@@ -22,7 +22,7 @@ from unrender import (
 from unrender import grammar as c
 from unrender.format import CallSyntax
 from unrender.grammar import Grammar
-from unrender.limits import FREE_GIVEN_BACK, MAX_GIVEN_BACK
+from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import BrokenText
 from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
@@ -254,7 +254,7 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
     made = reader(Grammar(c.sequence(letters, letters, letters, "c")))
     made.feed(text)
     made.finish()
-    assert made.reread < MAX_GIVEN_BACK * len(text) + FREE_GIVEN_BACK + 2 * len(text)
+    assert made.reread < MAX_GIVEN_BACK * len(text) + FREE_REREADS + 2 * len(text)
 
 
 @pytest.mark.parametrize(
