@@ -1,7 +1,8 @@
 """Finds the first invariant that a Format breaks; it becomes a `FormatError` that names the field.
 
-A check is a generator of problems, each a path and what is wrong there. Texts and counts come first, so that the later
-checks work on data of bounded size. Then come the parts by themselves, and then the parts against each other.
+A check is a generator of rows, each a path, whether something is wrong there, and what was expected. Texts and counts come
+first, so that the later checks work on data of bounded size. Then come the parts by themselves, and then the markers against
+each other.
 
 Rules:
 - What passes here is parsed, generated and exported without an error. An invariant that is missing is a bug here.
@@ -19,7 +20,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from unrender.errors import FormatError
-from unrender.format.call_checks import Problem, check_tools, is_marked, literals
+from unrender.format.call_checks import Check, check_tools, is_marked, literals
 from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, TurnTexts, text_of
 from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
 
@@ -34,8 +35,9 @@ _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff
 
 def check(format: Format) -> None:
     """Raise `FormatError`, naming the field, for the first invariant that `format` breaks."""
-    for where, problem in _problems(format):
-        raise FormatError(problem, where)
+    for where, wrong, problem in _rows(format):
+        if wrong:
+            raise FormatError(problem, f"format.{where}" if where else "format")
 
 
 def text_problem(text: str) -> str:
@@ -52,41 +54,46 @@ def text_problem(text: str) -> str:
     return f"the character U+{ord(found.group()):04X} is reserved" if found else ""
 
 
-def _problems(format: Format) -> Iterator[Problem]:
-    for where, text in texts_in(format, "format"):
-        if isinstance(text, str):
-            problem = _reason_problem(text) if where.endswith(".why") else text_problem(text)
+def _rows(format: Format) -> Iterator[Check]:
+    size = 0
+    for place, text in texts_in(format, ""):
+        where = place.removeprefix(".")
+        if isinstance(text, tuple):
+            yield where, len(text) > MAX_ITEMS, f"expected at most {MAX_ITEMS} entries, found {len(text)}"
+        elif where.endswith(".why"):
+            yield where, len(text) > MAX_TEXT, f"expected at most {MAX_TEXT} characters, found {len(text)}"
         else:
-            problem = f"expected at most {MAX_ITEMS} entries, found {len(text)}" if len(text) > MAX_ITEMS else ""
-        if problem:
-            yield where, problem
-    found = texts_in(format, "format")
-    size = sum(len(text) for where, text in found if isinstance(text, str) and not where.endswith(".why"))
-    if size > MAX_TEXT:
-        yield "format", f"expected markers of at most {MAX_TEXT} characters together, found {size}"
-    yield from _turn(format.turn)
-    yield from _reasoning(format.reasoning)
-    yield from _content(format.content, "format.content")
+            problem = text_problem(text)
+            yield where, problem, problem
+            size += len(text)
+    yield "", size > MAX_TEXT, f"expected markers of at most {MAX_TEXT} characters together, found {size}"
+    turn, reasoning, tools = format.turn, format.reasoning, format.tools
+    for where, text in (*_listed("turn.headers", turn.headers), *_listed("turn.ends", turn.ends)):
+        yield where, not text.strip(), f"expected a marker, found {text!r}"
+    for where, text in _joints(turn):
+        yield where, len(text.strip()) == 1, f"expected white space or a marker, found {text!r}"
+    layout = turn.start_to_content
+    yield "turn.start_to_content", layout.strip(), f"expected white space, found {layout!r}"
+    yield from _reasoning(reasoning)
+    yield from _content(format.content, "content")
     if format.content_with_calls is not None:
-        yield from _content(format.content_with_calls, "format.content_with_calls")
-    tolerated = ((f"format.tolerated[{at}]", tools) for at, tools in enumerate(format.tolerated))
-    for where, tools in (("format.tools", format.tools), *tolerated):
-        yield from check_tools(tools, where)
-        yield from check_syntax(tools, where)
-        yield from check_fences(tools, where)
+        yield from _content(format.content_with_calls, "content_with_calls")
+    for where, syntax in (("tools", tools), *((f"tolerated[{at}]", one) for at, one in enumerate(format.tolerated))):
+        yield from check_tools(syntax, where)
+        yield from _syntax(syntax, where)
+    listed = [*_listed("ignored", format.ignored), *_listed("preserved_tokens", format.preserved_tokens)]
     for at, spelling in enumerate(format.spellings):
-        where = f"format.spellings[{at}]"
-        if spelling.marker != spelling.marker.strip() or not spelling.marker:
-            yield f"{where}.marker", f"expected a marker without white space around it, found {spelling.marker!r}"
-        yield from _blank(spelling.others, f"{where}.others")
-    yield from _blank(format.ignored, "format.ignored")
-    yield from _blank(format.preserved_tokens, "format.preserved_tokens")
-    if format.reasoning.holds_calls and format.tools == CallSyntax():
-        yield "format.reasoning.holds_calls", "there are no calls that reasoning could hold"
-    elif format.reasoning.holds_calls and not is_marked(format.tools) and not format.turn.reasoning_to_tools.strip():
-        shown = "expected calls with a marker before the name, which shows them inside reasoning"
-        yield "format.reasoning.holds_calls", shown
-    yield from check_answer(format.turn, format.reasoning, format.content, format.tools, format.ignored)
+        blank = spelling.marker != spelling.marker.strip() or not spelling.marker
+        expected = f"expected a marker without white space around it, found {spelling.marker!r}"
+        yield f"spellings[{at}].marker", blank, expected
+        listed += _listed(f"spellings[{at}].others", spelling.others)
+    for where, text in listed:
+        yield where, not text.strip(), f"expected a marker, found {text!r}"
+    if reasoning.holds_calls:
+        where, shown = "reasoning.holds_calls", is_marked(tools) or turn.reasoning_to_tools.strip()
+        yield where, tools == CallSyntax(), "there are no calls that reasoning could hold"
+        yield where, not shown, "expected calls with a marker before the name, which shows them inside reasoning"
+    yield from _answer(format)
 
 
 # The parts by themselves.
@@ -96,10 +103,9 @@ def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...
     """Yield every text and every list of a format, or of a part, with its path; each list before what is in it."""
     if isinstance(value, StrEnum):
         return
-    if isinstance(value, str):
+    if isinstance(value, str | tuple):
         yield where, value
-    elif isinstance(value, tuple):
-        yield where, value
+    if isinstance(value, tuple):
         for at, item in enumerate(value):
             yield from texts_in(item, f"{where}[{at}]")
     elif is_dataclass(value):
@@ -107,159 +113,100 @@ def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...
             yield from texts_in(getattr(value, item.name), f"{where}.{item.name}")
 
 
-def _reason_problem(text: str) -> str:
-    return f"expected at most {MAX_TEXT} characters, found {len(text)}" if len(text) > MAX_TEXT else ""
-
-
-def _blank(markers: tuple[str, ...], where: str) -> Iterator[Problem]:
-    """Yield the markers of a list that are nothing but white space."""
-    for at, marker in enumerate(markers):
-        if not marker.strip():
-            yield f"{where}[{at}]", f"expected a marker, found {marker!r}"
-
-
-def _turn(turn: TurnTexts) -> Iterator[Problem]:
-    yield from _blank(turn.headers, "format.turn.headers")
-    yield from _blank(turn.ends, "format.turn.ends")
-    for name in JOINTS:
-        if len(getattr(turn, name).strip()) == 1:
-            yield f"format.turn.{name}", f"expected white space or a marker, found {getattr(turn, name)!r}"
-    if turn.start_to_content.strip():
-        yield "format.turn.start_to_content", f"expected white space, found {turn.start_to_content!r}"
-
-
-def _reasoning(reasoning: Reasoning) -> Iterator[Problem]:
-    where, mode = "format.reasoning", reasoning.mode
+def _reasoning(reasoning: Reasoning) -> Iterator[Check]:
+    mode, start, end = reasoning.mode, reasoning.start, reasoning.end
     if mode is ReasoningMode.NONE:
-        if reasoning != Reasoning():
-            yield f"{where}.mode", "reasoning is described, and its mode is `none`"
+        yield "reasoning.mode", reasoning != Reasoning(), "reasoning is described, and its mode is `none`"
         return
-    start, end = reasoning.start.strip(), reasoning.end.strip()
-    if not end:
-        yield f"{where}.end", f"expected a marker that ends reasoning, found {reasoning.end!r}"
-    if mode is ReasoningMode.DELIMITER and reasoning.start:
-        yield f"{where}.start", f"expected nothing in mode `delimiter`, found {reasoning.start!r}"
-    if mode is not ReasoningMode.DELIMITER and not start:
-        yield f"{where}.start", f"expected a marker that begins reasoning, found {reasoning.start!r}"
-    if reasoning.empty and not reasoning.closed_in(reasoning.empty):
-        yield f"{where}.empty", f"expected a text with {end!r} in it, found {reasoning.empty!r}"
+    opened = mode is not ReasoningMode.DELIMITER
+    yield "reasoning.end", not end.strip(), f"expected a marker that ends reasoning, found {end!r}"
+    yield "reasoning.start", start and not opened, f"expected nothing in mode `delimiter`, found {start!r}"
+    expected = f"expected a marker that begins reasoning, found {start!r}"
+    yield "reasoning.start", opened and not start.strip(), expected
+    unclosed = reasoning.empty and not reasoning.closed_in(reasoning.empty)
+    yield "reasoning.empty", unclosed, f"expected a text with {end.strip()!r} in it, found {reasoning.empty!r}"
 
 
-def _content(content: Content, where: str) -> Iterator[Problem]:
+def _content(content: Content, where: str) -> Iterator[Check]:
     if content.mode is ContentMode.PLAIN:
-        if content != Content():
-            yield f"{where}.mode", "a wrapper is described, and the mode is `plain`"
+        yield f"{where}.mode", content != Content(), "a wrapper is described, and the mode is `plain`"
         return
-    if not content.start.strip():
-        yield f"{where}.start", f"expected a marker that begins content, found {content.start!r}"
-    if content.end and not content.end.strip():
-        yield f"{where}.end", f"expected a marker or nothing, found {content.end!r}"
+    start, end = content.start, content.end
+    yield f"{where}.start", not start.strip(), f"expected a marker that begins content, found {start!r}"
+    yield f"{where}.end", end and not end.strip(), f"expected a marker or nothing, found {end!r}"
 
 
 # Markers against each other.
 
-JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
-
 _FENCE = "```"
 _WORDED_FENCE = re.compile(r"```\w")
-
-_TEXTS = ("format.reasoning.start", "format.content.start")
-"""The markers after which any text may follow."""
 
 NamedMarker = tuple[str, str]
 """Where a marker is in the Format, and its text."""
 
 
-def check_answer(
-    turn: TurnTexts, reasoning: Reasoning, content: Content, tools: CallSyntax, ignored: tuple[str, ...]
-) -> Iterator[Problem]:
-    """Yield the markers of an answer's parts that the parser cannot tell apart.
-
-    They are the same text as another part's marker, or as an ignored marker.
-    """
-    parts = _cores(
-        [
-            ("format.reasoning.start", reasoning.start),
-            ("format.reasoning.end", reasoning.end),
-            ("format.content.start", content.start),
-            ("format.content.end", content.end),
-            *_openers(tools, "format.tools"),
-        ]
-    )
+def _answer(format: Format) -> Iterator[Check]:
+    """Yield the checks of markers that the parser must tell apart: of the answer's parts, and those that are dropped."""
+    turn, reasoning, content = format.turn, format.reasoning, format.content
+    calls, headers = _cores(_openers(format.tools, "tools")), _cores(_listed("turn.headers", turn.headers))
+    edges = [("reasoning.start", reasoning.start), ("reasoning.end", reasoning.end)]
+    edges += [("content.start", content.start), ("content.end", content.end)]
+    parts = [*_cores(edges), *calls]
+    ends, ignored = _listed("turn.ends", turn.ends), _listed("ignored", format.ignored)
+    dropped = [*_cores([("turn.end", turn.end)]), *headers, *_cores([*ends, *ignored])]
     starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
     # `~~thought~~`: a part may end with the marker that begins it, since the second one ends it.
     twins = {(f"{place}.end", core) for place, core in starts.items()}
     # `<think>so<end><say>Hi<end>`: parts with openers of their own may end alike.
-    if {"format.reasoning", "format.content"} <= starts.keys():
-        twins.add(("format.content.end", dict(parts).get("format.reasoning.end", "")))
+    if {"reasoning", "content"} <= starts.keys():
+        twins.add(("content.end", dict(parts).get("reasoning.end", "")))
     yield from _doubles([marker for marker in parts if marker not in twins])
     openers = [(where, core) for where, core in parts if not where.endswith(".end")]
-    yield from _hidden(openers)
-    dropped = _cores(
-        [
-            ("format.turn.end", turn.end),
-            *((f"format.turn.headers[{at}]", text) for at, text in enumerate(turn.headers)),
-            *((f"format.turn.ends[{at}]", text) for at, text in enumerate(turn.ends)),
-            *((f"format.ignored[{at}]", text) for at, text in enumerate(ignored)),
-        ]
+    for where, core in openers:
+        # `<a>` opens reasoning and `<a>b` content: after `<a>`, `b` could be the first letter of a thought.
+        for other, text in openers if where in ("reasoning.start", "content.start") else ():
+            longer = text != core and text.startswith(core)
+            yield other, longer, f"expected a marker that does not begin with {core!r} of {where}, found {text!r}"
+    if reasoning.mode is ReasoningMode.DELIMITER:
+        for other, text in (*parts, *dropped, *_cores(_joints(turn))):
+            yield "turn.prefill", text in turn.prefill, f"expected words without the marker {text!r} of format.{other}"
+    yield from _prefills(
+        turn, reasoning, [one for one in calls if not content.start.strip().startswith(one[1])], headers
     )
-    if reasoning.mode is ReasoningMode.DELIMITER and turn.prefill:
-        joints = _cores((f"format.turn.{name}", getattr(turn, name)) for name in JOINTS)
-        for other, text in (*parts, *dropped, *joints):
-            if text in turn.prefill:
-                yield "format.turn.prefill", f"expected words without the marker {text!r} of {other}"
-    yield from _begins_calls(turn, content, tools)
-    yield from _begins_otherwise(turn, reasoning)
-    yield from _closes_alone(turn, reasoning)
     yield from _wordlike(turn, reasoning)
     for where, core in openers:
         for other, text in dropped:
-            if core == text:
-                yield other, f"expected another marker than {where.removeprefix('format.')}, found {text!r}"
+            yield other, core == text, f"expected another marker than {where}, found {text!r}"
 
 
-def _hidden(openers: list[NamedMarker]) -> Iterator[Problem]:
-    """Yield what begins with the marker that opens reasoning or content: the rest of it could be their text as well."""
-    for where, core in openers:
-        # `<a>` opens reasoning and `<a>b` content: after `<a>`, `b` could be the first letter of a thought.
-        for other, text in openers if where in _TEXTS else ():
-            if text != core and text.startswith(core):
-                shorter = where.removeprefix("format.")
-                yield other, f"expected a marker that does not begin with {core!r} of {shorter}, found {text!r}"
+def _prefills(
+    turn: TurnTexts, reasoning: Reasoning, calls: list[NamedMarker], headers: list[NamedMarker]
+) -> Iterator[Check]:
+    """Yield the checks of what the prompt writes of an answer.
 
-
-def _begins_calls(turn: TurnTexts, content: Content, tools: CallSyntax) -> Iterator[Problem]:
-    """Yield a prompt that has always begun a call: no answer could be anything else."""
-    for name, text in (("prefill", turn.prefill), ("prefill_no_thinking", turn.prefill_no_thinking)):
-        for where, core in _cores(_openers(tools, "format.tools")):
-            if text.strip().endswith(core) and not content.start.strip().startswith(core):
-                opener = where.removeprefix("format.")
-                yield f"format.turn.{name}", f"expected words that do not end with {core!r} of {opener}, found {text!r}"
-
-
-def _begins_otherwise(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
-    """Yield a prompt that does not open the reasoning that it always opens, or that begins the answer once more."""
-    prompts = (("prefill", turn.prefill), ("prefill_no_thinking", turn.prefill_no_thinking))
-    for name, text in prompts:
-        for header, core in _cores((f"turn.headers[{at}]", header) for at, header in enumerate(turn.headers)):
-            if core in text:
-                yield f"format.turn.{name}", f"expected words without the marker {core!r} of {header}"
-    opens = reasoning.mode in (ReasoningMode.FORCED_OPEN, ReasoningMode.FORCED_CLOSED)
-    if opens and turn.prefill.strip() and reasoning.start.strip() not in turn.prefill:
-        yield "format.turn.prefill", f"expected {reasoning.start.strip()!r} of reasoning.start, found {turn.prefill!r}"
-
-
-def _closes_alone(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
-    """Yield the texts that close reasoning by a marker of one character alone. Prose has such characters as well."""
+    A prompt that has always begun a call leaves nothing else to answer; one that begins the answer once more, or does not
+    open the reasoning that it always opens, contradicts the Format.
+    """
     start, end = reasoning.start.strip(), reasoning.end.strip()
-    if len(end) != 1 or reasoning.mode is ReasoningMode.DELIMITER:
-        return
-    for name, text in (("reasoning.empty", reasoning.empty), ("turn.prefill_no_thinking", turn.prefill_no_thinking)):
-        if reasoning.closed_in(text) and not text.strip().startswith(start):
-            yield f"format.{name}", f"expected {start!r} first, as {end!r} alone is not seen, found {text!r}"
+    prompts = (("turn.prefill", turn.prefill), ("turn.prefill_no_thinking", turn.prefill_no_thinking))
+    for name, text in prompts:
+        for where, core in calls:
+            begun = text.strip().endswith(core)
+            yield name, begun, f"expected words that do not end with {core!r} of {where}, found {text!r}"
+    for name, text in prompts:
+        for where, core in headers:
+            yield name, core in text, f"expected words without the marker {core!r} of {where}"
+    opens = reasoning.mode in (ReasoningMode.FORCED_OPEN, ReasoningMode.FORCED_CLOSED) and turn.prefill.strip()
+    unopened = opens and start not in turn.prefill
+    yield "turn.prefill", unopened, f"expected {start!r} of reasoning.start, found {turn.prefill!r}"
+    # Prose has single characters as well, so one alone does not close reasoning.
+    alone = len(end) == 1 and reasoning.mode is not ReasoningMode.DELIMITER
+    for name, text in (("reasoning.empty", reasoning.empty), prompts[1]):
+        closes = alone and reasoning.closed_in(text) and not text.strip().startswith(start)
+        yield name, closes, f"expected {start!r} first, as {end!r} alone is not seen, found {text!r}"
 
 
-def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
+def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Check]:
     """Yield the places where a word would go on right after an end of reasoning that looks like a word itself.
 
     Reasoning that ends with `done` and is followed by ` Hello` in one place must not be followed by `Hello` in another.
@@ -275,27 +222,31 @@ def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
     joints |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}
     if reasoning.unseen:
         joints["reasoning.unseen"] = layout
-    if any(text[:1].isspace() for text in joints.values()):
-        for name, text in joints.items():
-            if not text:
-                yield f"format.{name}", f"expected white space after {core!r}, as it ends in a letter"
+    spaced = any(text[:1].isspace() for text in joints.values())
+    for name, text in joints.items():
+        yield name, spaced and not text, f"expected white space after {core!r}, as it ends in a letter"
 
 
-def check_syntax(tools: CallSyntax, where: str) -> Iterator[Problem]:
-    """Yield the markers of a call syntax that open a call, and also close one or separate two."""
+def _syntax(tools: CallSyntax, where: str) -> Iterator[Check]:
+    """Yield the markers of a call syntax that open a call, and also close one or separate two; then its Markdown fences."""
     function = tools.function
     last = max((at for at, part in enumerate(function) if isinstance(part, Slot)), default=-1)
     closing = [(f"{where}.function[{at}]", str(part)) for at, part in enumerate(function) if at > last]
-    closers = [
-        *([] if tools.envelope else closing),
-        (f"{where}.call_end", tools.call_end),
-        (f"{where}.section_end", tools.section_end),
-    ]
+    closers = [] if tools.envelope else closing
+    closers += [(f"{where}.call_end", tools.call_end), (f"{where}.section_end", tools.section_end)]
     openers, twins = _openers(tools, where), _twins(_openers(tools, where), closers)
     others = [closer for closer in closers if closer[0] not in twins]
     # Where no marker is before it, a call in JSON begins with its bracket.
     bare = [(f"{where}.function[0]", "{")] if tools.envelope and not tools.call_start.strip() else []
     yield from _doubles(_cores([*openers, *bare, *others, (f"{where}.separator", tools.separator)]))
+    # A closing fence must have an opening one, and no word after it; otherwise the parser drops it.
+    at = function.index(Slot.ARGUMENTS) if function else 0
+    before, after = ("".join(literals(parts)) for parts in (function[:at], function[at:]))
+    opened = (tools.section_start + tools.call_start + before).count(_FENCE)
+    end = after + tools.call_end + tools.separator + tools.section_end
+    wrong = opened != end.count(_FENCE) or _WORDED_FENCE.search(end)
+    expected = "expected a Markdown fence without a word for each that is opened, and no other"
+    yield f"{where}.call_end", wrong, expected
 
 
 def _twins(openers: list[NamedMarker], closers: list[NamedMarker]) -> set[str]:
@@ -308,30 +259,24 @@ def _twins(openers: list[NamedMarker], closers: list[NamedMarker]) -> set[str]:
     pairs = {(place, place.replace("_start", "_end")) for place in sections}
     one = [place for place in begins if place not in sections]
     last = [place for place in ends if not place.endswith(".section_end")]
-    pairs |= {(one[0], last[-1])} if one and last else set()
-    pairs |= {(one[-1], last[0])} if one and last else set()
+    pairs |= {(one[0], last[-1]), (one[-1], last[0])} if one and last else set()
     return {end for begin, end in pairs if ends.get(end) == begins[begin]}
-
-
-def check_fences(tools: CallSyntax, where: str) -> Iterator[Problem]:
-    """Yield the problems of Markdown fences in a call syntax.
-
-    A closing fence must have an opening one, and no word after it; otherwise the parser drops it.
-    """
-    at = tools.function.index(Slot.ARGUMENTS) if Slot.ARGUMENTS in tools.function else 0
-    before, after = ("".join(literals(parts)) for parts in (tools.function[:at], tools.function[at:]))
-    opened = (tools.section_start + tools.call_start + before).count(_FENCE)
-    closing = after + tools.call_end + tools.separator + tools.section_end
-    if opened != closing.count(_FENCE) or _WORDED_FENCE.search(closing):
-        yield f"{where}.call_end", "expected a Markdown fence without a word for each that is opened, and no other"
 
 
 def _openers(tools: CallSyntax, where: str) -> list[NamedMarker]:
     """Return the markers that begin calls, the outermost first."""
-    first = text_of(*tools.function[:1])
+    first = "" if tools.envelope else text_of(*tools.function[:1])
     named = [(f"{where}.section_start", tools.section_start), (f"{where}.call_start", tools.call_start)]
-    named += [] if tools.envelope else [(f"{where}.function[0]", first)]
-    return [(place, text) for place, text in named if text.strip()]
+    return [(place, text) for place, text in (*named, (f"{where}.function[0]", first)) if text.strip()]
+
+
+def _joints(turn: TurnTexts) -> list[NamedMarker]:
+    names = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
+    return [(f"turn.{name}", getattr(turn, name)) for name in names]
+
+
+def _listed(where: str, markers: Iterable[str]) -> list[NamedMarker]:
+    return [(f"{where}[{at}]", text) for at, text in enumerate(markers)]
 
 
 def _cores(named: Iterable[NamedMarker]) -> list[NamedMarker]:
@@ -341,9 +286,7 @@ def _cores(named: Iterable[NamedMarker]) -> list[NamedMarker]:
     return [(where, core) for where, core in cores if core]
 
 
-def _doubles(cores: list[NamedMarker]) -> Iterator[Problem]:
+def _doubles(cores: list[NamedMarker]) -> Iterator[Check]:
     seen: dict[str, str] = {}
     for where, core in cores:
-        if core in seen:
-            yield where, f"expected another marker than {seen[core].removeprefix('format.')}, found {core!r}"
-        seen.setdefault(core, where)
+        yield where, core in seen, f"expected another marker than {seen.setdefault(core, where)}, found {core!r}"
