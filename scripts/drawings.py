@@ -27,8 +27,8 @@ from environment import ROOT
 from unrender import ChatTemplate, Turn
 from unrender.cli.terminal import event_line
 from unrender.explain import PicturePiece, pictures
-from unrender.machine.ids import numbered_id
 from unrender.printable import printable_line
+from unrender.testing import numbered_id
 
 FOLDER = ROOT / "docs" / "images"
 EXAMPLE = ROOT / "src" / "unrender" / "cli" / "example"

@@ -10,9 +10,8 @@ from zlib import crc32
 
 import hypothesis
 import pytest
+from engines import installed
 from vendor import missing_data
-
-from unrender.verify.grammars import installed
 
 # `ci` is the same in every run, so that a red build is about the change; `hunt` looks for what nobody thought of.
 hypothesis.settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True, database=None)

@@ -14,10 +14,10 @@ from typing import Any
 
 from answers import without_end
 from cut_outs import ANSWERS, BEFORE, TOOLS, Said
+from engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 from unrender import ChatTemplate, Turn
 from unrender.analysis import shape_context, shape_messages
-from unrender.verify.grammars import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
     "lark": ("llguidance", Turn.lark, lark_reader),

@@ -26,6 +26,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from engines import Accepts, lark_reader
 from properties.by_hand import BY_HAND
 from properties.by_hand import FORMAT as OF_BY_HAND
 from properties.families import FAMILIES, REQUEST
@@ -55,8 +56,7 @@ from unrender import (
 )
 from unrender.format import Format
 from unrender.grammar import Grammar
-from unrender.machine.ids import numbered_id
-from unrender.verify.grammars import Accepts, lark_reader
+from unrender.testing import numbered_id
 
 ANSWERS = Path(__file__).parent / "corpus" / "answers"
 _MORE = ANSWERS.with_name("formats.json")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engines import converted_reader
+from engines import Accepts, converted_reader, lark_reader
 from lines import shape_line
 
 from unrender import GrammarError
@@ -21,7 +21,6 @@ from unrender.dialects.lark import lark_of
 from unrender.grammar import Grammar
 from unrender.nodes import JsonValue
 from unrender.schema.reader import read_schema
-from unrender.verify.grammars import Accepts, lark_reader
 
 SCHEMAS = Path(__file__).parent / "corpus" / "schemas.jsonl"
 READ = ("error", "shape", "lost", "definitions")

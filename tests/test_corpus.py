@@ -20,9 +20,9 @@ from schema_rows import expected, read, readers, schema_rows
 from splitting import pieces
 
 from unrender import CallStatus, Policy, deltas
-from unrender.machine.ids import numbered_id
 from unrender.schema.admission import admits
 from unrender.schema.reader import read_schema
+from unrender.testing import numbered_id
 from unrender.testing.chat import random_pieces
 
 FILES = sorted(ANSWERS.glob("*.jsonl"))

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import installed
 from environment import ROOT
-
-from unrender.verify.grammars import installed
 
 collect_ignore = [] if all(map(installed, ("langchain", "xllamacpp"))) else ["test_loops.py"]
 TRANSCRIPTS = Path(os.environ.get("UNRENDER_TRANSCRIPTS") or ROOT / ".cache" / "agents")

@@ -9,11 +9,11 @@ import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 
 import pytest
+from engines import installed
 from serving import CALL, Told, chunked, template
 
 from unrender.gateway import EngineCapabilities, EngineError, Job, Model, Piece, Turns, app
 from unrender.gateway.serve import server
-from unrender.verify.grammars import installed
 
 collect_ignore = [] if all(map(installed, ("pydantic_ai", "litellm"))) else ["test_clients.py", "test_proxy.py"]
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from clients_more.programs import CLIENTS, Person
-
-from unrender.verify.grammars import installed
+from engines import installed
 
 HELLO = "Hello there, ünïcödé."
 

@@ -11,10 +11,10 @@ import pytest
 from composed.composition import drawn, template
 from composed.parts import FRAMES
 from cut_outs import BEFORE, lost
+from engines import installed
 from own_words import Written, own_words, refused
 
 from unrender import ChatTemplate, FormatWarning
-from unrender.verify.grammars import installed
 
 FEW, MANY = 16, 800
 UNREAD = {"numbered lines": "only a number and a tool's name show a call"}

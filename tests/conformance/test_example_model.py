@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from unrender.verify.grammars import installed
+from engines import installed
 
 pytestmark = pytest.mark.engine
 

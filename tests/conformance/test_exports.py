@@ -6,12 +6,12 @@ from pathlib import Path
 
 import exports
 import pytest
+from engines import installed
 from vendor import all_vendor_templates, vendor_templates
 
 from unrender import ChatTemplate, ExportError, Target
 from unrender.format import Slot, ToolMode
 from unrender.verify import verify_export
-from unrender.verify.grammars import installed
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
 TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")

@@ -11,9 +11,9 @@ import json
 import jsonschema
 import pytest
 from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths
+from engines import END_TOKEN, installed, lark_matcher
 
 from unrender import CallStatus, Malformed
-from unrender.verify.grammars import END_TOKEN, installed, lark_matcher
 
 NEEDED = ("torch", "transformers", "llguidance")
 LENGTH = 600

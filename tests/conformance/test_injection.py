@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import installed, lark_reader
 from splitting import fed_only, splits
 from vendor import all_vendor_templates
 
@@ -18,9 +19,8 @@ from unrender import ChatTemplate, Message, Turn
 from unrender.analysis import Capabilities
 from unrender.format import ToolMode
 from unrender.formats import declared_formats
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 from unrender.values.notations import encode_answer
-from unrender.verify.grammars import installed, lark_reader
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
 TEMPLATES = {path.stem: path for path in OWN} | all_vendor_templates()

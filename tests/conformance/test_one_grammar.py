@@ -29,7 +29,7 @@ from answers import (
     template_paths,
     written,
 )
-from engines import converted_reader
+from engines import END_TOKEN, Accepts, converted_reader, installed, lark_matcher
 from meaning import differences
 from own_words import DIALECTS
 
@@ -37,7 +37,6 @@ from unrender import CallStatus, Malformed, Message, SchemaWarning, TemplateErro
 from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
 from unrender.grammar import Grammar
-from unrender.verify.grammars import END_TOKEN, Accepts, installed, lark_matcher
 
 pytestmark = pytest.mark.engine
 

@@ -22,7 +22,7 @@ from vendor import all_vendor_templates, vendor_cases, vendor_templates
 
 from unrender import CallStatus, ChatTemplate, Event, Message, Parser, Policy, Request, Turn, deltas
 from unrender.formats import declared_format
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 ARGUED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("disagreements.toml").read_text("utf-8"))
 """By kind of cases: the ids of those that are argued, and why."""

@@ -8,7 +8,7 @@ from typing import Any
 import fetch
 import json_schema
 import pytest
-from engines import converted_reader
+from engines import converted_reader, gbnf_reader, installed, lark_reader, tag_reader
 from json_schema import ARGUED, Verdict
 from vendor import vendor_cases
 
@@ -19,7 +19,6 @@ from unrender.dialects.structural_tag import structural_tag_of
 from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values
 from unrender.nodes import JsonValue
-from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
 
 CASES = vendor_cases("schemas")
 SCHEMAS = [pytest.param(case, id=case["id"]) for case in CASES if case.get("convertible") and "schema" in case]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import exports
 import pytest
+from engines import installed
 
 from unrender import ChatTemplate
-from unrender.verify.grammars import installed
 
 OWN = Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja"
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 from hunting.drawn_formats import Data, cases
 from hunting.tally import Failure, Tally, keep_failure, spent
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -32,8 +33,7 @@ from unrender import FormatError, Malformed, Message, Parser, Request, SchemaWar
 from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
 from unrender.format import Format, ReasoningMode, ToolMode
-from unrender.machine.ids import numbered_id
-from unrender.verify.grammars import Accepts, gbnf_reader, installed, lark_reader, tag_reader
+from unrender.testing import numbered_id
 
 NAME = "formats"
 SECONDS = 4.0

@@ -25,7 +25,7 @@ from splitting import fed, merged
 from vendor import vendor_cases, vendor_templates
 
 from unrender import ChatTemplate, Malformed, Message, Parser, Request
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 from unrender.testing.chat import random_pieces
 
 NAME = "outputs"

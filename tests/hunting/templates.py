@@ -28,7 +28,7 @@ from vendor import SHARED, vendor_templates
 from unrender import ChatTemplate, ExportError, GrammarError, MessageError, TemplateError, Turn
 from unrender.analysis.derivation import UNEXPECTED
 from unrender.analysis.find.call_syntax import NOT_RENDERED
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 from unrender.verify import verify
 
 NAME = "templates"

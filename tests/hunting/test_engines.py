@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from engines import installed
 from hunting.drawn_formats import Data, cases
 from hunting.formats import check_case, replay
 from hypothesis import HealthCheck, Phase, given, seed, settings
-
-from unrender.verify.grammars import installed
 
 pytestmark = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 

@@ -14,7 +14,7 @@ from random import Random
 from judge.outcome import Outcome
 
 from unrender import ArgumentsText, ContentText, Event, Parser, ReasoningText, Turn
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 from unrender.token_ids import TokenParser
 
 

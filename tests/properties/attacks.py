@@ -19,7 +19,7 @@ from properties.families import FAMILIES, REQUEST
 from unrender import GrammarError, Parser, Request, SchemaWarning
 from unrender.dialects.remainder import Remainder
 from unrender.format import Format, Slot
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
 SAMPLES = 6

@@ -29,7 +29,7 @@ from unrender import (
     deltas,
 )
 from unrender.grammar import Role
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 MakeParser = Callable[[], Parser]
 

@@ -15,8 +15,8 @@ from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged, pieces
 
 from unrender import Event, Parser, Policy, Request, Span
-from unrender.machine.ids import numbered_id
 from unrender.machine.policy import CallRelease
+from unrender.testing import numbered_id
 from unrender.testing.chat import random_pieces
 from unrender.values.finder import Flow
 

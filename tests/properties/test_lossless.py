@@ -13,7 +13,7 @@ from judge.outcome import Outcome
 from unrender import FormatError
 from unrender.explain import joined_events
 from unrender.format import Format
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 SEEDS = 12
 FORMATS = 8

@@ -19,8 +19,8 @@ from splitting import merged, pieces
 
 from unrender import ArgumentsText, Malformed, Parser, Policy, ToolCallFinished, ToolCallStarted
 from unrender.grammar import Role
-from unrender.machine.ids import numbered_id
 from unrender.machine.policy import CallRelease
+from unrender.testing import numbered_id
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 each_grammar = pytest.mark.parametrize("by_hand", BY_HAND, ids=repr)

@@ -13,7 +13,7 @@ from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged
 
 from unrender import Parser, Request
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 ANY_TOOL = Request(tools=None)

@@ -12,7 +12,7 @@ from properties.invariants import check, check_strict
 
 from unrender import Parser
 from unrender.format import CallSyntax, Format, Slot, Spelling
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 

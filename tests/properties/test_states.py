@@ -14,7 +14,7 @@ from properties.families import CONTENT, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGE
 from splitting import merged
 
 from unrender import ChatTemplate, MalformedOutput, Parser, Request, StateError, Tool
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import typing
 
-from unrender.verify.grammars import installed
+from engines import installed
 
 _NEEDED = {
     "test_any_template.py": ("renderers", "transformers"),

@@ -22,7 +22,7 @@ from unrender import (
     TemplateWarning,
     ToolChoice,
 )
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 # Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.
 SOURCE = """

@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import pytest
+from engines import lark_reader
 
 from unrender import (
     CallStatus,
@@ -47,8 +48,7 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
-from unrender.machine.ids import numbered_id
-from unrender.verify.grammars import lark_reader
+from unrender.testing import numbered_id
 
 SOURCE = (
     "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}"

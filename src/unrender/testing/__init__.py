@@ -14,12 +14,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unrender.machine.ids import numbered_id
     from unrender.testing.chat import Case, Chat, ExpectedCall, broken_call, call, splits
 
-__all__ = ["Case", "Chat", "ExpectedCall", "broken_call", "call", "splits"]
+__all__ = ["Case", "Chat", "ExpectedCall", "broken_call", "call", "numbered_id", "splits"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("unrender.testing.chat"), name)
+    home = "unrender.machine.ids" if name == "numbered_id" else "unrender.testing.chat"
+    return getattr(importlib.import_module(home), name)

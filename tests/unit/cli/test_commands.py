@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import installed
 
 from unrender.cli.answers import chunks
 from unrender.format import Format
-from unrender.verify.grammars import installed
 
 HERE = Path(__file__).parent
 CASES: Any = tomllib.loads((HERE / "commands.toml").read_text(encoding="utf-8"))["case"]

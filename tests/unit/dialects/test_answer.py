@@ -6,12 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from engines import converted_reader
+from engines import converted_reader, installed, lark_reader
 
 from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, ToolChoice
 from unrender.dialects.remainder import Remainder
 from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
-from unrender.verify.grammars import installed, lark_reader
 
 CALLS = CallSyntax(
     call_start="<call>",

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from engines import installed, lark_reader
 from oracles.confusion import confusions
 
 from unrender import ChatTemplate, SchemaWarning
@@ -13,7 +14,6 @@ from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
 from unrender.grammar import Grammar
 from unrender.nodes import Choice, Literal, Optional, Sequence
-from unrender.verify.grammars import installed, lark_reader
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
 LONGEST = 1_000_000

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from engines import converted_reader
+from engines import converted_reader, gbnf_reader, installed, lark_reader, tag_reader
 
 from unrender import GrammarError
 from unrender.dialects.gbnf import gbnf_of
@@ -31,7 +31,6 @@ from unrender.nodes import (
     Tag,
     Until,
 )
-from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
 
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")

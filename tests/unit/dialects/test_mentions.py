@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from engines import gbnf_reader, installed, lark_reader, tag_reader
 
 from unrender import Malformed, Parser, Request, Tool, TriggerKind
 from unrender.dialects.remainder import Remainder
 from unrender.dialects.triggers import triggers_of
 from unrender.format import Arguments, CallSyntax, Format, Slot
-from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
 
 REQUEST = Request(tools=(Tool(name="get_weather"), Tool(name="search")))
 OBJECT = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from engines import lark_reader
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lines import grammar_lines
@@ -25,10 +26,10 @@ from unrender.grammar.handmade import (
     written_for,
 )
 from unrender.machine.handmade.compiler import compile_combinators
-from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine
 from unrender.parser.message import MessageFold
-from unrender.verify.grammars import lark_reader
+from unrender.testing import numbered_id
 
 DAYS = {"type": "integer", "minimum": 1, "maximum": 9}
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": DAYS}})

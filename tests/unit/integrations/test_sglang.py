@@ -14,11 +14,11 @@ import torchless_vision
 from answers import all_template_paths
 from byte_tokenizer import byte_tokenizer
 from driven_sglang import EOS, USER, calls_parser, reasoning_parser, request_of, streamed, template, tokenizer, whole
+from engines import installed, tag_reader
 from splitting import splits
 
 from unrender import UnrenderError
 from unrender.format import ToolMode
-from unrender.verify.grammars import installed, tag_reader
 
 NEEDED = ("sglang", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):

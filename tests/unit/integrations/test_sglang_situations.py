@@ -15,12 +15,12 @@ import pytest
 import torchless_vision
 from answers import AWKWARD, NOTHING, PLAIN, QUESTION, all_template_paths, written
 from driven_sglang import request_of, streamed, template, whole
+from engines import installed
 from splitting import splits
 
 from unrender import UnrenderError
 from unrender.format import ToolMode
 from unrender.grammar.follow import closing_tokens
-from unrender.verify.grammars import installed
 
 NEEDED = ("sglang", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):

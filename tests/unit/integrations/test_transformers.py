@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_tokenizer
+from engines import installed
 
 from unrender import ContentText, GrammarError, MessageFinished, TemplateError
 from unrender.integrations.transformers import (
@@ -21,7 +22,6 @@ from unrender.integrations.transformers import (
     stream,
     streamer,
 )
-from unrender.verify.grammars import installed
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 USER = [{"role": "user", "content": "Hello"}]

@@ -17,10 +17,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner
+from engines import installed
 from scripted_model import write_scripted_model
 
 from unrender.cli.commands import app
-from unrender.verify.grammars import installed
 
 NEEDED = ("torch", "transformers", "accelerate", "fastapi", "uvicorn", "openai")
 if not all(map(installed, NEEDED)):

@@ -16,11 +16,11 @@ import pytest
 from answers import all_template_paths
 from byte_tokenizer import byte_tokenizer
 from driven_vllm import EOS, USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
+from engines import installed, tag_reader
 from splitting import splits
 
 from unrender import UnrenderError
 from unrender.format import ToolMode
-from unrender.verify.grammars import installed, tag_reader
 
 NEEDED = ("vllm", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):

@@ -20,9 +20,8 @@ from typing import Any
 import pytest
 from answers import all_template_paths
 from driven_vllm import USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
+from engines import installed
 from splitting import pieces, splits
-
-from unrender.verify.grammars import installed
 
 RECORDS = Path(os.environ.get("UNRENDER_VLLM_RECORDS", Path(sys.prefix) / "vllm-tests" / "records.jsonl"))
 TABLE: Any = tomllib.loads(Path(__file__).with_name("vllm_fixtures.toml").read_text(encoding="utf-8"))

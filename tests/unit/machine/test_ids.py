@@ -9,7 +9,8 @@ import re
 from unrender import ChatTemplate, Parser, Request, Tool
 from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.formats import declared_format
-from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.ids import CallIds
+from unrender.testing import numbered_id
 
 NOW = Tool(name="now")
 REQUEST = Request(tools=(NOW,))

@@ -31,7 +31,7 @@ from unrender import (
 from unrender import grammar as c
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.grammar import Grammar
-from unrender.machine.ids import numbered_id
+from unrender.testing import numbered_id
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 

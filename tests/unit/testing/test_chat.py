@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from engines import installed
 
 from unrender import ChatTemplate, MessageError, TemplateError
 from unrender.testing import Chat, broken_call, call
-from unrender.verify.grammars import installed
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 WEATHER = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from engines import installed
 
 from unrender import ChatTemplate, ExportError, read_response_template
 from unrender.verify import Verdict, verify_export
-from unrender.verify.grammars import installed
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"), key=lambda path: path.stem)
 REFUSED = {

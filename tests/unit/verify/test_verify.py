@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engines import installed
 
 from unrender import ChatTemplate, FormatWarning
 from unrender.format import CallSyntax
 from unrender.verify import Counterexample, Verdict, diff, markdown, verify
-from unrender.verify.grammars import installed
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SWITCHED = """\

@@ -14,8 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-
-from unrender.verify.grammars import installed
+from engines import installed
 
 pytestmark = pytest.mark.engine
 

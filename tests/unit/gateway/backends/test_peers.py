@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 import torchless_vision
-
-from unrender.verify.grammars import installed
+from engines import installed
 
 NEEDED = ("aiohttp", "openai", "anthropic")
 pytestmark = [

@@ -7,11 +7,11 @@ import re
 import time
 
 import pytest
+from engines import installed, lark_reader
 from serving import chunked, corpus
 
 from unrender.gateway.surfaces.lark_pattern import pattern_of
 from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
-from unrender.verify.grammars import installed, lark_reader
 
 TEXTS = ["", "plain", 'a "b" \\ c\n', "\u0000é😀", "\\u0041", "{}"]
 

@@ -25,10 +25,11 @@ from unrender.grammar import Grammar
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import BrokenText
 from unrender.machine.handmade.compiler import compile_combinators
-from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Calls, Choice, Layout
 from unrender.parser.message import MessageFold
+from unrender.testing import numbered_id
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))
