@@ -18,7 +18,7 @@ from unrender.format.parts import (
 )
 from unrender.limits import MAX_ID, MAX_INDEX, MAX_PARTS, MAX_SMALL
 
-Check = tuple[str, object, str]
+Invariant = tuple[str, object, str]
 """A check: a path, e.g. `tools.function[0]`, whether something is wrong there, and what was expected and found.
 
 Nothing after a row that is wrong is evaluated, so each row may rely on those before it.
@@ -29,7 +29,7 @@ Nothing after a row that is wrong is evaluated, so each row may rely on those be
 _WORDS = (Slot.NAME, Slot.ID, Slot.INDEX, Slot.KEY, Slot.TYPE)
 
 
-def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, where: str) -> Iterator[Check]:
+def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, where: str) -> Iterator[Invariant]:
     """Yield the checks of any skeleton: the slots of `known`, each with a text before it."""
     yield where, len(parts) > MAX_PARTS, f"expected at most {MAX_PARTS} parts, found {len(parts)}"
     first = arguments.entry[:1]
@@ -38,7 +38,7 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
     last: Part = ""
     before: Part = ""
     for at, part in enumerate(parts):
-        here, texts = f"{where}[{at}]", (text_of(part),)
+        here = f"{where}[{at}]"
         if isinstance(part, Slot):
             yield (
                 here,
@@ -57,8 +57,7 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
             yield here, not part, "expected a text or a slot, found nothing"
             yield here, at and not isinstance(last, Slot), "expected a slot, as a text comes before it"
         # The parser would take a letter or digit after a name or an id for a part of that name or id.
-        if part is Slot.ARGUMENTS:
-            texts = (begins, arguments.when_empty or "")
+        texts = [begins, arguments.when_empty or ""] if part is Slot.ARGUMENTS else [text_of(part)]
         joined = last in _WORDS and any(text[:1].isalnum() or text[:1] == "_" for text in texts)
         yield here, joined, f"expected no letter or digit right after `{last}`, found {texts[0]!r}"
         # `KEY " " VALUE`: white space ends a name, and nothing else. `VALUE " " KEY` could be one value with a blank.
@@ -76,7 +75,7 @@ def literals(parts: Skeleton) -> list[str]:
 _FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.ANY)
 
 
-def check_tools(tools: CallSyntax, where: str) -> Iterator[Check]:
+def check_tools(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     """Yield the checks of one call syntax by itself."""
     if tools == CallSyntax():
         return
@@ -106,7 +105,7 @@ def is_marked(tools: CallSyntax) -> bool:
     return tools.envelope is not None or bool(tools.openers)
 
 
-def _unmarked(tools: CallSyntax, where: str) -> Iterator[Check]:
+def _unmarked(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     """Yield the checks of a call that no marker announces, as the first call or as one after another."""
     parts, empty, arguments = tools.function, tools.arguments.when_empty, tools.arguments
     first, last = text_of(*parts[:1]), text_of(*parts[-1:])
@@ -135,7 +134,7 @@ _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
 """Characters at which the parser ends a word, see `machine.arguments`."""
 
 
-def _arguments(tools: CallSyntax, where: str) -> Iterator[Check]:
+def _arguments(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     arguments, codec = tools.arguments, tools.arguments.codec
     tagged = bool(arguments.entry)
     if tagged:
@@ -154,7 +153,7 @@ def _arguments(tools: CallSyntax, where: str) -> Iterator[Check]:
     yield from _codec(codec, f"{where}.codec")
 
 
-def _entry(tools: CallSyntax, where: str) -> Iterator[Check]:
+def _entry(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     parts, codec = tools.arguments.entry, tools.arguments.codec
     yield from _skeleton(parts, _ENTRY_SLOTS, tools.arguments, where)
     values, keys = parts.count(Slot.VALUE), parts.count(Slot.KEY)
@@ -175,7 +174,7 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Check]:
     yield where, keys > 1 and not ends, f"expected the key after the value only where {only}"
 
 
-def _ends_of_arguments(tools: CallSyntax, where: str, key: int, value: int) -> Iterator[Check]:
+def _ends_of_arguments(tools: CallSyntax, where: str, key: int, value: int) -> Iterator[Invariant]:
     """Yield the checks of where the arguments end, or a raw value does. `key` and `value` are places in the entry."""
     arguments, parts, place = tools.arguments, tools.arguments.entry, where.removesuffix(".entry")
     after = tools.function.index(Slot.ARGUMENTS) + 1
@@ -211,7 +210,7 @@ def _first_words(parts: Skeleton) -> list[str]:
     return [text.split(maxsplit=1)[0] for text in literals(parts) if text.strip()]
 
 
-def _codec(codec: Codec, where: str) -> Iterator[Check]:
+def _codec(codec: Codec, where: str) -> Iterator[Invariant]:
     quoted, unquoted = codec.strings is Strings.QUOTED, codec.strings.unquoted
     for name, quote in (("string_open", codec.string_open), ("string_close", codec.string_close)):
         wrong = bool(quote.strip()) != quoted or (quote and not quoted)
@@ -234,7 +233,7 @@ def _codec(codec: Codec, where: str) -> Iterator[Check]:
     yield where, not words, "expected a word for each type where, and only where, the codec is typed by `attribute`"
     yield where, kinds and kinds != sorted(_JSON_TYPES), f"expected each of {list(_JSON_TYPES)} once"
     for at, (kind, word) in enumerate(codec.types):
-        wrong = not word or _WORD_ENDS & set(word)
+        wrong = not word or not _WORD_ENDS.isdisjoint(word)
         yield f"{where}[{at}]", wrong, f"expected a word without spaces, quotes and brackets, found {word!r}"
         wrong = kind != "string" and word == dict(codec.types)["string"]
         yield f"{where}[{at}]", wrong, f"expected another word than the one for strings, found {word!r}"

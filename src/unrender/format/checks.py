@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from unrender.errors import FormatError
-from unrender.format.call_checks import Check, check_tools, is_marked, literals
+from unrender.format.call_checks import Invariant, check_tools, is_marked, literals
 from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, TurnTexts, text_of
 from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
 
@@ -54,7 +54,7 @@ def text_problem(text: str) -> str:
     return f"the character U+{ord(found.group()):04X} is reserved" if found else ""
 
 
-def _rows(format: Format) -> Iterator[Check]:
+def _rows(format: Format) -> Iterator[Invariant]:
     size = 0
     for place, text in texts_in(format, ""):
         where = place.removeprefix(".")
@@ -113,7 +113,7 @@ def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...
             yield from texts_in(getattr(value, item.name), f"{where}.{item.name}")
 
 
-def _reasoning(reasoning: Reasoning) -> Iterator[Check]:
+def _reasoning(reasoning: Reasoning) -> Iterator[Invariant]:
     mode, start, end = reasoning.mode, reasoning.start, reasoning.end
     if mode is ReasoningMode.NONE:
         yield "reasoning.mode", reasoning != Reasoning(), "reasoning is described, and its mode is `none`"
@@ -127,7 +127,7 @@ def _reasoning(reasoning: Reasoning) -> Iterator[Check]:
     yield "reasoning.empty", unclosed, f"expected a text with {end.strip()!r} in it, found {reasoning.empty!r}"
 
 
-def _content(content: Content, where: str) -> Iterator[Check]:
+def _content(content: Content, where: str) -> Iterator[Invariant]:
     if content.mode is ContentMode.PLAIN:
         yield f"{where}.mode", content != Content(), "a wrapper is described, and the mode is `plain`"
         return
@@ -145,7 +145,7 @@ NamedMarker = tuple[str, str]
 """Where a marker is in the Format, and its text."""
 
 
-def _answer(format: Format) -> Iterator[Check]:
+def _answer(format: Format) -> Iterator[Invariant]:
     """Yield the checks of markers that the parser must tell apart: of the answer's parts, and those that are dropped."""
     turn, reasoning, content = format.turn, format.reasoning, format.content
     calls, headers = _cores(_openers(format.tools, "tools")), _cores(_listed("turn.headers", turn.headers))
@@ -181,7 +181,7 @@ def _answer(format: Format) -> Iterator[Check]:
 
 def _prefills(
     turn: TurnTexts, reasoning: Reasoning, calls: list[NamedMarker], headers: list[NamedMarker]
-) -> Iterator[Check]:
+) -> Iterator[Invariant]:
     """Yield the checks of what the prompt writes of an answer.
 
     A prompt that has always begun a call leaves nothing else to answer; one that begins the answer once more, or does not
@@ -206,7 +206,7 @@ def _prefills(
         yield name, closes, f"expected {start!r} first, as {end!r} alone is not seen, found {text!r}"
 
 
-def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Check]:
+def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Invariant]:
     """Yield the places where a word would go on right after an end of reasoning that looks like a word itself.
 
     Reasoning that ends with `done` and is followed by ` Hello` in one place must not be followed by `Hello` in another.
@@ -227,7 +227,7 @@ def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Check]:
         yield name, spaced and not text, f"expected white space after {core!r}, as it ends in a letter"
 
 
-def _syntax(tools: CallSyntax, where: str) -> Iterator[Check]:
+def _syntax(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     """Yield the markers of a call syntax that open a call, and also close one or separate two; then its Markdown fences."""
     function = tools.function
     last = max((at for at, part in enumerate(function) if isinstance(part, Slot)), default=-1)
@@ -286,7 +286,7 @@ def _cores(named: Iterable[NamedMarker]) -> list[NamedMarker]:
     return [(where, core) for where, core in cores if core]
 
 
-def _doubles(cores: list[NamedMarker]) -> Iterator[Check]:
+def _doubles(cores: list[NamedMarker]) -> Iterator[Invariant]:
     seen: dict[str, str] = {}
     for where, core in cores:
         yield where, core in seen, f"expected another marker than {seen.setdefault(core, where)}, found {core!r}"
