@@ -213,7 +213,9 @@ class Machine(Buffer):
             return False
         frame.alone |= self.call is not None and self.call.name != ""
         cut = not self.rest and self.cut_at(frame)
-        frame.call = self.call if cut and self.call and self.call.name else frame.call
+        if cut and self.call and self.call.name:
+            frame.call = self.call
+            frame.call.begun = False  # If it has begun, going back takes that back as well.
         self.go_back(frame)
         # Two syntaxes may begin with `<call>`: the other one is tried from the same place.
         if frame.targets:
