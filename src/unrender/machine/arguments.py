@@ -15,7 +15,7 @@ from typing import assert_never
 from unrender.format import Codec, Strings, Typing
 from unrender.limits import MAX_NAME
 from unrender.machine.frames import CallState
-from unrender.machine.instructions import SPACE, take_literal, undecided
+from unrender.machine.instructions import SPACE, undecided
 from unrender.machine.interpreter import OR, Machine
 from unrender.machine.names import NAME_END
 from unrender.machine.quotation import going_on
@@ -43,41 +43,48 @@ _QUOTES = ("'", '"')
 class BeginCall:
     """A call may begin here."""
 
+    whole: bool = False
+    """It counts only when it has been read to its end; until then it is held back."""
+
     def step(self, machine: Machine) -> bool:
         machine.begin_call()
+        if self.whole:
+            machine.hold()
         return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
 class MarkId:
-    """The text of the id begins here."""
+    """The text of the id begins here, or ends."""
+
+    ends: bool = False
 
     def step(self, machine: Machine) -> bool:
-        machine.current.mark = machine.base + machine.at
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class EndId:
-    """The text of the id ends here."""
-
-    def step(self, machine: Machine) -> bool:
-        machine.current.id = machine.since(machine.current.mark)
+        if self.ends:
+            machine.current.id = machine.since(machine.current.mark)
+        else:
+            machine.current.mark = machine.position
         return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """From here on it is a call, and nothing before is taken back. When the id is also known, the call starts."""
+    """From here on nothing before is taken back."""
 
-    recover: int
-    waits: bool
-    """The id comes later; arguments wait for it."""
+    recover: int = -1
+    """When not -1, it is a call, and where to go on when it breaks."""
+    starts: bool = False
+    """The call has its id, if it has one: it starts here."""
+    release: bool = False
+    """Calls that were held back are final, too."""
 
     def step(self, machine: Machine) -> bool:
-        machine.current.recover = self.recover
+        if self.recover >= 0:
+            machine.current.recover = self.recover
+        if self.release:
+            machine.release()
         machine.commit()
-        if not self.waits:
+        if self.starts:
             machine.start_call()
         return machine.go_on()
 
@@ -142,14 +149,6 @@ def declared_form(name: str, declared: Collection[str]) -> str:
     """Return the declared name that `name` stands for with characters of XML escaped, as in `a&amp;b`; else `name` itself."""
     meant = unescape(name) if "&" in name else name
     return meant if meant in declared else name
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatKey:
-    """The argument's name once more, as in `</city>`."""
-
-    def step(self, machine: Machine) -> bool:
-        return take_literal(machine, machine.current.key)
 
 
 # Values.
@@ -377,41 +376,6 @@ def _head_of(marker: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CloseValue:
-    """The marker after a raw value. It may be missing when the whole call is closed."""
-
-    texts: tuple[str, ...]
-    """Its spellings."""
-    instead: tuple[str, ...]
-
-    def step(self, machine: Machine) -> bool:
-        # `<city>Rome</f></call>`: only the closer of the value was forgotten. What closes the call is left
-        # for the next instruction.
-        if not machine.buffer.startswith(self.texts, machine.at):
-            if machine.buffer.startswith(self.instead, machine.at):
-                machine.malformed("", repr(self.texts[0]))
-                return machine.go_on()
-            if any(map(machine.may_begin, self.instead)):
-                return True
-        return take_literal(machine, *self.texts)
-
-
-@dataclass(frozen=True, slots=True)
-class CloseArguments:
-    """All arguments have been read."""
-
-    bracketed: bool
-    """A bracket or a marker follows that ends them."""
-
-    def step(self, machine: Machine) -> bool:
-        machine.arguments("}" if machine.current.count else "{}")
-        machine.current.closed = True
-        machine.current.ended = self.bracketed
-        _end_with_output(machine, marked=self.bracketed)
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
 class CloseTag:
     """A call without arguments, in a tag that closes itself: `<invoke name="now"/>`. Without one, what is next is read."""
 
@@ -528,6 +492,8 @@ class Entries:
     """Markers that end a value, which may be doubled."""
     after_key: str = ""
     """What follows an argument's name."""
+    bracketed: bool = False
+    """A bracket or a marker follows that ends the arguments."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -591,4 +557,7 @@ class Entries:
         if self.follow and missing and self.follow.cut_after(machine.buffer, machine.at, missing):
             machine.failed_at = len(machine.buffer)
             return machine.fail(OR.join(map(repr, missing)))
+        machine.arguments("}" if machine.current.count else "{}")
+        machine.current.closed, machine.current.ended = True, self.bracketed
+        _end_with_output(machine, marked=self.bracketed)
         return machine.go_to(self.done)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrender.limits import MAX_BLANK, MAX_NAME
+from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME
 from unrender.machine.failed_calls import drop_opener
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
@@ -176,38 +176,6 @@ def _begins_line(machine: Machine) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """Hold the whole call back until it has been read."""
-
-    def step(self, machine: Machine) -> bool:
-        machine.hold()
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class Loosen:
-    """The calls begin here without their outermost marker."""
-
-    def step(self, machine: Machine) -> bool:
-        machine.loose = True
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class Ahead:
-    """`&"text"`: one character that must follow, and is not consumed."""
-
-    text: str
-
-    def step(self, machine: Machine) -> bool:
-        if machine.at >= len(machine.buffer) and not machine.final:
-            return True
-        if not machine.buffer.startswith(self.text, machine.at):
-            return machine.fail(repr(self.text))
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
 class Named:
     """Where a call may begin with its tool's name: no content comes before it, and the name is that of a tool."""
 
@@ -258,37 +226,28 @@ def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """`"text"`"""
+    """`"text"`: a marker."""
 
     text: str
     others: tuple[str, ...] = ()
     """Other spellings."""
+    optional: bool = False
+    instead: tuple[str, ...] = ()
+    """Markers that show that it is missing; they are left for the next instruction."""
 
     def step(self, machine: Machine) -> bool:
-        return take_literal(machine, self.text, *self.others)
-
-
-def take_literal(machine: Machine, *texts: str) -> bool:
-    """Take one of the markers `texts` if it is here. Suspends if more text may complete one, and fails otherwise."""
-    for text in texts:
-        if machine.buffer.startswith(text, machine.at):
-            machine.take(Role.MARKER, machine.at + len(text))
+        texts = (self.text, *self.others)
+        for text in texts:
+            if machine.buffer.startswith(text, machine.at):
+                machine.take(Role.MARKER, machine.at + len(text))
+                return machine.go_on()
+        # `<city>Rome</f></call>`: only the closer of the value was forgotten.
+        if machine.buffer.startswith(self.instead, machine.at):
+            machine.malformed("", repr(self.text))
             return machine.go_on()
-    return any(map(machine.may_begin, texts)) or machine.fail(repr(texts[0]))
-
-
-@dataclass(frozen=True, slots=True)
-class Maybe:
-    """`"text"?`"""
-
-    text: str
-
-    def step(self, machine: Machine) -> bool:
-        if machine.buffer.startswith(self.text, machine.at):
-            machine.take(Role.MARKER, machine.at + len(self.text))
-        elif machine.may_begin(self.text):
+        if any(map(machine.may_begin, (*texts, *self.instead))):
             return True
-        return machine.go_on()
+        return machine.go_on() if self.optional else machine.fail(repr(self.text))
 
 
 def undecided(machine: Machine, markers: Finder, at: int) -> bool:
@@ -297,16 +256,27 @@ def undecided(machine: Machine, markers: Finder, at: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Unless:
-    """`&marker`: go elsewhere if one of the markers is here."""
+class Look:
+    """`&marker`: one of the markers must be here."""
 
     markers: Finder
-    target: int
+    target: int = -1
+    """When not -1, where to go if one is here; else reading goes on."""
+    ends: bool = False
+    """The end of the output will do, too."""
+    takes: bool = False
 
     def step(self, machine: Machine) -> bool:
         if undecided(machine, self.markers, machine.at):
             return True
-        return machine.go_to(self.target if self.markers.at(machine.buffer, machine.at) else machine.pc + 1)
+        marker = self.markers.at(machine.buffer, machine.at)
+        if self.takes:
+            machine.take(Role.MARKER, machine.at + len(marker))
+        found = bool(marker) or (self.ends and machine.at >= len(machine.buffer))
+        if self.target >= 0:
+            return machine.go_to(self.target if found else machine.pc + 1)
+        wanted = "the end of the output" if self.ends else OR.join(map(repr, self.markers.literals))
+        return machine.go_on() if found else machine.fail(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,26 +317,28 @@ class OpenFence:
 
 
 @dataclass(frozen=True, slots=True)
-class AtEnd:
-    """The end of the output, or of the turn; everything tried for it is now final."""
-
-    ends: Finder
-
-    def step(self, machine: Machine) -> bool:
-        if undecided(machine, self.ends, machine.at):
-            return True
-        if machine.at < len(machine.buffer) and not self.ends.at(machine.buffer, machine.at):
-            return machine.fail("the end of the output")
-        machine.commit()
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
 class Space:
-    """White space, if there is any."""
+    """White space: all that is here, or as much as is here of the layout `text`. Beside verbatim text not one character more is taken."""
+
+    text: str | None = None
+    role: Role = Role.LAYOUT
+    kept: bool = False
+    """It is beside a marker that says nothing: content, where it is between content and content."""
 
     def step(self, machine: Machine) -> bool:
-        return take_space(machine) or machine.go_on()
+        if self.text is None and not self.kept:
+            return take_space(machine) or machine.go_on()
+        text, buffer, at = self.text, machine.buffer, machine.at
+        end = end_of(SPACE, buffer, at) if text is None else at + shared_length(buffer, at, text)
+        waits = end == len(buffer) and not machine.final
+        # Of the layout "\n\n" this chunk may hold one line break, and the next chunk the other.
+        if waits and text is not None and end < at + len(text):
+            return True
+        if self.kept:
+            machine.carry(end)
+        else:
+            _take_marker(machine, self.role, Role.LAYOUT, end)
+        return (waits and text is None) or machine.go_on()
 
 
 def take_space(machine: Machine) -> bool:
@@ -379,22 +351,6 @@ def take_space(machine: Machine) -> bool:
     return end == len(buffer) and not machine.final
 
 
-@dataclass(frozen=True, slots=True)
-class Soft:
-    """As much of the layout `text` as is here. Next to verbatim text, not one character more is taken."""
-
-    text: str
-    role: Role = Role.LAYOUT
-
-    def step(self, machine: Machine) -> bool:
-        end = machine.at + shared_length(machine.buffer, machine.at, self.text)
-        # Of the layout "\n\n" this chunk may hold one line break, and the next chunk the other.
-        if end == len(machine.buffer) and end < machine.at + len(self.text) and not machine.final:
-            return True
-        _take_marker(machine, self.role, Role.LAYOUT, end)
-        return machine.go_on()
-
-
 def shared_length(text: str, start: int, layout: str) -> int:
     """Return how many characters of `layout` are at `start`: of two line breaks, two, one or none."""
     if text.startswith(layout, start):
@@ -403,78 +359,40 @@ def shared_length(text: str, start: int, layout: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """As much of the layout `text` as is here, beside a marker that says nothing: it is content between content and content."""
+class Unsure:
+    """A marker in free text that may be text as well, and then reading goes on at `hub`.
 
-    text: str
-
-    def step(self, machine: Machine) -> bool:
-        end = machine.at + shared_length(machine.buffer, machine.at, self.text)
-        if end == len(machine.buffer) and end < machine.at + len(self.text) and not machine.final:
-            return True
-        machine.carry(end)
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class KeptSpace:
-    """The same with any white space."""
-
-    def step(self, machine: Machine) -> bool:
-        end = end_of(SPACE, machine.buffer, machine.at)
-        machine.carry(end)
-        return (end == len(machine.buffer) and not machine.final) or machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class TakeAny:
-    """One of the markers, which is here: `Unless` has led here."""
-
-    markers: Finder
-
-    def step(self, machine: Machine) -> bool:
-        machine.take(Role.MARKER, machine.at + len(self.markers.at(machine.buffer, machine.at)))
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class Here:
-    """`&marker`: a marker must be here, and then what was tried for it is final."""
-
-    marker: Finder
-
-    def step(self, machine: Machine) -> bool:
-        if undecided(machine, self.marker, machine.at):
-            return True
-        if not self.marker.at(machine.buffer, machine.at):
-            return machine.fail(OR.join(map(repr, self.marker.literals)))
-        machine.commit()
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class Last:
-    """A marker made of words that was found in free text: it counts where only white space and one of `ends` follow it."""
+    It ends reasoning unless a backquote before it is open on its line; made of words, it counts where only white space and one
+    of `ends` follow it.
+    """
 
     role: Role
     size: int
-    ends: Finder
-    """What may follow: other ends, and what begins a part."""
-    target: int
-    """Where to go when it counts."""
     hub: int
+    ends: Finder | None = None
+    """What may follow: other ends, and what begins a part."""
 
     def step(self, machine: Machine) -> bool:
+        counts = self._is_last(machine, self.ends) if self.ends else not _in_backquotes(machine)
+        if counts is None:
+            return True
+        if counts:
+            return machine.go_on()
+        machine.answered |= self.role is Role.CONTENT
+        machine.text(self.role, machine.at + self.size)
+        return machine.go_to(self.hub)
+
+    def _is_last(self, machine: Machine, ends: Finder) -> bool | None:
         end = machine.at + self.size
         after = end_of(SPACE, machine.buffer, end, end + MAX_BLANK)
-        if after - end < MAX_BLANK and undecided(machine, self.ends, after):
-            return True
-        if after < len(machine.buffer) and not self.ends.at(machine.buffer, after):
-            machine.answered |= self.role is Role.CONTENT
-            machine.text(self.role, end)
-            return machine.go_to(self.hub)
-        machine.take(Role.MARKER, end)
-        return machine.go_to(self.target)
+        if after - end < MAX_BLANK and undecided(machine, ends, after):
+            return None
+        return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
+
+
+def _in_backquotes(machine: Machine) -> bool:
+    before = machine.context(machine.position, len(machine.span_ends), MAX_CONTEXT)
+    return before.rpartition("\n")[2].count("`") % 2 == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,8 +400,11 @@ class Jump:
     """Go on elsewhere."""
 
     target: int
+    loose: bool = False
+    """The calls there have begun without their outermost marker."""
 
     def step(self, machine: Machine) -> bool:
+        machine.loose |= self.loose
         return machine.go_to(self.target)
 
 
@@ -499,25 +420,3 @@ class Halt:
             machine.malformed("", self.wanted)
         machine.halted = True
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class SealAtEnd:
-    """Calls inside reasoning count if only the end of reasoning follows them; otherwise they are reasoning."""
-
-    markers: Finder
-    hub: int
-
-    def step(self, machine: Machine) -> bool:
-        buffer = machine.buffer
-        machine.take(Role.LAYOUT, end_of(SPACE, buffer, machine.at))
-        if undecided(machine, self.markers, machine.at):
-            return True
-        if marker := self.markers.at(buffer, machine.at):
-            # The same instruction runs again: after `</think>` there may be `<|end|>`.
-            machine.take(Role.MARKER, machine.at + len(marker))
-            return False
-        if machine.at < len(buffer):
-            return machine.fail("the end of the output")
-        machine.release()
-        return machine.go_to(self.hub)

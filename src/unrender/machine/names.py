@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from unrender.format import Slot
 from unrender.limits import MAX_NAME, MAX_SMALL, MAX_WORDS
 from unrender.machine.failed_calls import unoffered
-from unrender.machine.instructions import take_literal
+from unrender.machine.instructions import Lit
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
 from unrender.values.declared import NOT_HERE, odd_names
@@ -127,8 +127,10 @@ class SkipWords:
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatName:
-    """The tool's name once more."""
+class Echo:
+    """The tool's name, or the argument's, once more, as in `</city>`."""
+
+    slot: Slot
 
     def step(self, machine: Machine) -> bool:
-        return take_literal(machine, machine.current.name)
+        return Lit(machine.current.key if self.slot is Slot.KEY else machine.current.name).step(machine)

@@ -1,4 +1,4 @@
-"""Instructions for markers where they may be mentioned: those of reasoning that the format does not have, and quoted ones.
+"""Instructions for the markers of reasoning that the format does not have.
 
 Rules: an opener of undeclared reasoning counts only at the very start of an answer. A closer without an opener counts once, where
 a line ends with it and no such marker was mentioned before: prose and examples keep theirs.
@@ -9,27 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrender.limits import MAX_BLANK, MAX_CONTEXT
+from unrender.limits import MAX_BLANK
 from unrender.machine.instructions import SPACE
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
-
-
-@dataclass(frozen=True, slots=True)
-class Unquoted:
-    """A marker that ends the reasoning, unless a backquote before it is open on its line: then it is a part of it."""
-
-    role: Role
-    size: int
-    hub: int
-
-    def step(self, machine: Machine) -> bool:
-        before = machine.context(machine.position, len(machine.span_ends), MAX_CONTEXT)
-        if before.rpartition("\n")[2].count("`") % 2 == 0:
-            return machine.go_on()
-        machine.text(self.role, machine.at + self.size)
-        return machine.go_to(self.hub)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,42 +44,29 @@ class OpenUndeclared:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A marker of reasoning that the format does not have, in content. It is text, and so is its closer."""
+    """A marker of reasoning that the format does not have, in content: text.
 
-    size: int
-    hub: int
-
-    def step(self, machine: Machine) -> bool:
-        return _mention(machine, self.size, self.hub)
-
-
-@dataclass(frozen=True, slots=True)
-class CloseUndeclared:
-    """A closer of reasoning that was never opened.
-
-    It is a marker once, at the end of a line; otherwise it is text.
+    A closer that was never opened is a marker once, at the end of a line.
     """
 
     size: int
     hub: int
+    closes: bool = False
 
     def step(self, machine: Machine) -> bool:
         # "…</think>" may be followed by a line break, or by a comma: "</think>, the closer, is …".
         end = machine.at + self.size
-        if not machine.mentioned and end == len(machine.buffer) and not machine.final:
+        counts = self.closes and not machine.mentioned
+        if counts and end == len(machine.buffer) and not machine.final:
             return True
         ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
-        if machine.mentioned or not ends_line or not _reads(machine):
-            return _mention(machine, self.size, self.hub)
         machine.mentioned = True
+        if not counts or not ends_line or not _reads(machine):
+            machine.answered = True
+            machine.text(Role.CONTENT, end)
+            return machine.go_to(self.hub)
         machine.malformed(machine.buffer[machine.at : end], "what opens reasoning, before what closes it")
         return machine.go_on()
-
-
-def _mention(machine: Machine, size: int, hub: int) -> bool:
-    machine.mentioned = machine.answered = True
-    machine.text(Role.CONTENT, machine.at + size)
-    return machine.go_to(hub)
 
 
 def _reads(machine: Machine) -> bool:

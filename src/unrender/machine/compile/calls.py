@@ -19,18 +19,14 @@ from unrender.grammar import follow
 from unrender.grammar.assemble import PROSE_WORD, is_distinctive, shows_call, splitter, tokens
 from unrender.machine.arguments import (
     BeginCall,
-    CloseArguments,
     CloseTag,
-    CloseValue,
     Commit,
     DropEmpty,
-    EndId,
     Entries,
     JsonArguments,
     MarkId,
     NoArguments,
     ReadKey,
-    RepeatKey,
     Value,
     literal_style,
 )
@@ -48,20 +44,16 @@ from unrender.machine.compile.literals import (
 from unrender.machine.envelope import ReadEnvelope, known_fields
 from unrender.machine.instructions import (
     BACKQUOTES,
-    Ahead,
     Attempt,
-    Hold,
     Jump,
     Lit,
-    Loosen,
-    Maybe,
+    Look,
     MaybeFence,
     Named,
-    Soft,
     Space,
 )
 from unrender.machine.interpreter import Instruction
-from unrender.machine.names import ReadName, ReadWord, RepeatName, SkipWords
+from unrender.machine.names import Echo, ReadName, ReadWord, SkipWords
 from unrender.machine.tail import Tail
 from unrender.nodes import Calls
 from unrender.values.doubts import Doubts
@@ -155,11 +147,11 @@ class CallCode:
     def compile(self) -> list[CallEntry]:
         """Emit the code of calls, sections and the text after them; return the entries, the outermost first."""
         syntax = self.syntax
-        call = self.code.emit(*self._hold(), *literal_code(syntax, syntax.call_start))
+        call = self.code.emit(*literal_code(syntax, syntax.call_start))
         function = self._function()
-        bare = self.code.emit(Loosen(), Jump(call))
+        bare = self.code.emit(Jump(call, loose=True))
         # `<call>` may be missing too: then what a call begins with, e.g. `<function=`, shows it.
-        inner = self.code.emit(Loosen(), *self._hold(), Jump(function))
+        inner = self.code.emit(Jump(function, loose=True))
         section = self.code.emit(*literal_code(syntax, syntax.section_start), Jump(call))
         self._tail(call)
         # `<call>` without the `<calls>` around it begins a run as well, and then its end needs no `</calls>`.
@@ -189,13 +181,10 @@ class CallCode:
                     CallEntry(opener, lead, at, distinctive, alone, bool(_BRACKETS.fullmatch(opener))) for lead in leads
                 )
 
-    def _hold(self) -> tuple[Instruction, ...]:
-        return (Hold(),) if self.syntax.whole else ()
-
     # One call.
 
     def _function(self) -> int:
-        start = self.code.emit(BeginCall())
+        start = self.code.emit(BeginCall(self.syntax.whole))
         if self.syntax.envelope:
             self._envelope(self.syntax.envelope)
         else:
@@ -224,7 +213,7 @@ class CallCode:
             left_out=syntax.arguments.when_empty == "",
         )
         # A list around one call is a list of one, where the syntax wants none.
-        listed: list[Instruction] = [Maybe("["), Space()] if marked and not syntax.whole else []
+        listed: list[Instruction] = [Lit("[", optional=True), Space()] if marked and not syntax.whole else []
         self.code.emit(Space(), MaybeFence(), Space(), *listed, read)
 
     def _skeleton(self) -> None:
@@ -235,7 +224,7 @@ class CallCode:
                 self.code.emit(Space(), MarkId())
             self._part(parts, i, part)
             if i + 1 == last:
-                self.code.emit(EndId())
+                self.code.emit(MarkId(ends=True))
 
     def _part(self, parts: tuple[Part, ...], i: int, part: Part) -> None:
         stops = Finder([*follow.after_part(self.syntax, i), *(["/>"] if _is_tag_end(parts, i + 1) else [])])
@@ -243,10 +232,10 @@ class CallCode:
             again = Slot.NAME in parts[:i]
             if i == 0 or text_of(parts[i - 1])[-1:].isspace():
                 self.code.emit(Space())
-            self.code.emit(RepeatName() if again else ReadName(stops))
+            self.code.emit(Echo(part) if again else ReadName(stops))
         elif part is Slot.ARGUMENTS:
             waits = Slot.ID in parts[i:]
-            self.code.emit(*self._before_arguments(), *self._assure_arguments(), Commit(self.tail, waits))
+            self.code.emit(*self._before_arguments(), *self._assure_arguments(), Commit(self.tail, starts=not waits))
             ArgumentCode(self.code, self.syntax, self.ends, self.trail).compile()
         elif part is Slot.ANY:
             self.code.emit(
@@ -256,7 +245,7 @@ class CallCode:
         elif isinstance(part, Slot):
             self.code.emit(Space(), ReadWord(part, stops))
         elif self._may_be_missing(parts, i, part):
-            self.code.emit(Space(), Maybe(part.strip()))
+            self.code.emit(Space(), Lit(part.strip(), optional=True))
         else:
             read = [*self._closed_tag(parts, i), *literal_code(self.syntax, part)]
             # "```get_weather": the word on this fence is the tool's name.
@@ -293,7 +282,7 @@ class CallCode:
     def _assure_arguments(self) -> list[Instruction]:
         """Without a marker, a tool's name is a call only where arguments follow it."""
         arguments = self.syntax.arguments
-        return [] if self.marked or arguments.entry else [Ahead("".join(tokens(arguments.start)[:1]) or "{")]
+        return [] if self.marked or arguments.entry else [Look(Finder(("".join(tokens(arguments.start)[:1]) or "{",)))]
 
     # After a call.
 
@@ -395,7 +384,7 @@ class ArgumentCode:
         between = self.code.reserve()
         self.marked = self._marked_ends()
         entry = self._entry(between)
-        done = self.code.emit(CloseArguments(bool(arguments.end.strip())), *literal_code(self.syntax, arguments.end))
+        done = self.code.emit(*literal_code(self.syntax, arguments.end))
         opener, ends = self._opener(), self.follow
         further = None if ends.closed or opener else ends
         separator, repeated = arguments.separator.strip(), self.marked.closers if self.marked else ()
@@ -405,7 +394,7 @@ class ArgumentCode:
         open_ended = None if ends.closed else ends
         after_key = "".join(tokens(text_of(arguments.entry[arguments.entry.index(Slot.KEY) + 1]))[:1])
         found = (entry, done, opener, separator, marks, ends.closed, further, open_ended, doubled)
-        self.code.put(between, Entries(*found, after_key))
+        self.code.put(between, Entries(*found, after_key, bool(arguments.end.strip())))
 
     def _opener(self) -> str:
         return (tokens(text_of(self.arguments.entry[0])) or [""])[0]
@@ -455,7 +444,7 @@ class ArgumentCode:
         for i, part in enumerate(entry):
             if part is Slot.KEY:
                 again = Slot.KEY in entry[:i]
-                self.code.emit(RepeatKey() if again else self._read_key(i))
+                self.code.emit(Echo(part) if again else self._read_key(i))
             elif part is Slot.VALUE:
                 self.code.emit(self._value(i, between))
             elif isinstance(part, Slot):
@@ -485,14 +474,14 @@ class ArgumentCode:
         before = raw and entry[i + 1 : i + 2] == (Slot.VALUE,)
         # The closer of a raw value may be missing where the whole call is closed: `Rome</f></call>`.
         if raw and i > 0 and entry[i - 1] is Slot.VALUE:
-            layout = Soft(text[: len(text) - len(text.lstrip())])
-            return [layout, CloseValue((core, *self.arguments.closers), follow.after_closer(self.syntax))]
+            layout = Space(text[: len(text) - len(text.lstrip())])
+            return [layout, Lit(core, self.arguments.closers, instead=follow.after_closer(self.syntax))]
         found: list[Instruction] = []
         others = self.arguments.closers if i > 0 and entry[i - 1] is Slot.VALUE else ()
         for token in [core] if others else tokens(core):
             found += [Space(), Lit(token, others)]
         if before:
-            found.append(Soft(text[len(text.rstrip()) :] if core else text))
+            found.append(Space(text[len(text.rstrip()) :] if core else text))
         elif text[-1:].isspace() and entry[i + 1 : i + 2] != (Slot.VALUE,):
             found.append(Space())
         return found

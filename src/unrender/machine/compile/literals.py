@@ -11,7 +11,7 @@ from unrender.format import CallSyntax, Containers, Part, Slot
 from unrender.format.parts import text_of
 from unrender.grammar.assemble import is_distinctive, splitter, tokens
 from unrender.grammar.follow import without_fences
-from unrender.machine.instructions import Lit, Maybe, MaybeFence, Space
+from unrender.machine.instructions import Lit, MaybeFence, Space
 from unrender.machine.interpreter import Instruction
 from unrender.values.doubts import Doubts
 from unrender.values.notations import notation_of
@@ -84,7 +84,7 @@ def _token_code(syntax: CallSyntax, text: str) -> Instruction:
         return MaybeFence()
     # One call needs no list around it, even where the syntax wants one.
     optional = text == "[" and syntax.envelope and not syntax.whole
-    return Maybe(text) if optional else Lit(text)
+    return Lit(text, optional=bool(optional))
 
 
 def before_object() -> list[Instruction]:

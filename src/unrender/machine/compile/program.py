@@ -27,31 +27,13 @@ from unrender.grammar.assemble import (
 )
 from unrender.grammar.follow import closing_tokens
 from unrender.grammar.markers import holds_token
+from unrender.machine.arguments import Commit
 from unrender.machine.compile import Code
 from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
-from unrender.machine.instructions import (
-    AtEnd,
-    Attempt,
-    FreeText,
-    Halt,
-    Here,
-    Jump,
-    Kept,
-    KeptSpace,
-    Last,
-    Lit,
-    Maybe,
-    OpenFence,
-    SealAtEnd,
-    Skip,
-    Soft,
-    Space,
-    TakeAny,
-    Unless,
-)
+from unrender.machine.instructions import Attempt, FreeText, Halt, Jump, Lit, Look, OpenFence, Skip, Space, Unsure
 from unrender.machine.interpreter import Program
 from unrender.machine.tail import BrokenRun, TextRun
-from unrender.machine.undeclared import CloseUndeclared, Mention, OpenUndeclared, Unquoted
+from unrender.machine.undeclared import Mention, OpenUndeclared
 from unrender.nodes import Calls, Role
 from unrender.values.finder import Finder, Flow
 
@@ -181,20 +163,19 @@ class _Compiler:
 
     def _start(self, begin: int) -> int:
         """Emit the code before everything: the header that no prompt writes, and layout."""
-        lead = self.code.emit(Soft(self.lead), Jump(begin))
+        lead = self.code.emit(Space(self.lead), Jump(begin))
         return self._after_headers([self.header], lead) if self.header else lead
 
     def _after_headers(self, headers: Iterable[str], target: int) -> int:
         """Emit the code that drops a header made of words, where one is, and goes on at `target`."""
         finder = Finder(*_with_layout(map(_Marker.of, headers)))
-        found = self.code.emit(TakeAny(finder), Jump(target))
-        return self.code.emit(Unless(finder, found), Jump(target))
+        return self.code.emit(Look(finder, target, takes=True), Jump(target))
 
     def _after_end(self) -> int:
         """Emit the code after an end of turn: white space, and the header of another turn."""
         headers = [text for text in self.headers if text.strip()]
         target = self._after_headers(headers, self.begins) if headers else self.begins
-        return self.code.emit(KeptSpace(), Jump(target))
+        return self.code.emit(Space(kept=True), Jump(target))
 
     def _hub(self, role: Role, halt: Halt) -> _Hub:
         return _Hub(role, self.code.reserve(), self.code.emit(halt))
@@ -295,7 +276,7 @@ class _Compiler:
     def _marker(self, hub: _Hub, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
         """A marker that is taken, with its layout, and leads to `target`."""
         for variant in marker.variants() if marker else ():
-            at = self.code.emit(Skip(len(variant), role), Soft(marker.after, role), Jump(target))
+            at = self.code.emit(Skip(len(variant), role), Space(marker.after, role), Jump(target))
             # Two parts may share a marker: the first one has it.
             hub.direct.setdefault(variant, at)
             if marker.guarded:
@@ -304,8 +285,8 @@ class _Compiler:
     def _ends_unless_quoted(self, inner: _Hub, marker: _Marker) -> None:
         """A marker that the reasoning does not hold ends it, unless it is quoted there."""
         for variant in marker.variants() if marker else ():
-            quoted = Unquoted(inner.role, len(variant), inner.at)
-            at = self.code.emit(quoted, Skip(len(variant)), Soft(marker.after), Jump(self.begins))
+            quoted = Unsure(inner.role, len(variant), inner.at)
+            at = self.code.emit(quoted, Skip(len(variant)), Space(marker.after), Jump(self.begins))
             inner.direct.setdefault(variant, at)
             if marker.guarded:
                 inner.guarded.add(variant)
@@ -313,8 +294,8 @@ class _Compiler:
     def _silent(self, hub: _Hub, marker: _Marker) -> None:
         """A special token that says nothing: white space around it is content where content is on both sides."""
         for variant in marker.variants():
-            lead = Kept(variant.removesuffix(marker.core))
-            at = self.code.emit(lead, Skip(len(marker.core)), Kept(marker.after), Jump(self.answer))
+            lead = Space(variant.removesuffix(marker.core), kept=True)
+            at = self.code.emit(lead, Skip(len(marker.core)), Space(marker.after, kept=True), Jump(self.answer))
             hub.direct.setdefault(variant, at)
 
     def _end(self, hub: _Hub, marker: _Marker) -> None:
@@ -323,7 +304,7 @@ class _Compiler:
             self._last(hub, marker, self.ended, ())
             return
         for variant in marker.variants():
-            lead = Kept(variant.removesuffix(marker.core))
+            lead = Space(variant.removesuffix(marker.core), kept=True)
             hub.direct.setdefault(variant, self.code.emit(lead, Skip(len(marker.core)), Jump(self.ended)))
 
     def _last(self, hub: _Hub, marker: _Marker, target: int, openers: Iterable[str]) -> None:
@@ -331,7 +312,8 @@ class _Compiler:
         following = (*filter(holds_token, self.dropped), *self.headers, *openers)
         ends = Finder(text.strip() for text in following if text.strip() != marker.core)
         for variant in marker.variants():
-            at = self.code.emit(Last(hub.role, len(variant), ends, target, hub.at))
+            size = len(variant)
+            at = self.code.emit(Unsure(hub.role, size, hub.at, ends), Skip(size), Jump(target))
             hub.direct.setdefault(variant, at)
 
     def _wrapper(self, hub: _Hub, wrapper: Wrapper, entries: list[CallEntry]) -> None:
@@ -349,7 +331,9 @@ class _Compiler:
     def _opens(self, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
         """Words that open a part: they count only where one may begin."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
-        at = self.code.emit(Space(), Here(finder), Skip(len(marker.core), role), Soft(marker.after, role), Jump(target))
+        at = self.code.emit(
+            Space(), Look(finder), Commit(), Skip(len(marker.core), role), Space(marker.after, role), Jump(target)
+        )
         self.opening.setdefault(marker.core, at)
 
     def _joint(self, hub: _Hub, joint: Joint, entries: list[CallEntry]) -> None:
@@ -369,7 +353,7 @@ class _Compiler:
         """An answer in JSON may be in a Markdown fence, which is not a part of it."""
         opens = self.code.emit(OpenFence(), Jump(hub.at))
         ends = Finder(text.strip() for text in self.dropped)
-        closes = self.code.emit(Space(), Lit("```"), Space(), AtEnd(ends), Jump(hub.at))
+        closes = self.code.emit(Space(), Lit("```"), Space(), Look(ends, ends=True), Commit(), Jump(hub.at))
         hub.fences.update((opens, closes))
         for variant in ("```", "\n```"):
             hub.attempts.setdefault(variant, []).extend((opens, closes))
@@ -384,8 +368,8 @@ class _Compiler:
             # Models repeat an opener that the prompt has already written. The closer may begin like it.
             # `<think` and `<think/>`: what looks like the opener again may be the closer.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
-            closed = [Unless(Finder(longer), inner.at)] if longer else []
-            begin = self.code.emit(*closed, Maybe(marker.core), Soft(marker.after), Jump(inner.at))
+            closed = [Look(Finder(longer), inner.at)] if longer else []
+            begin = self.code.emit(*closed, Lit(marker.core, optional=True), Space(marker.after), Jump(inner.at))
             self._marker(hub, marker, begin, inner.role)
         return None if starts else inner.at
 
@@ -396,13 +380,15 @@ class _Compiler:
             size = len(marker.core)
             # The opener may come again, and then whole where this is one that was cut short.
             openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
-            self.undeclared[marker.core] = self.code.emit(Skip(size, role), *map(Maybe, reversed(openers)))
-            self.code.emit(Soft(marker.after, role), Jump(inner.at))
+            self.undeclared[marker.core] = self.code.emit(
+                Skip(size, role), *(Lit(text, optional=True) for text in reversed(openers))
+            )
+            self.code.emit(Space(marker.after, role), Jump(inner.at))
             # Anywhere but at the start, `<think>` is what prose about models mentions.
             hub.direct.setdefault(marker.core, self.code.emit(Mention(size, hub.at)))
         for marker in map(_Marker.of, block.closes):
             size = len(marker.core)
-            closed = (CloseUndeclared(size, hub.at), Skip(size, role), Soft(block.joint, role), Jump(hub.at))
+            closed = (Mention(size, hub.at, closes=True), Skip(size, role), Space(block.joint, role), Jump(hub.at))
             hub.direct.setdefault(marker.core, self.code.emit(*closed))
 
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
@@ -424,7 +410,9 @@ class _Compiler:
         # A model that forgets `</think>` still calls: such a call counts if nothing but the end follows it.
         if not block.holds_calls and self.runs:
             ends = [text.strip() for text in [*block.closes, *self.dropped] if text.strip()]
-            sealed = self.code.emit(SealAtEnd(Finder(ends), hub.at))
+            sealed = len(self.code)
+            over = Look(Finder(()), ends=True)
+            self.code.emit(Space(), Look(Finder(ends), sealed, takes=True), over, Commit(release=True), Jump(hub.at))
         self._seal(inner, sealed)
         return inner
 

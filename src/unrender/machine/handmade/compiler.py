@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
-from unrender.machine import instructions
+from unrender.machine import arguments, instructions
 from unrender.machine.compile import Code
 from unrender.machine.handmade import steps
 from unrender.machine.handmade.tagged import IN_CALLS
 from unrender.machine.interpreter import Instruction, Program
+from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
 
 _STRICT = LiteralStyle(strict=True)
@@ -50,7 +51,7 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     rest = nodes.Tag(nodes.Role.CONTENT, nodes.Until(ends))
     if ends:
         compiler.node(nodes.Repeat(_end_of_turn(ends)))
-    code.emit(steps.Ended(), instructions.Halt())
+    code.emit(instructions.Look(Finder(()), ends=True), instructions.Halt())
     text = code.emit(steps.BreakOff())
     compiler.node(nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((_end_of_turn(ends), rest))))) if ends else rest)
     code.emit(instructions.Halt())
@@ -139,9 +140,9 @@ class _Compiler:
                 self.node(inner)
                 self.code.emit(steps.Untagged(role))
             case nodes.Cut():
-                self.code.emit(steps.Final())
+                self.code.emit(arguments.Commit())
             case nodes.End():
-                self.code.emit(steps.Ended())
+                self.code.emit(instructions.Look(Finder(()), ends=True))
             case nodes.Mark():
                 pass
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():

@@ -267,16 +267,6 @@ def _is_name(machine: Machine) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """`!.`: the end of the output."""
-
-    def step(self, machine: Machine) -> bool:
-        if at_edge(machine):
-            return True
-        return machine.fail("the end of the output") if machine.at < len(machine.buffer) else machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
 class Never:
     """Nothing matches."""
 
@@ -348,12 +338,3 @@ class Refused:
 
     def step(self, machine: Machine) -> bool:
         return machine.rewind(machine.pop().way) and machine.fail(self.wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class Final:
-    """A cut: what was read is final."""
-
-    def step(self, machine: Machine) -> bool:
-        machine.commit()
-        return machine.go_on()
