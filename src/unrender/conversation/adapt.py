@@ -79,14 +79,14 @@ def _written_call(call: SaidCall, *, flat: bool) -> dict[str, Any]:
 
 def with_names(conversation: Iterable[Said]) -> Conversation:
     """Return a conversation whose results have the names of the functions that were called; some templates write them."""
-    said = tuple(conversation)
-    names = {call.id: call.name for one in said for call in one.calls}
-    return tuple(
-        replace(one, name=names[one.answers])
-        if one.role == "tool" and one.name is None and names.get(one.answers)
-        else one
-        for one in said
-    )
+    names: dict[str | None, str] = {}
+    said = []
+    for one in conversation:
+        # Some applications count the calls of each answer anew: a result answers the last call of its id.
+        names |= {call.id: call.name for call in one.calls}
+        named = one.role == "tool" and one.name is None and names.get(one.answers)
+        said.append(replace(one, name=named) if named else one)
+    return tuple(said)
 
 
 def _renamed(conversation: Conversation, capabilities: Capabilities) -> Conversation:

@@ -42,7 +42,21 @@ class CutOut:
         return self.prompt if unmarked else self.start
 
 
-def shared(prompt: str, full: str) -> str:
+def cut_out(
+    said: Said, request: Request, before: Conversation, *, prompt: str, whole: str, name: str = "", begun: str = ""
+) -> CutOut | None:
+    """Cut an answer to the conversation `before` it out of a rendering; None where no question is before it.
+
+    `begun` is what the prompt is known to begin of answers: an answer that does not go on with it comes after the header.
+    """
+    start = prompt if whole.startswith(prompt) else _shared(prompt.removesuffix(begun), whole)
+    if str(before[-1].content) not in start:
+        return None
+    texts = {"prompt": prompt, "start": start, "answer": whole[len(start) :], "whole": whole}
+    return CutOut(said=said, name=name, request=request, before=before, **texts)
+
+
+def _shared(prompt: str, full: str) -> str:
     """Return the part of `full` that the prompt has as well: all of it, or what both begin with, white space apart."""
     if full.startswith(prompt):
         return prompt

@@ -6,20 +6,19 @@ history keeps, it is what follows the header. An answer means no more than its r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from unrender.analysis import Capabilities, shape_context
-from unrender.analysis.ask.probes import result, up_to_results, user
+from unrender.analysis import Capabilities
+from unrender.analysis.ask.probes import Prober, result, up_to_results, user
 from unrender.chat_template import ChatTemplate
-from unrender.conversation.adapt import shaped
 from unrender.conversation.messages import Conversation, Said
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
 from unrender.messages.wire import Request, read_tools
 from unrender.parser.prompt_tail import prefill
-from unrender.proof.cut import CutOut
+from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.reading import ReadAnswer, read
 from unrender.proof.split import common_suffix
 from unrender.rendering.template import Template
@@ -55,8 +54,8 @@ class Candidate:
     """What answers are read with: the same tools."""
     grammar: Grammar | None = None
     """A grammar made by hand that reads answers instead of the format."""
-    rendered: dict[tuple[Template, str], str | None] = field(default_factory=dict, compare=False)
-    """By template, conversation and variables: what was rendered. Candidates that are made of each other share it."""
+    rendered: dict[Template, dict[str, str | None]] = field(default_factory=dict, compare=False)
+    """By template: what was rendered. Candidates that are made of each other share it."""
 
     @classmethod
     def of(cls, template: ChatTemplate, eos_token: str | None = None) -> Self:
@@ -68,7 +67,7 @@ class Candidate:
         if eos_token is None:
             eos_token = template.template.eos_token or _EOS * ("eos_token" in template.template.reads)
         return cls(
-            template=template.template,
+            template=template.template.stopped(),
             eos_token=eos_token,
             format=template.format.ended_by(eos_token),
             capabilities=template.capabilities,
@@ -118,17 +117,15 @@ class Candidate:
 
     def writes(self, conversation: Conversation, *, prompts: bool = False) -> str | None:
         """Return a conversation as the template writes it, as a prompt or to its end; None when the template refuses."""
-        context = shape_context(self.tools, self.capabilities, thinking=self.thinking)
+        prober = Prober(
+            template=self.template,
+            capabilities=self.capabilities,
+            tokens={"eos_token": self.eos_token},
+            texts=self.rendered.setdefault(self.template, {}),
+        )
 
-        def render(said: Iterable[Said]) -> str | None:
-            messages = shaped(said, self.capabilities)
-            asked = {"add_generation_prompt": prompts, "eos_token": self.eos_token, **context}
-            # The question alone is rendered for every answer to it.
-            key = self.template, repr((messages, asked))
-            if key not in self.rendered:
-                rendering = self.template.render(messages, **asked)
-                self.rendered[key] = None if rendering.error else rendering.text
-            return self.rendered[key]
+        def render(said: Sequence[Said]) -> str | None:
+            return prober.render(said, tools=self.tools, prompt=prompts, thinking=self.thinking)
 
         text = render(conversation)
         return up_to_results(render, conversation) if text is None and not prompts else text
@@ -137,7 +134,7 @@ class Candidate:
 def show(candidate: Candidate, answer: Said) -> CutOut | None:
     """Render an answer; None when the rendering does not show all its parts."""
     prompt, full = candidate.prompt, candidate.render(answer)
-    if prompt is None or full is None or candidate.question not in full:
+    if prompt is None or full is None:
         return None
     # `<think>It rains.</think><call>`: some templates write content beside calls as reasoning, and then it is that.
     if answer.content and answer.calls and not candidate.capabilities.supports_content_with_calls:
@@ -149,21 +146,22 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     # reasoning. With a further question behind it the template writes it as history, where it is told apart.
     if not answer.reasoning and _goes_on(candidate.format, prompt, full):
         full = _in_history(candidate, answer)
-    if full is None:
+    begun = prefill(candidate.format, prompt)
+    found = cut_out(answer, candidate.request, candidate.asked, prompt=prompt, whole=full or "", begun=begun)
+    if found is None:
         return None
-    begun = _begun(candidate, prompt, full)
-    if begun is None:
-        return None
-    text = full[len(begun) :].removesuffix(_asking(candidate, prompt))
+    start, text = found.start, found.answer
+    # The end of one part of a header may look like another part.
+    while header := next(
+        (header for header in candidate.format.turn.headers if header and text.startswith(header)), ""
+    ):
+        start, text = start + header, text.removeprefix(header)
     # Prompt `… Be brief.<bot>`, history `…<bot>It rains.<end>Be brief.`: what the prompt says and the history lacks may come
     # after every answer instead. Two other answers show what is always there.
-    if not full.startswith(prompt.removesuffix(prefill(candidate.format, prompt))):
+    if not found.whole.startswith(prompt.removesuffix(begun)):
         text = _without_epilogue(candidate, text)
-    expected = _visible(answer, text, candidate.format)
-    if expected is None:
-        return None
-    texts = {"prompt": prompt, "start": begun, "answer": text, "whole": full}
-    return CutOut(said=expected, request=candidate.request, before=candidate.asked, **texts)
+    said = _visible(answer, text, candidate.format)
+    return None if said is None else replace(found, said=said, start=start, answer=text)
 
 
 def _shows_arguments(candidate: Candidate, answer: Said, full: str) -> bool:
@@ -254,48 +252,6 @@ def _begins_content(format: Format, begun: str) -> bool:
     """Return whether what a prompt has begun is content: it ends with the marker that opens it, or is a part of that."""
     start, written = format.content.start.strip(), begun.strip()
     return bool(start) and (written.endswith(start) or start.startswith(written))
-
-
-def _begun(candidate: Candidate, prompt: str, full: str) -> str | None:
-    """Return the part of `full` that the model did not write."""
-    if full.startswith(prompt):
-        return prompt
-    header = prompt.removesuffix(prefill(candidate.format, prompt))
-    # Prompt `…<bot><think>`, history `…<bot>It rains.`: both have the header, and the answer comes after that.
-    found = header if full.startswith(header) else _up_to_header(candidate, full)
-    return found and _past_headers(candidate.format, full, len(found))
-
-
-def _past_headers(format: Format, full: str, at: int) -> str:
-    """Return `full` up to `at` and any headers that follow there: the end of one part of a header may look like another part."""
-    while header := next((text for text in format.turn.headers if text and full.startswith(text, at)), ""):
-        at += len(header)
-    return full[:at]
-
-
-def _up_to_header(candidate: Candidate, full: str) -> str | None:
-    """Find the answer by its header alone, where a prompt says more between question and answer than the history does."""
-    asked = full.rfind(candidate.question) + len(candidate.question)
-    headers = (header for header in candidate.format.turn.headers if header in full[asked:])
-    found = (full.index(header, asked) + len(header) for header in headers)
-    # The first header after the question: a later one belongs to a later part of the answer.
-    at = min(found, default=-1)
-    if at >= 0:
-        return full[:at]
-    # `…<end><call>f</call>` where the prompt is `…<end><bot>`: the history writes this answer without a header.
-    bare = candidate.render()
-    bald = not any(header.strip() in full[asked:] for header in candidate.format.turn.headers)
-    return bare if bald and bare and full.startswith(bare) else None
-
-
-def _asking(candidate: Candidate, prompt: str) -> str:
-    """Return what asks for an answer in the prompt: some templates ask for the next one after each that they write."""
-    if candidate.render() == prompt:
-        return ""  # Nothing asks: what the prompt ends with ends the question.
-    header = prompt.removesuffix(prefill(candidate.format, prompt))
-    headers = candidate.format.turn.headers
-    # History `…It rains.<end><bot>`: the template asks for the next answer, whether it is told to or not.
-    return next((prompt[len(header) - len(text) :] for text in headers if header.endswith(text)), "")
 
 
 def _without_epilogue(candidate: Candidate, text: str) -> str:

@@ -50,3 +50,15 @@ def test_context_uses_the_template_s_names():
     assert shape_context([{"a": 1}], capabilities) == {"datetime": "today", "functions": '[{"a": 1}]'}
     assert shape_context(None, capabilities, thinking=False) == {"datetime": "today", "functions": "[]", "mode": "no"}
     assert capabilities.thinking_switch == "mode"
+
+
+def test_a_result_has_the_name_of_the_last_call_of_its_id():
+    """Some applications count the calls of each answer anew."""
+
+    def called(name):
+        call = {"id": "call0", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        return [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "call0"}]
+
+    shaped = shape_messages([*called("first"), *called("second")], Capabilities(supports_tool_role=True))
+
+    assert [message["name"] for message in shaped if message["role"] == "tool"] == ["first", "second"]

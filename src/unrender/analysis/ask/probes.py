@@ -190,6 +190,8 @@ class Prober:
     template: Template
     capabilities: Capabilities = field(default_factory=Capabilities)
     spent: Spent = field(default_factory=lambda: Spent(STANDARD))
+    tokens: Mapping[str, str] = field(default_factory=lambda: {"bos_token": BOS, "eos_token": EOS})
+    """The tokens that templates are rendered with."""
     texts: dict[str, str | None] = field(default_factory=dict)
     """By probe: what was rendered; None where the template refused."""
     complaints: dict[str, str] = field(default_factory=dict)
@@ -251,7 +253,7 @@ class Prober:
         # Different capabilities may shape a probe alike: what is remembered is what the template was given.
         key = repr((messages, sorted(context.items()), prompt))
         if key not in self.texts and not self.spent.is_over:
-            asked = {"add_generation_prompt": prompt, "bos_token": BOS, "eos_token": EOS, **context}
+            asked = {"add_generation_prompt": prompt, **self.tokens, **context}
             rendering = self.template.render(messages, **asked)
             if rendering.exhausted:  # A collection of garbage in a large process takes as long as a rendering may.
                 rendering = self.template.render(messages, **asked)

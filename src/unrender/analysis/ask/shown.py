@@ -25,7 +25,7 @@ from unrender.analysis.ask.probes import (
 )
 from unrender.conversation.messages import Conversation, Said
 from unrender.messages.wire import Request
-from unrender.proof.cut import CutOut, shared
+from unrender.proof.cut import CutOut, cut_out
 
 _WORDS = re.compile(r"\w{4,}")
 _LATER = ("content", "reasoned", "call", "mixed")
@@ -51,18 +51,14 @@ def _cut_outs(prober: Prober, request: Request, before: Conversation, answers: M
     prompt = prober.render(before, tools=prober.offered, prompt=True)
     if prompt is None:
         return
-    question = str(before[-1].content)
     for name, said in answers.items():
         full = prober.render([*before, said], tools=prober.offered)
         if full is None and said.calls:
             full = prober.last_answer([*before, said])
-        if full is None:
-            continue
-        start = shared(prompt, full)
-        answer, asked = full[len(start) :], request_of("string") if name == TOLD else request
-        if question in start and is_shown(said, answer, question):
-            texts = {"prompt": prompt, "start": start, "answer": answer, "whole": full}
-            yield CutOut(said=said, name=name, request=asked, before=before, **texts)
+        asked = request_of("string") if name == TOLD else request
+        found = full and cut_out(said, asked, before, prompt=prompt, whole=full, name=name)
+        if found and is_shown(said, found.answer, str(before[-1].content)):
+            yield found
 
 
 def is_shown(said: Said, text: str, question: str) -> bool:
