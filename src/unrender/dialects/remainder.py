@@ -15,6 +15,9 @@ from enum import StrEnum
 from typing import Any
 
 from unrender import nodes
+from unrender.answer.build import answer_of, calls_of
+from unrender.answer.nodes import Calls
+from unrender.answer.written import ending
 from unrender.cache import SHARED, bytes_of
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
@@ -26,12 +29,11 @@ from unrender.dialects.triggers import Trigger, opening, triggers_of
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format
 from unrender.freezing import thawed
-from unrender.grammar.assemble import answer_grammar, calls_of, ending, generated_calls
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import Identity, ends_of, stopped_at, written_for
 from unrender.limits import MAX_DOCUMENT, STANDARD, Limits
 from unrender.messages.wire import Request
-from unrender.nodes import Calls, Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
+from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
 from unrender.nodes.patterns import holds
 from unrender.schema.reader import Unsupported
 
@@ -115,7 +117,7 @@ class Remainder:
             text, uncompared = write_lark(native)
             return Written(text, (*native.unsupported, *uncompared))
         if dialect is Dialect.GBNF:
-            run = generated_calls(calls_of(self.format, self.request)[0], self.request) if self.triggers else None
+            run = calls_of(self.format, self.request)[0] if self.triggers else None
             spelled = self._expansion(Values.SPELLED, run)
             return Written(write_gbnf(spelled), spelled.unsupported)
         spelled = self._expansion(Values.SPELLED)
@@ -149,7 +151,7 @@ class Remainder:
         if self.handmade:
             return self._handmade(self.handmade, values, roles=roles)
         # The answer may have begun with words, a thought or half a call: what is left of it is the grammar.
-        whole = answer_grammar(self.format, self.request).writes
+        whole = Grammar(answer_of(self.format, self.request).written)
         if run is None:
             return self._resumed(expand(whole, values, self.limits, roles=roles))
         # An engine that waits for a trigger starts the grammar there, so the calls alone are an option beside the answer.
@@ -178,7 +180,7 @@ class Remainder:
     @bounded_nesting
     def begins(self) -> bool:
         """Whether the format writes answers that begin with what the prompt has begun."""
-        whole = expand(answer_grammar(self.format, self.request).writes, Values.NATIVE, self.limits)
+        whole = expand(Grammar(answer_of(self.format, self.request).written), Values.NATIVE, self.limits)
         return self._after_begun(whole.grammar) is not None
 
     @bounded_nesting

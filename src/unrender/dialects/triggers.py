@@ -12,9 +12,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from unrender.answer.literals import TOKEN, is_phrase
 from unrender.format import CallSyntax, Format, ReasoningMode, Slot
-from unrender.grammar.assemble import is_phrase
-from unrender.grammar.markers import TOKEN
 from unrender.messages.wire import Request, ToolChoice
 
 _ANY = r"[\s\S]*?"

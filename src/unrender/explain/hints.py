@@ -18,10 +18,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
+from unrender.answer.build import calls_in
 from unrender.errors import FormatError, GrammarError
 from unrender.explain.nearest import AnswerReading, Near, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
-from unrender.grammar.follow import closing_tokens
 from unrender.limits import MAX_SCHEMA_DEPTH, MAX_SHOWN_ITEMS
 from unrender.messages.wire import CallStatus, Tool, ToolChoice
 from unrender.nodes import Role
@@ -118,7 +118,8 @@ def _stripped(case: Case) -> Iterator[Advice]:
     # Of `<|tool_call|>[{"name": …}]`, an engine with skip_special_tokens=True delivers `[{"name": …}]`.
     tokens = [token for token in format.preserved_tokens if any(token in opener for opener in openers)]
     fix = f"Have the engine keep {_listed(tokens or openers)} (skip_special_tokens=False, or preserved tokens)"
-    seen = [token for token in closing_tokens(format.tools) if len(token) > 2 and token in case.reading.unread]
+    closers = (piece for calls in calls_in(format) if calls.own for piece in calls.all_closers)
+    seen = [piece for piece in closers if len(piece) > 2 and piece in case.reading.unread]
     if mutilated := _mutilated(case):
         yield f"the template's own syntax {mutilated}", fix
     elif seen:

@@ -16,8 +16,8 @@ from string import whitespace
 from typing import Any, assert_never
 
 from unrender import nodes
+from unrender.answer.follow import closing_tag, written_stops
 from unrender.format import CallSyntax, Containers, Slot, Strings, Typing
-from unrender.grammar.follow import closing_tag, written_stops
 from unrender.grammar.spelling import Extra, Speller, chain
 from unrender.nodes import (
     EMPTY,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from unrender.format import CallSyntax, Envelope, Slot
+from unrender.format import Envelope
 from unrender.limits import MAX_NAME
 from unrender.machine.arguments import run_scanner
 from unrender.machine.failed_calls import unoffered
@@ -404,10 +404,9 @@ RawField = tuple[str, str]
 _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 
 
-def known_fields(syntax: CallSyntax, fields: Envelope) -> frozenset[str]:
-    """Return the keys that the format itself writes, those of name and arguments excepted: their values say nothing."""
-    parts = [part for part in syntax.function if not isinstance(part, Slot)]
-    written = {json.loads(f'"{key}"') for part in parts for key in _WRITTEN_KEY.findall(part)}
+def known_fields(texts: Iterable[str], fields: Envelope) -> frozenset[str]:
+    """Return the keys that the `texts` of a call write, those of name and arguments excepted: their values say nothing."""
+    written = {json.loads(f'"{key}"') for text in texts for key in _WRITTEN_KEY.findall(text)}
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
 

@@ -5,8 +5,8 @@ walk and to rewrite them. `patterns` reads the regular expressions of JSON Schem
 `texts` writes formats, forbidden words and escaped characters.
 
 A grammar made of nodes by hand is both run and written out. Where the two differ on purpose, the node says so:
-`Layout` is generated as its text and read as any white space. The answers of a Format have two halves instead
-(`grammar.assemble`). Each node's docstring begins with its PEG form, in which `.` is any character. The rule never to
+`Layout` is generated as its text and read as any white space. An answer of a Format is a tree of parts instead
+(`answer.nodes`). Each node's docstring begins with its PEG form, in which `.` is any character. The rule never to
 break: a node is data, equal to any other with the same parts, and nothing changes it.
 """
 
@@ -19,9 +19,8 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, TypeVar, get_args
 
-from unrender.format import CallSyntax
 from unrender.freezing import FrozenDict, frozen
-from unrender.messages.wire import JsonSchema, Tool
+from unrender.messages.wire import JsonSchema
 
 T = TypeVar("T")
 
@@ -194,26 +193,9 @@ class Quoted:
     quote: str = '"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
-    """A run of tool calls in one syntax. It is read with the syntax's tolerances, and written once for each of `tools`."""
-
-    syntax: CallSyntax
-    tools: tuple[Tool, ...] | None
-    """None when any name counts as a tool; the emitters cannot write that."""
-    maximum: int | None = None
-    leads: tuple[str, ...] = ("",)
-    """Layout before the run, where content or reasoning precede it, the longest first; none is the end of another."""
-    spellings: tuple[str, ...] = ()
-    """Other spellings of the section's start: read, never generated."""
-    ends_turn: bool = False
-    """The last closing marker is the token that ends the turn: engines stop at it, and strip it."""
-    on_lines: bool = False
-    """No marker shows a call; after content, a line that begins with the name of a tool does."""
-    own: bool = True
-    """The format writes this syntax; another is only read."""
-    cleans: bool = False
-    """Text that begins a call and breaks off is not content."""
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """A part of an answer of a Format, between markers: see `answer.nodes`."""
 
 
 Node = (
@@ -236,7 +218,7 @@ Node = (
     | JsonValue
     | PythonValue
     | Quoted
-    | Calls
+    | AnswerPart
 )
 
 

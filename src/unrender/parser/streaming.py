@@ -12,15 +12,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
 
+from unrender.answer.build import answer_of, names_matter, offered
+from unrender.answer.markers import names_in_openers
 from unrender.cache import kept
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats import known_reasoning
-from unrender.grammar.assemble import answer_grammar, names_matter, offered
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
-from unrender.grammar.markers import names_in_openers
 from unrender.machine.buffer import Span
-from unrender.machine.compile.program import CONTENT_HUB, compile_grammar
+from unrender.machine.compile.program import CONTENT_HUB, compile_answer
 from unrender.machine.events import (
     ArgumentsText,
     BrokenText,
@@ -108,7 +108,7 @@ def _compiled(format: Format, shape: Request, names: tuple[str, ...], taken: tup
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
     known = known_reasoning() if format.undeclared_reasoning else ()
     calls = [block for name, block in names_in_openers(format, known) if name in taken]
-    return compile_grammar(answer_grammar(format, shape, [block for block in known if block not in calls]))
+    return compile_answer(answer_of(format, shape, [block for block in known if block not in calls]))
 
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from unrender.answer.build import calls_in
+from unrender.answer.literals import is_sign
+from unrender.answer.nodes import Marker, literal_of
 from unrender.cache import kept
 from unrender.format import Format, Slot
-from unrender.format.parts import text_of
-from unrender.grammar.assemble import PROSE_WORD, is_distinctive, splitter
-from unrender.grammar.follow import closing_tokens
 from unrender.messages.wire import Request
 
 _NAME = r"(?m)^[\s\[{\"'`(]{0,8}(?:\w{1,32}[.:/])?(?P<name>[^\s\"'`(){}\[\]<>:,=|]{1,256})"
@@ -65,31 +65,19 @@ def _signs(format: Format) -> _Signs:
     markers: list[str] = []
     closers: list[str] = []
     lines: list[tuple[str, re.Pattern[str]]] = []
-    for syntax in format.syntaxes:
-        split, arguments = splitter(syntax), syntax.arguments
-        texts = (
-            syntax.section_start,
-            syntax.call_start,
-            *syntax.function,
-            arguments.start,
-            *arguments.entry,
-            arguments.end,
-        )
-        markers += [token for part in texts for token in split(text_of(part)) if _is_sign(token)]
-        closers += [token for token in closing_tokens(syntax) if _is_sign(token)]
+    for calls in calls_in(format):
+        arguments, function = calls.arguments, calls.function
+        texts = (calls.open, calls.call_open, *function, arguments.open, *arguments.entry, arguments.close)
+        markers += [piece for part in texts if isinstance(part, Marker) for piece in part.pieces if is_sign(piece)]
+        closers += filter(is_sign, calls.all_closers)
         # `now[ARGS]`, `now(…)`, `now\n{`: what is written after a name, up to what begins the arguments.
-        after = syntax.function[syntax.function.index(Slot.NAME) + 1 :]
-        next_part = next((text_of(part) for part in after if text_of(part).strip()), "")
-        if not after[:1] or after[0] is Slot.ARGUMENTS or not text_of(after[0]).strip():
-            next_part = arguments.start.strip() or ("" if arguments.entry else "{")
-        pieces = split(next_part)
+        after = function[function.index(Slot.NAME) + 1 :]
+        pieces = next((part.pieces for part in after if isinstance(part, Marker) and part), ())
+        if not after[:1] or after[0] is Slot.ARGUMENTS or not literal_of(after[0]).strip():
+            pieces = arguments.open.pieces or (() if arguments.entry else ("{",))
         if pieces:
-            end = f"(?s:.{{0,4096}}?){re.escape(arguments.end.strip())}" if arguments.end.strip() else ""
+            end = f"(?s:.{{0,4096}}?){re.escape(arguments.close.core)}" if arguments.close else ""
             line = _NAME + "".join(rf"\s{{0,8}}{re.escape(piece)}" for piece in pieces) + end
             lines.append((max(pieces, key=len), re.compile(line)))
     heads = frozenset(text[0] for text in (*markers, *closers, *(text for text, _ in lines)))
     return _Signs(heads, tuple(dict.fromkeys(markers)), tuple(dict.fromkeys(closers)), tuple(lines))
-
-
-def _is_sign(token: str) -> bool:
-    return is_distinctive(token) and not PROSE_WORD.fullmatch(token)

@@ -35,7 +35,7 @@ END = "the end of the output"
 
 @dataclass(frozen=True, kw_only=True)
 class Follow:
-    """Finds the end of a raw value; it has the interface of `Finder`. `grammar.follow` makes it of a call syntax."""
+    """Finds the end of a raw value; it has the interface of `Finder`. `answer.follow` makes it."""
 
     in_code: bool
     """A value may be an expression, or a string in quotes."""

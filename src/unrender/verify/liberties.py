@@ -15,9 +15,9 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from unrender.answer.literals import tokens
 from unrender.conversation.messages import Said
 from unrender.format import Format
-from unrender.grammar.assemble import tokens
 from unrender.messages.wire import Message, ToolChoice
 from unrender.nodes import Role
 from unrender.proof.reading import with_and_without_end

@@ -5,6 +5,7 @@ A rule is on one line (`lines`); rules of any JSON value are left out.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,12 +13,13 @@ from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 
 from unrender import Tool
-from unrender.format import Arguments, CallSyntax, Skeleton, Slot
+from unrender.answer.build import calls_in_syntax
+from unrender.answer.follow import written_stops
+from unrender.format import Arguments, CallSyntax, Format, Skeleton, Slot
 from unrender.format.data import decode
 from unrender.grammar import Grammar, Node
 from unrender.grammar.expansion import Values, expand
-from unrender.grammar.follow import written_stops
-from unrender.nodes import Calls, Literal, Optional, Ref, Repeat, Sequence
+from unrender.nodes import Literal, Optional, Ref, Repeat, Sequence
 
 SHARED = ("json-", "python-", "single-", "bare-", "object-extra")
 USUAL = [{"slot": "name"}, ":", {"slot": "arguments"}]
@@ -31,7 +33,7 @@ def test_a_call_is_written_out(row):
         arguments=decode(Arguments, row["arguments"], where=""),
         **row.get("syntax", {}),
     )
-    calls = Calls(syntax=syntax, tools=(Tool(name="f", parameters=row["parameters"]),))
+    calls = replace(calls_in_syntax(Format(), syntax), tools=(Tool(name="f", parameters=row["parameters"]),))
     found = expand(Grammar(calls), Values.SPELLED)
     lines = grammar_lines(found.grammar, without=lambda name: name.startswith(SHARED))
 
@@ -50,7 +52,8 @@ def run(ends_turn: bool = False, maximum: int | None = None, **syntax: Any) -> s
         **syntax,
     }
     found = CallSyntax(function=(Slot.NAME, Slot.ARGUMENTS), **texts)
-    calls = Calls(syntax=found, tools=(Tool(name="f"),), maximum=maximum, ends_turn=ends_turn)
+    calls = calls_in_syntax(Format(), found)
+    calls = replace(calls, tools=(Tool(name="f"),), maximum=maximum, ends_turn=ends_turn)
     return line(expand(Grammar(calls), Values.SPELLED).grammar.root)
 
 

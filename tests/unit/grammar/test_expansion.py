@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unrender import GrammarError, Tool
+from unrender.answer.build import calls_in_syntax
 from unrender.dialects.sample import sample_text
-from unrender.format import Arguments, CallSyntax, Codec, Containers, Slot, Strings, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
 from unrender.grammar import Grammar, Node
 from unrender.grammar.expansion import Values, expand
-from unrender.nodes import Calls, JsonValue, Until, walk
+from unrender.nodes import JsonValue, Until, walk
 from unrender.values.notations import encode_arguments
 
 NAME, ARGUMENTS, KEY, VALUE, TYPE, ID, INDEX = (
@@ -71,7 +74,8 @@ CODECS = {
 
 def expanded(arguments: Arguments, parameters, function=("<", NAME, ">", ARGUMENTS, "</call>"), values=Values.SPELLED):
     syntax = CallSyntax(function=function, arguments=arguments)
-    return expand(Grammar(Calls(syntax=syntax, tools=(Tool(name="f", parameters=parameters),), maximum=1)), values)
+    tools = (Tool(name="f", parameters=parameters),)
+    return expand(Grammar(replace(calls_in_syntax(Format(), syntax), tools=tools, maximum=1)), values)
 
 
 def drawn(arguments: Arguments, parameters, count: int = 40) -> set[str]:
@@ -201,7 +205,7 @@ def test_json_is_handed_over_natively_where_that_is_asked():
 
 def test_tools_without_names_cannot_be_written():
     """Where any name counts as a tool, there is no grammar."""
-    call = Calls(syntax=CallSyntax(function=(NAME, ARGUMENTS)), tools=None)
+    call = calls_in_syntax(Format(), CallSyntax(function=(NAME, ARGUMENTS)))
 
     with pytest.raises(GrammarError, match="needs the tools by name"):
         expand(Grammar(call), Values.SPELLED)

@@ -7,7 +7,6 @@ from recipes import ANALYSIS, rows_of
 
 from unrender import GrammarError, nodes
 from unrender import grammar as c
-from unrender.format import CallSyntax
 from unrender.grammar.starts import (
     ANY_START,
     LAST,
@@ -44,17 +43,11 @@ def test_each_node_starts_in_its_way(row: dict[str, str]) -> None:
     assert line(start_of(node, KNOWN)) == row["starts"]
 
 
-@pytest.mark.parametrize(
-    "node",
-    [
-        nodes.Calls(syntax=CallSyntax(), tools=None),
-        c.optional(nodes.Calls(syntax=CallSyntax(), tools=None)),
-    ],
-)
-def test_a_call_of_a_format_has_no_start(node: nodes.Node) -> None:
+@pytest.mark.parametrize("node", [nodes.AnswerPart(), c.optional(nodes.AnswerPart())])
+def test_a_part_of_an_answer_has_no_start(node: nodes.Node) -> None:
     """It is made from a format, and read by itself."""
     with pytest.raises(
-        GrammarError, match="Calls is made from a format and is the root of its grammar, or part of one"
+        GrammarError, match="A part is made from a format and is the root of its grammar, or part of one"
     ):
         start_of(node, {})
 

@@ -19,8 +19,8 @@ from engines import installed
 from splitting import splits
 
 from unrender import UnrenderError
+from unrender.answer.build import calls_in
 from unrender.format import ToolMode
-from unrender.grammar.follow import closing_tokens
 
 NEEDED = ("sglang", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):
@@ -89,8 +89,8 @@ def given(found):
 
 def skip_without_closers(name):
     """Skip a format in which arguments are lines that nothing ends but the answer's own end."""
-    syntax = prepared(name).format.tools
-    if syntax.arguments.entry and not closing_tokens(syntax):
+    calls, *_ = calls_in(prepared(name).format)
+    if calls.arguments.entry and not calls.all_closers:
         pytest.skip("nothing closes a call in this format")
 
 

@@ -9,11 +9,12 @@ import pytest
 from lines import shape_line
 
 from unrender import GrammarError, Tool
-from unrender.format import CallSyntax, Slot
+from unrender.answer.build import calls_in_syntax
+from unrender.format import CallSyntax, Format, Slot
 from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values, expand
 from unrender.limits import STANDARD, Limits
-from unrender.nodes import Calls, JsonValue, Literal, Sequence
+from unrender.nodes import JsonValue, Literal, Sequence
 from unrender.schema.reader import Reading, read_schema, within
 from unrender.schema.shapes import (
     Array,
@@ -201,8 +202,8 @@ def test_a_tool_is_wider_where_it_is_too_much(
 
 def expanded(*tools: Tool, limits: Limits = STANDARD, twice: bool = False, values: Values = Values.SPELLED) -> object:
     function = (Slot.NAME, Slot.ARGUMENTS)
-    call = Calls(syntax=CallSyntax(function=function), tools=tools)
-    other = Calls(syntax=CallSyntax(function=(*function, "!")), tools=tools)
+    syntaxes = (CallSyntax(function=function), CallSyntax(function=(*function, "!")))
+    call, other = (replace(calls_in_syntax(Format(), syntax), tools=tools) for syntax in syntaxes)
     return expand(Grammar(Sequence((call, other)) if twice else call), values, limits)
 
 

@@ -11,7 +11,8 @@ from properties.families import RAW_LINES
 from splitting import splits
 
 from unrender import Tool
-from unrender.grammar.follow import open_ends
+from unrender.answer.build import calls_in
+from unrender.answer.follow import open_ends
 from unrender.limits import MAX_DEPTH
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import Finder
@@ -167,7 +168,7 @@ def test_raw_text_goes_straight_through() -> None:
 
 def test_what_follows_a_value_is_not_punctuation_alone() -> None:
     """Where no marker closes it, a list that may be something else waits for its end."""
-    follow = open_ends(RAW_LINES.format.tools)
+    follow = open_ends(calls_in(RAW_LINES.format)[0])
 
     assert RawScanner(follow, frozenset(("array", "null"))).scan("[1] x", 0, final=False) == (5, "", Status.MORE)
 

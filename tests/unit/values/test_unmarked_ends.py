@@ -11,8 +11,9 @@ import pytest
 from properties.families import RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS
 
 from unrender import Parser, Request, Tool
+from unrender.answer.build import calls_in_syntax
+from unrender.answer.follow import open_ends
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
-from unrender.grammar.follow import open_ends
 from unrender.values.unmarked_ends import END, Follow
 
 CALLS = CallSyntax(
@@ -39,7 +40,7 @@ REQUEST = Request(
 
 
 def follow_of(syntax: CallSyntax, ends: tuple[str, ...] = (), **names: tuple[str, ...]) -> Follow:
-    return replace(open_ends(syntax, ends), **names)
+    return replace(open_ends(calls_in_syntax(Format(), syntax), ends), **names)
 
 
 def parser() -> Parser:

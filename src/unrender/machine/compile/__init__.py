@@ -1,8 +1,8 @@
-"""Compiles the reading half of a grammar into the machine's program: a tuple of instructions, each with its address.
+"""Compiles the tree of an answer into the machine's program: a tuple of instructions, each with its address.
 
-In come parts of an answer (`grammar.assemble`), out goes a `Program`. Open `program` first: it makes the free texts and the
+In comes the tree of an answer (`answer.nodes`), out goes a `Program`. Open `program` first: it makes the free texts and the
 tables of markers that interrupt them. `calls` makes the straight-line code between them: how a run of calls is entered, read
-and left, and each argument. `literals` splits the texts of a call syntax into markers.
+and left, and each argument. `marker_code` makes the code of markers.
 
 Rule: a program depends on the format and on what a request allows, not on its tools, unless nothing but a tool's name shows a
 call. So it is compiled once and shared. White space in and between markers is flexible, beside raw values it is exact.

@@ -7,26 +7,13 @@ call, or back. Everything between two hubs is straight-line code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from unrender.answer.literals import holds_token
+from unrender.answer.nodes import Answer, Calls, ContentPart, Marker, ReasoningPart
 from unrender.freezing import FrozenDict
-from unrender.grammar.assemble import (
-    Answer,
-    AnswerGrammar,
-    AnswerPart,
-    Block,
-    Dropped,
-    EndOfTurn,
-    Header,
-    Joint,
-    JsonAnswer,
-    NoCalls,
-    Wrapper,
-)
-from unrender.grammar.follow import closing_tokens
-from unrender.grammar.markers import holds_token
 from unrender.machine.arguments import Commit
 from unrender.machine.compile import Code
 from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
@@ -34,48 +21,19 @@ from unrender.machine.instructions import Attempt, FreeText, Halt, Jump, Lit, Lo
 from unrender.machine.interpreter import Program
 from unrender.machine.tail import BrokenRun, TextRun
 from unrender.machine.undeclared import Mention, OpenUndeclared
-from unrender.nodes import Calls, Role
+from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
 CONTENT_HUB = 1
 """Where in every program the text outside of all parts is read."""
 
 
-def compile_grammar(grammar: AnswerGrammar) -> Program:
-    """Return the program that reads everything `grammar` allows or tolerates."""
-    return _Compiler(grammar.reads).program()
+def compile_answer(answer: Answer) -> Program:
+    """Return the program that reads everything `answer` allows or tolerates."""
+    return _Compiler(answer).program()
 
 
-@dataclass(frozen=True, slots=True)
-class _Marker:
-    """A text that interrupts free text, with the layout around it."""
-
-    lead: str
-    core: str
-    after: str
-
-    @classmethod
-    def of(cls, text: str, *, joint: str = "") -> _Marker:
-        core = text.strip()
-        start = text.index(core)
-        return cls(text[:start], core, text[start + len(core) :] + joint)
-
-    @property
-    def guarded(self) -> bool:
-        """A marker that ends in a letter and wants white space after it must not be found inside a longer word."""
-        return bool(self.after) and self.core[-1:].isalnum()
-
-    def __bool__(self) -> bool:
-        return bool(self.core)
-
-    def variants(self) -> Iterator[str]:
-        """Yield the marker with ever less of its leading layout."""
-        # `\n\n<call>`, `\n<call>` and `<call>`: models write less layout than the template does.
-        for i in range(len(self.lead) + 1):
-            yield self.lead[i:] + self.core
-
-
-def _with_layout(markers: Iterable[_Marker]) -> tuple[list[str], list[str]]:
+def _with_layout(markers: Iterable[Marker]) -> tuple[list[str], list[str]]:
     """Return the markers with any beginning of the layout after them, and those of them that must not be found in a word."""
     found, guarded = [], []
     for marker in markers:
@@ -104,14 +62,9 @@ class _Hub:
 
 class _Compiler:
     def __init__(self, answer: Answer) -> None:
-        self.parts = answer.parts
-        self.header, self.lead, self.trail = answer.header, answer.lead, answer.trail
-        self.cleans = answer.cleans
-        self.runs = [part for part in answer.parts if isinstance(part, Calls)]
-        self.ends = [part.text for part in answer.parts if isinstance(part, EndOfTurn)]
-        self.dropped = [*self.ends, *(part.text for part in answer.parts if isinstance(part, Dropped))]
-        self.headers = [part.text for part in answer.parts if isinstance(part, Header)]
-        self.openers = [text for part in answer.parts if isinstance(part, Wrapper) for text in part.opens]
+        self.tree = answer
+        self.runs = [part for part in answer.parts if isinstance(part, Calls) and not part.forbidden]
+        self.dropped = (*answer.ends, *answer.dropped)
         self.code = Code()
         self.opening: dict[str, int] = {}
         """What is tried where content begins: the markers that are words, and where they lead."""
@@ -127,9 +80,9 @@ class _Compiler:
         assert hub.at == CONTENT_HUB
         opens_in_words = self._opens_in_words()
         begin = self.begins = self.answer = self.code.reserve() if opens_in_words else hub.at
-        ends = frozenset(text.strip() for text in self.dropped)
-        turn_ends = frozenset(text.strip() for text in self.ends)
-        codes = [CallCode(self.code, calls, self.begins, ends, self.trail, turn_ends) for calls in self.runs]
+        ends = frozenset(marker.core for marker in self.dropped)
+        turn_ends = frozenset(marker.core for marker in self.tree.ends)
+        codes = [CallCode(self.code, calls, self.begins, ends, self.tree.trail, turn_ends) for calls in self.runs]
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
@@ -137,8 +90,14 @@ class _Compiler:
             # before the text.
             begin = self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
         self.ended = self._after_end()
-        for part in self.parts:
+        for part in self.tree.parts:
             begin = self._part(hub, part, entries) or begin
+        self._between(hub, entries)
+        for part in self.tree.parts:
+            if isinstance(part, ReasoningPart) and not part.declared:
+                self._undeclared(hub, self._inner(hub, part, entries), part)
+        if self.tree.json:
+            self._fenced_json(hub)
         self._enter(hub, entries)
         # `\nget_weather` after content: a line that begins with a tool's name.
         for marker, at in (item for code in codes for item in code.lines.items()):
@@ -155,26 +114,27 @@ class _Compiler:
 
     def _opens_in_words(self) -> bool:
         """Return whether words may be where content begins that are none of it."""
-        texts = [part.text for part in self.parts if isinstance(part, Joint)]
-        for part in self.parts:
-            if isinstance(part, Wrapper) or (isinstance(part, Block) and part.declared):
-                texts += part.opens
-        return any(text.strip() and not holds_token(text) for text in texts)
+        parts = (
+            part
+            for part in self.tree.parts
+            if isinstance(part, ContentPart) or (isinstance(part, ReasoningPart) and part.declared)
+        )
+        openers = (*self.tree.joints, *(marker for part in parts for marker in part.open.spelled))
+        return not all(holds_token(marker.text) for marker in openers)
 
     def _start(self, begin: int) -> int:
         """Emit the code before everything: the header that no prompt writes, and layout."""
-        lead = self.code.emit(Space(self.lead), Jump(begin))
-        return self._after_headers([self.header], lead) if self.header else lead
+        lead = self.code.emit(Space(self.tree.lead), Jump(begin))
+        return self._after_headers([self.tree.header], lead) if self.tree.header else lead
 
-    def _after_headers(self, headers: Iterable[str], target: int) -> int:
+    def _after_headers(self, headers: Iterable[Marker], target: int) -> int:
         """Emit the code that drops a header made of words, where one is, and goes on at `target`."""
-        finder = Finder(*_with_layout(map(_Marker.of, headers)))
+        finder = Finder(*_with_layout(headers))
         return self.code.emit(Look(finder, target, takes=True), Jump(target))
 
     def _after_end(self) -> int:
         """Emit the code after an end of turn: white space, and the header of another turn."""
-        headers = [text for text in self.headers if text.strip()]
-        target = self._after_headers(headers, self.begins) if headers else self.begins
+        target = self._after_headers(self.tree.headers, self.begins) if self.tree.headers else self.begins
         return self.code.emit(Space(kept=True), Jump(target))
 
     def _hub(self, role: Role, halt: Halt) -> _Hub:
@@ -193,7 +153,7 @@ class _Compiler:
             alone = hub.reported.get(variant, True)
             found = tuple(dict.fromkeys(targets))
             # A format that cleans content writes calls amid text, of which it keeps none.
-            at = -1 if self.cleans or sealed >= 0 or hub.fences.intersection(found) else hub.at
+            at = -1 if self.tree.cleans or sealed >= 0 or hub.fences.intersection(found) else hub.at
             weak = variant in hub.weak and variant not in hub.reported
             on_line = weak and not hub.weak[variant]
             table[variant] = self.code.emit(
@@ -206,8 +166,8 @@ class _Compiler:
                 finder,
                 FrozenDict(table),
                 hub.end,
-                self.trail,
-                Flow(finder.literals, last=self.trail),
+                self.tree.trail,
+                Flow(finder.literals, last=self.tree.trail),
                 openers if hub.role is Role.CONTENT else (),
             ),
         )
@@ -224,19 +184,19 @@ class _Compiler:
         return tried
 
     def _text_run(self, hub: _Hub, finder: Finder, openers: Iterable[str]) -> int:
-        sections = [calls.syntax.section_start + calls.syntax.call_start for calls in self.runs]
+        sections = [calls.open.text + calls.call_open.text for calls in self.runs]
         alone = frozenset("".join(text.split()) for text in (*openers, *sections)) - {""}
         # Reasoning that mentions a call must still end where its closer stands.
         stops = Finder(hub.direct if hub.role is Role.REASONING else ())
         run = TextRun(hub.role, hub.at, finder, stops, alone if hub.role is Role.CONTENT else frozenset())
-        if not self.cleans or hub.role is not Role.CONTENT:
+        if not self.tree.cleans or hub.role is not Role.CONTENT:
             return self.code.emit(run)
-        closers = [token for calls in self.runs for token in closing_tokens(calls.syntax)]
+        closers = [piece for calls in self.runs for piece in calls.all_closers]
         return self.code.emit(BrokenRun(run, Finder(("}", *hub.attempts)), Finder(closers)))
 
     def _enter(self, hub: _Hub, entries: Iterable[CallEntry]) -> None:
         for entry in entries:
-            marker = _Marker.of(entry.lead + entry.opener)
+            marker = Marker(entry.lead + entry.opener)
             for variant in marker.variants():
                 hub.attempts.setdefault(variant, []).append(entry.target)
                 if entry.strong:
@@ -244,36 +204,35 @@ class _Compiler:
                 elif entry.weak:
                     hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in entry.lead
 
-    def _part(self, hub: _Hub, part: AnswerPart, entries: list[CallEntry]) -> int | None:
+    def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[CallEntry]) -> int | None:
         """Compile one part; returns where the answer begins when it begins inside that part."""
         match part:
-            case EndOfTurn(text):
-                self._end(hub, _Marker.of(text))
-            case Dropped(text):
-                self._silent(hub, _Marker.of(text))
-            case Header():
-                pass  # It counts after an end of turn alone.
-            case Joint(text):
-                self._joint(hub, part, entries)
-            case Wrapper():
-                self._wrapper(hub, part, entries)
-            case Block(declared=True):
-                return self._block(hub, self._inner(hub, part, entries), part)
-            case Block():
-                self._undeclared(hub, self._inner(hub, part, entries), part)
-            case JsonAnswer():
-                self._fenced_json(hub)
-            case NoCalls(syntax):
-                self._enter(
-                    hub, empty_entries(self.code, syntax, hub.at, Finder(self.ends))
-                )  # What is not empty is text.
-            case Calls():
-                pass  # Compiled before: their entries are what the free texts lead to.
+            case ReasoningPart(declared=True):
+                return self._thought(hub, self._inner(hub, part, entries), part)
+            case ContentPart():
+                self._said(hub, part, entries)
+            case Calls(forbidden=True):  # What is not empty is text.
+                ends = Finder(marker.text for marker in self.tree.ends)
+                self._enter(hub, empty_entries(self.code, part, hub.at, ends))
+            case ReasoningPart() | Calls():
+                pass  # The one has less of a say than what is between parts, the other is compiled before.
             case _:
                 assert_never(part)
         return None
 
-    def _marker(self, hub: _Hub, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
+    def _between(self, hub: _Hub, entries: list[CallEntry]) -> None:
+        """Compile the markers that are no part, and that have no meaning."""
+        for marker in self.tree.ends:
+            self._end(hub, marker)
+        for marker in self.tree.dropped:
+            self._silent(hub, marker)
+        for marker in self.tree.joints:
+            # Words that are dropped where content begins; right before a call they are a part of it.
+            self._opens(marker, self.answer)
+            if marker in self.tree.call_joints:
+                self._before_calls(hub, marker, entries)
+
+    def _marker(self, hub: _Hub, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
         """A marker that is taken, with its layout, and leads to `target`."""
         for variant in marker.variants() if marker else ():
             at = self.code.emit(Skip(len(variant), role), Space(marker.after, role), Jump(target))
@@ -282,7 +241,7 @@ class _Compiler:
             if marker.guarded:
                 hub.guarded.add(variant)
 
-    def _ends_unless_quoted(self, inner: _Hub, marker: _Marker) -> None:
+    def _ends_unless_quoted(self, inner: _Hub, marker: Marker) -> None:
         """A marker that the reasoning does not hold ends it, unless it is quoted there."""
         for variant in marker.variants() if marker else ():
             quoted = Unsure(inner.role, len(variant), inner.at)
@@ -291,14 +250,14 @@ class _Compiler:
             if marker.guarded:
                 inner.guarded.add(variant)
 
-    def _silent(self, hub: _Hub, marker: _Marker) -> None:
+    def _silent(self, hub: _Hub, marker: Marker) -> None:
         """A special token that says nothing: white space around it is content where content is on both sides."""
         for variant in marker.variants():
             lead = Space(variant.removesuffix(marker.core), kept=True)
             at = self.code.emit(lead, Skip(len(marker.core)), Space(marker.after, kept=True), Jump(self.answer))
             hub.direct.setdefault(variant, at)
 
-    def _end(self, hub: _Hub, marker: _Marker) -> None:
+    def _end(self, hub: _Hub, marker: Marker) -> None:
         """An end of turn is taken with all white space after it."""
         if not holds_token(marker.core):
             self._last(hub, marker, self.ended, ())
@@ -307,28 +266,30 @@ class _Compiler:
             lead = Space(variant.removesuffix(marker.core), kept=True)
             hub.direct.setdefault(variant, self.code.emit(lead, Skip(len(marker.core)), Jump(self.ended)))
 
-    def _last(self, hub: _Hub, marker: _Marker, target: int, openers: Iterable[str]) -> None:
+    def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
         """A marker made of words that counts only where nothing but ends, headers and `openers` may follow."""
-        following = (*filter(holds_token, self.dropped), *self.headers, *openers)
-        ends = Finder(text.strip() for text in following if text.strip() != marker.core)
+        tokens = (it for it in self.dropped if holds_token(it.text))
+        following = (*(it.core for it in (*tokens, *self.tree.headers)), *openers)
+        ends = Finder(text for text in following if text != marker.core)
         for variant in marker.variants():
             size = len(variant)
             at = self.code.emit(Unsure(hub.role, size, hub.at, ends), Skip(size), Jump(target))
             hub.direct.setdefault(variant, at)
 
-    def _wrapper(self, hub: _Hub, wrapper: Wrapper, entries: list[CallEntry]) -> None:
-        for marker in filter(None, map(_Marker.of, wrapper.opens)):
+    def _said(self, hub: _Hub, said: ContentPart, entries: list[CallEntry]) -> None:
+        for marker in said.open.spelled:
             if holds_token(marker.core):
                 self._marker(hub, marker, hub.at)
             else:
                 self._opens(marker, hub.at)
-        for marker in filter(None, map(_Marker.of, wrapper.closes)):
+        for marker in said.close.spelled:
             if holds_token(marker.core):
                 self._marker(hub, marker, hub.at)
             else:
-                self._last(hub, marker, hub.at, (*self.ends, *(entry.opener for entry in entries)))
+                openers = (*(end.core for end in self.tree.ends), *(entry.opener for entry in entries))
+                self._last(hub, marker, hub.at, openers)
 
-    def _opens(self, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
+    def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
         """Words that open a part: they count only where one may begin."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
         at = self.code.emit(
@@ -336,32 +297,25 @@ class _Compiler:
         )
         self.opening.setdefault(marker.core, at)
 
-    def _joint(self, hub: _Hub, joint: Joint, entries: list[CallEntry]) -> None:
-        """Words that are dropped where content begins; right before a call they are a part of it."""
-        self._opens(_Marker.of(joint.text), self.answer)
-        self._before_calls(hub, joint, entries)
-
-    def _before_calls(self, hub: _Hub, joint: Joint, entries: list[CallEntry]) -> None:
-        marker = _Marker.of(joint.text)
-        for entry in entries if joint.before_calls else ():
+    def _before_calls(self, hub: _Hub, joint: Marker, entries: list[CallEntry]) -> None:
+        for entry in entries:
             # As a part of the call, it is text where the call fails.
-            at = self.code.emit(Space(), Lit(marker.core), Space(), Jump(entry.target))
-            for variant in marker.variants():
+            at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
+            for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)
 
     def _fenced_json(self, hub: _Hub) -> None:
         """An answer in JSON may be in a Markdown fence, which is not a part of it."""
         opens = self.code.emit(OpenFence(), Jump(hub.at))
-        ends = Finder(text.strip() for text in self.dropped)
+        ends = Finder(marker.core for marker in self.dropped)
         closes = self.code.emit(Space(), Lit("```"), Space(), Look(ends, ends=True), Commit(), Jump(hub.at))
         hub.fences.update((opens, closes))
         for variant in ("```", "\n```"):
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 
-    def _block(self, hub: _Hub, inner: _Hub, block: Block) -> int | None:
+    def _thought(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> int | None:
         """Reasoning that its marker opens, or the prompt."""
-        starts = [_Marker.of(text) for text in block.opens if text.strip()]
-        for marker in starts:
+        for marker in thought.open.spelled:
             if not holds_token(marker.core):
                 self._opens(marker, inner.at, inner.role)
                 continue
@@ -371,12 +325,12 @@ class _Compiler:
             closed = [Look(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Lit(marker.core, optional=True), Space(marker.after), Jump(inner.at))
             self._marker(hub, marker, begin, inner.role)
-        return None if starts else inner.at
+        return None if thought.open.spelled else inner.at
 
-    def _undeclared(self, hub: _Hub, inner: _Hub, block: Block) -> None:
+    def _undeclared(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> None:
         """Reasoning that the format does not have: its marker opens it only at the start of an answer."""
         role = inner.role
-        for marker in map(_Marker.of, block.opens):
+        for marker in thought.open.spelled:
             size = len(marker.core)
             # The opener may come again, and then whole where this is one that was cut short.
             openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
@@ -386,9 +340,9 @@ class _Compiler:
             self.code.emit(Space(marker.after, role), Jump(inner.at))
             # Anywhere but at the start, `<think>` is what prose about models mentions.
             hub.direct.setdefault(marker.core, self.code.emit(Mention(size, hub.at)))
-        for marker in map(_Marker.of, block.closes):
+        for marker in thought.close.spelled:
             size = len(marker.core)
-            closed = (Mention(size, hub.at, closes=True), Skip(size, role), Space(block.joint, role), Jump(hub.at))
+            closed = (Mention(size, hub.at, closes=True), Skip(size, role), Space(thought.joint, role), Jump(hub.at))
             hub.direct.setdefault(marker.core, self.code.emit(*closed))
 
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
@@ -398,34 +352,34 @@ class _Compiler:
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
-    def _inner(self, hub: _Hub, block: Block, entries: list[CallEntry]) -> _Hub:
+    def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[CallEntry]) -> _Hub:
         """Return the text of reasoning, closed by its own marker or by one that cannot be inside it."""
-        inner = self._hub(Role.REASONING, Halt(repr(block.closes[0])))
-        self._closers(inner, block)
+        inner = self._hub(Role.REASONING, Halt(repr(thought.close.text)))
+        self._closers(inner, thought)
         sealed = -1
         self._enter(inner, entries)
-        for part in self.parts:
-            if isinstance(part, Joint):
-                self._before_calls(inner, part, entries)
+        for joint in self.tree.call_joints:
+            self._before_calls(inner, joint, entries)
         # A model that forgets `</think>` still calls: such a call counts if nothing but the end follows it.
-        if not block.holds_calls and self.runs:
-            ends = [text.strip() for text in [*block.closes, *self.dropped] if text.strip()]
+        if not thought.holds_calls and self.runs:
+            ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
             over = Look(Finder(()), ends=True)
-            self.code.emit(Space(), Look(Finder(ends), sealed, takes=True), over, Commit(release=True), Jump(hub.at))
+            self.code.emit(Space(), Look(ends, sealed, takes=True), over, Commit(release=True), Jump(hub.at))
         self._seal(inner, sealed)
         return inner
 
-    def _closers(self, inner: _Hub, block: Block) -> None:
-        for text in block.closes:
-            self._marker(inner, _Marker.of(text, joint=block.joint), self.answer, inner.role)
+    def _closers(self, inner: _Hub, thought: ReasoningPart) -> None:
+        for marker in thought.close.spelled:
+            self._marker(inner, Marker(marker.text + thought.joint), self.answer, inner.role)
         # A model that forgets `</think>` goes on with the opener of the content, or ends the turn.
-        for marker in map(_Marker.of, self.ends):
+        for marker in self.tree.ends:
             if holds_token(marker.core):
                 self._marker(inner, marker, self.begins)
-        for marker in map(_Marker.of, [*self.openers, *self.dropped]):
+        openers = (opener for part in self.tree.parts if isinstance(part, ContentPart) for opener in part.open.spelled)
+        for marker in (*openers, *self.dropped):
             if holds_token(marker.core):
                 self._ends_unless_quoted(inner, marker)
-        for marker in map(_Marker.of, self.ends):
+        for marker in self.tree.ends:
             if not holds_token(marker.core):
                 self._last(inner, marker, self.ended, ())

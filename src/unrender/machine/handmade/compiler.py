@@ -147,7 +147,7 @@ class _Compiler:
                 pass
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
-            case nodes.Calls():
+            case nodes.AnswerPart():
                 start_of(node, self.known)  # Raises: such a node has no place among combinators.
         return at
 

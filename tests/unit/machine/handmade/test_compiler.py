@@ -20,14 +20,13 @@ from unrender import (
     ToolCallStarted,
 )
 from unrender import grammar as c
-from unrender.format import CallSyntax
 from unrender.grammar import Grammar
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import BrokenText
 from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine
-from unrender.nodes import Calls, Choice, Layout
+from unrender.nodes import AnswerPart, Choice, Layout
 from unrender.parser.message import MessageFold
 from unrender.testing import numbered_id
 
@@ -266,7 +265,7 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
         (Grammar(c.ref("a"), {"a": c.ref("b"), "b": c.sequence(c.peek(c.ref("a")), "x")}), "left recursion"),
         (Grammar(c.content(c.reasoning("a"))), "'reasoning' must not stand in another tag, found it in 'content'"),
         (Grammar(NAME), "'name' must stand directly in a tag 'call', found it in none"),
-        (Grammar(c.sequence("a", Calls(syntax=CallSyntax(), tools=None))), "Calls is made from a format"),
+        (Grammar(c.sequence("a", AnswerPart())), "A part is made from a format"),
     ],
 )
 def test_a_grammar_that_cannot_be_read_is_refused(grammar, message):

@@ -1,4 +1,4 @@
-"""assemble: a Format and a Request become the grammar of one turn."""
+"""build: a Format and a Request become the tree of one answer."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
 from unrender import Request, ToolChoice
+from unrender.answer.build import answer_of, names_matter, offered
+from unrender.answer.nodes import Calls, ReasoningPart
 from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
 from unrender.grammar import Role
-from unrender.grammar.assemble import Block, answer_grammar, names_matter, offered
-from unrender.nodes import Calls, JsonValue, Tag, Until, walk
+from unrender.nodes import JsonValue, Tag, Until, walk
 
 
 def calls_in(format: Format, request: Request) -> list[Calls]:
     """Return the calls that are read, and those that are written."""
-    grammar = answer_grammar(format, request)
-    read = [part for part in grammar.reads.parts if isinstance(part, Calls)]
-    return [*read, *(node for node in walk(grammar.writes.root) if isinstance(node, Calls))]
+    answer = answer_of(format, request)
+    return [node for node in (*answer.parts, *walk(answer.written)) if isinstance(node, Calls) and not node.forbidden]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -33,16 +33,16 @@ def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
 
 def test_a_plain_format_is_free_text() -> None:
     """Nothing but content: any text is written, and nothing in it is a part."""
-    grammar = answer_grammar(Format(), Request())
+    answer = answer_of(Format(), Request())
 
-    assert grammar.writes.root == Tag(Role.CONTENT, Until())
-    assert grammar.reads.parts == ()
+    assert answer.written == Tag(Role.CONTENT, Until())
+    assert answer.parts == ()
 
 
 def test_a_response_schema_makes_content_json() -> None:
     """The schema is in the grammar, and calls are not written beside it."""
     schema = {"type": "object"}
-    written = list(walk(answer_grammar(JSON_ENVELOPE.format, Request(response_schema=schema)).writes.root))
+    written = list(walk(answer_of(JSON_ENVELOPE.format, Request(response_schema=schema)).written))
 
     assert JsonValue(schema) in written
     assert not any(isinstance(node, Calls) for node in written)
@@ -50,11 +50,11 @@ def test_a_response_schema_makes_content_json() -> None:
 
 def test_reasoning_is_read_between_its_markers() -> None:
     """A format with markers of reasoning has one block of its own."""
-    parts = answer_grammar(JSON_ENVELOPE.format, REQUEST).reads.parts
+    parts = answer_of(JSON_ENVELOPE.format, REQUEST).parts
     reasoning = JSON_ENVELOPE.format.reasoning
 
-    [block] = [part for part in parts if isinstance(part, Block)]
-    assert (block.opens, block.closes, block.declared) == ((reasoning.start,), (reasoning.end,), True)
+    [thought] = [part for part in parts if isinstance(part, ReasoningPart)]
+    assert (thought.open.text, thought.close.text, thought.declared) == (reasoning.start, reasoning.end, True)
 
 
 def test_a_named_tool_is_the_only_one_offered() -> None:

@@ -1,4 +1,4 @@
-"""assemble: what may be written and what is read, for small formats, in a notation of one line.
+"""The tree of an answer: what may be written and what is read, for small formats, in a notation of one line.
 
 The formats are in `tests/corpus/grammars.jsonl`. `'x'` is a literal, `text[a b]` free text without a or b, `[x]` what may be left out; what is read is one line for each part.
 """
@@ -6,19 +6,13 @@ The formats are in `tests/corpus/grammars.jsonl`. `'x'` is a literal, `text[a b]
 from __future__ import annotations
 
 import pytest
-from properties.families import FAMILIES, REQUEST
 from recipes import ANALYSIS, rows_of
 
 from unrender import Request, Tool, ToolChoice
-from unrender.format import (
-    Format,
-    Reasoning,
-    ReasoningMode,
-    TurnTexts,
-)
-from unrender.grammar.assemble import Block, Dropped, EndOfTurn, Header, Joint, JsonAnswer, Wrapper, answer_grammar
+from unrender.answer.build import answer_of
+from unrender.answer.nodes import Calls, ContentPart, ReasoningPart
+from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.nodes import (
-    Calls,
     Choice,
     JsonValue,
     Literal,
@@ -26,7 +20,6 @@ from unrender.nodes import (
     Sequence,
     Tag,
     Until,
-    walk,
 )
 from unrender.parser.prompt_tail import begun_text
 
@@ -56,32 +49,36 @@ def shown(node):
     raise AssertionError(node)
 
 
+def parts_shown(answer):
+    """Yield a line for each part of what is read, and for each marker between parts."""
+    known = [part for part in answer.parts if isinstance(part, ReasoningPart) and not part.declared]
+    yield from (part_shown(part) for part in answer.parts if part not in known)
+    yield from (f"end {marker.text!r}" for marker in answer.ends)
+    yield from (f"dropped {marker.text!r}" for marker in answer.dropped)
+    yield from (f"header {marker.text!r}" for marker in answer.headers)
+    for marker in answer.joints:
+        yield f"joint {marker.text!r}{' before calls' if marker in answer.call_joints else ''}"
+    yield from map(part_shown, known)
+    yield from ["json"] * answer.json
+
+
 def part_shown(part):
     """Return a part of what is read as a line."""
     match part:
-        case EndOfTurn(text):
-            return f"end {text!r}"
-        case Dropped(text):
-            return f"dropped {text!r}"
-        case Header(text):
-            return f"header {text!r}"
-        case Joint(text, before_calls):
-            return f"joint {text!r}{' before calls' if before_calls else ''}"
-        case Wrapper():
-            return f"wrapper {ways(part.opens)} to {ways(part.closes)}"
-        case Block():
+        case ContentPart():
+            return f"wrapper {ways(part.open)} to {ways(part.close)}"
+        case ReasoningPart():
             known, calls = "" if part.declared else "known ", " with calls" if part.holds_calls else ""
-            return f"{known}block {ways(part.opens)} to {ways(part.closes)}, joint {part.joint!r}{calls}"
-        case JsonAnswer():
-            return "json"
-        case Calls(syntax=syntax, leads=leads, ends_turn=ends, spellings=spellings):
+            return f"{known}block {ways(part.open)} to {ways(part.close)}, joint {part.joint!r}{calls}"
+        case Calls(leads=leads, ends_turn=ends):
             lines = " on lines" if part.on_lines else ""
-            return f"<calls {syntax.call_start} lead={' or '.join(map(repr, leads))} ends={ends} {spellings} max={part.maximum}{lines}>"
+            others = tuple(marker.text for marker in part.open.others)
+            return f"<calls {part.call_open.text} lead={' or '.join(map(repr, leads))} ends={ends} {others}{lines}>"
     raise AssertionError(part)
 
 
-def ways(texts):
-    return " | ".join(map(repr, texts))
+def ways(marker):
+    return " | ".join(repr(spelling.text) for spelling in marker.spelled or (marker,))
 
 
 def asked(row):
@@ -97,7 +94,7 @@ def asked(row):
 @pytest.mark.parametrize("row", [row for row in ROWS if "written" in row], ids=lambda row: row["why"])
 def test_what_may_be_written(row):
     """The generated half: every way to answer, each part after its joint, and no marker in free text."""
-    assert shown(answer_grammar(*asked(row)).writes.root) == row["written"]
+    assert shown(answer_of(*asked(row)).written) == row["written"]
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "read" in row], ids=lambda row: row["why"])
@@ -106,7 +103,7 @@ def test_what_is_read(row):
     format, request = asked(row)
     known = [Reasoning(mode=ReasoningMode.TAG_BASED, **markers) for markers in row.get("known", ())]
 
-    assert [part_shown(part) for part in answer_grammar(format, request, known).reads.parts] == row["read"]
+    assert list(parts_shown(answer_of(format, request, known))) == row["read"]
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "continued" in row], ids=lambda row: row["why"])
@@ -117,32 +114,10 @@ def test_text_to_continue(row):
     assert begun_text("", "Hi", format, request, thinks=False, where="") == row["continued"]
 
 
-KNOWN = [(family.name, family.format, REQUEST) for family in FAMILIES]
-# What a prompt writes for no thought may have any words in it, also between two closers.
-KNOWN += [(row["why"], *asked(row)) for row in ROWS if not row["why"].startswith("Words for no reasoning")]
-
-
-@pytest.mark.parametrize(("format", "request_"), [made[1:] for made in KNOWN], ids=[made[0] for made in KNOWN])
-def test_each_written_literal_is_known_to_the_reader(format, request_):
-    """Layout apart, what is written is made of markers that are read: of parts, ends, headers, joints, and of what is dropped."""
-    grammar = answer_grammar(format, request_)
-    known = [grammar.reads.header, format.opening]
-    for part in grammar.reads.parts:
-        known += [getattr(part, "text", ""), *getattr(part, "opens", ()), *getattr(part, "closes", ())]
-
-    for node in walk(grammar.writes.root):
-        rest = node.text if isinstance(node, Literal) else ""
-        for marker in sorted(filter(None, map(str.strip, known)), key=len, reverse=True):
-            rest = rest.replace(marker, "")
-        assert not rest.strip(), node
-
-
 def test_layout_at_both_ends():
     """Layout before content and before the end of the turn is known, and whether content is cleaned."""
-    layout = answer_grammar(
-        Format(turn=TurnTexts(start_to_content="\n", end="\n\n<end>"), cleans_content=True), Request()
-    ).reads
-    plain = answer_grammar(Format(turn=TurnTexts(end="<end>")), Request()).reads
+    layout = answer_of(Format(turn=TurnTexts(start_to_content="\n", end="\n\n<end>"), cleans_content=True), Request())
+    plain = answer_of(Format(turn=TurnTexts(end="<end>")), Request())
 
     assert (layout.lead, layout.trail, layout.cleans) == ("\n", "\n\n", True)
     assert (plain.lead, plain.trail, plain.cleans) == ("", "", False)

@@ -12,22 +12,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from unrender.answer.literals import holds_token
 from unrender.format import Format, Reasoning, ReasoningMode, Slot, TurnTexts
 
-TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]|\[\|[^\[\]\s]+\|\]")
-"""A special token as they are mostly spelled."""
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
-
-
-def holds_token(text: str) -> bool:
-    r"""Return whether a marker holds a special token, which shows it wherever it is.
-
-    >>> [holds_token(text) for text in ("<|im_start|>assistant\\n", "[INST]", "### Response:", "[Bot]")]
-    [True, True, False, False]
-    """
-    return TOKEN.search(text) is not None
 
 
 def ends(format: Format) -> Iterator[str]:

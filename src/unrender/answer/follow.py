@@ -1,0 +1,168 @@
+"""Answers FOLLOW of a run of calls: what may come after a name, after a value, after all arguments.
+
+Rule: what is written is narrower than what is read. `written_stops` never come in a raw value that is written, and the
+others end what is read, in pieces between which any white space may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from unrender.answer.literals import tokens, without_fences
+from unrender.answer.nodes import Calls, Element, Elements, Marker, literal_of
+from unrender.format import Arguments, CallSyntax, Containers, Slot
+from unrender.format.parts import text_of
+from unrender.limits import MAX_SMALL
+from unrender.schema.shapes import Object
+from unrender.values.unmarked_ends import Follow
+
+# After what is read.
+
+
+def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow:
+    """Return what finds the ends of values without an end marker; `ends` are ends of turn, after the layout `trail`."""
+    arguments, function = calls.arguments, calls.function
+    name, at = function.index(Slot.NAME), function.index(Slot.ARGUMENTS)
+    after_name: Elements = (arguments.open,) if at == name + 1 else function[name + 1 : name + 2]
+    return Follow(
+        in_code=arguments.in_code,
+        entry=_plain(arguments.entry),
+        between=arguments.between,
+        closing=_plain((arguments.close, *function[at + 1 :], calls.call_close, calls.close)),
+        further=_plain((calls.separator, calls.call_open, *function[: name + 1], *after_name)),
+        ends=tuple(sorted(ends)),
+        trail=trail,
+    )
+
+
+def _plain(pieces: Iterable[Element]) -> tuple[str | Slot, ...]:
+    return tuple(piece.text if isinstance(piece, Marker) else piece for piece in pieces)
+
+
+def after_arguments(calls: Calls) -> list[str]:
+    """Return what may follow a call's last argument: the end of the call or of all calls, or the next call."""
+    begins = calls.call_open.pieces or first_pieces(calls.function[0])
+    # Of `<|end|>calls<|sep|>`, the `<|sep|>` alone closes nothing where it ends the markers of arguments as well.
+    inside = [literal_of(piece).strip() for piece in (*calls.arguments.entry, *calls.function[: calls.last_slot])]
+    closers = [it for it in calls.all_closers if len(it) < 2 or not any(it in text != it for text in inside)]
+    return [*closers, *without_fences(begins)]
+
+
+def first_pieces(*parts: Element) -> tuple[str, ...]:
+    """Return the first piece of what is first, if that is a marker."""
+    return next((part.pieces[:1] for part in parts[:1] if isinstance(part, Marker)), ())
+
+
+def after_part(calls: Calls, i: int) -> list[str]:
+    """Return what may follow the slot at `i` of a call; words that say nothing and arguments may be left out."""
+    arguments = calls.arguments
+    found: list[str] = []
+    for part in calls.function[i + 1 :]:
+        if part is Slot.ARGUMENTS:
+            found += [text for piece in (arguments.open, *arguments.entry[:1]) for text in first_pieces(piece)]
+            found += tokens(arguments.empty or "")[:1]
+        else:
+            found += tokens(literal_of(part))[:1]
+        # `now` alone may be a whole call: where arguments may be missing, what follows them ends the name.
+        left_out = part is Slot.ARGUMENTS and (arguments.entry or arguments.empty == "")
+        if literal_of(part).strip() or (isinstance(part, Slot) and part is not Slot.ANY and not left_out):
+            return found
+    return [*found, *after_arguments(calls), *calls.separator.pieces[:1]]
+
+
+def after_entries(calls: Calls) -> list[str]:
+    """Return what may follow the last of arguments that have markers of their own."""
+    # Where nothing closes the arguments, what closes the call does, or what begins the next one.
+    at = calls.function.index(Slot.ARGUMENTS) + 1
+    inside = first_pieces(calls.function[at]) if at < calls.last_slot else ()
+    ends = calls.arguments.close.pieces[:1] or (*inside, *after_arguments(calls))
+    closing = (calls.arguments.close, *calls.function[at:], calls.call_close, calls.close)
+    return [
+        *ends,
+        *calls.separator.pieces[:1],
+        *(["```"] if any("```" in literal_of(piece) for piece in closing) else []),
+    ]
+
+
+def after_value(calls: Calls) -> list[str]:
+    """Return what ends a raw value, with ever less of the white space before it."""
+    arguments, closer = calls.arguments, calls.arguments.closer
+    if closer:
+        texts = [closer.lead + text for text in (*(it.core for it in closer.spelled), *after_closer(calls))]
+    else:
+        # `|>a<x>true|>b<x>1`: where nothing separates arguments, the text before the next one's key shows that a value is over.
+        between = (
+            arguments.separator.text if arguments.separator else literal_of(arguments.entry[0]),
+            arguments.close.text,
+        )
+        texts = [*(closer.text + text.rstrip() for text in between if text.strip()), *after_arguments(calls)]
+    # `\n</v>`, `</v>`: the line break before the closer is not part of the value, where it is there.
+    variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
+    return [*variants, *(form for _, form in arguments.codec.escapes)]
+
+
+def after_closer(calls: Calls) -> tuple[str, ...]:
+    """Return a function's end and its call's end together: so much closing that it is not an argument's text."""
+    function = literal_of(calls.function[-1]).strip()
+    whole = (function + calls.call_close.text).strip()
+    return (whole,) if function and whole != function else ()
+
+
+# After what is written.
+
+
+def written_stops(syntax: CallSyntax, objects: Iterable[Object]) -> tuple[str, ...]:
+    """Return the texts that end a raw value, whose arguments are one of `objects`."""
+    # `<a>1</a>`: the value ends at `</a>`. `a=1, b=2`: it ends where the next argument or the call's end begins.
+    arguments = syntax.arguments
+    after = text_of(*arguments.entry[arguments.entry.index(Slot.VALUE) + 1 :][:1])
+    own = (after, after.strip(), *arguments.closers)
+    return tuple(
+        dict.fromkeys(own if after.strip() else (*_next_arguments(arguments, objects), *_written_after(syntax)))
+    )
+
+
+def closing_tag(arguments: Arguments, key: str, *, counted: bool) -> tuple[str, ...]:
+    """Return how the tag of the argument `key` is closed; nothing where its name is in no such tag.
+
+    `<html><b>so</b></html>`: only its own tag ends a value, unless lists and objects are tags as well. With `counted`,
+    tags of its own name are counted in it.
+    """
+    entry, codec = arguments.entry, arguments.codec
+    at = entry.index(Slot.VALUE)
+    before, after = (text_of(*entry[i : i + 1]) for i in (at + 1, at + 3))
+    named = entry[at + 2 : at + 3] == (Slot.KEY,) and before.strip()
+    if not named or not codec.strings.unquoted or codec.containers is Containers.XML:
+        return ()
+    name = key + after.strip()
+    opener = (text_of(entry[0]).strip() + name,) if counted else ()
+    return tuple(dict.fromkeys((before + name, before.strip() + name, *arguments.closers, *opener)))
+
+
+def _next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
+    """Return the texts with which another argument may begin, with its name where `objects` know all names."""
+    between = arguments.between if arguments.open_ended else arguments.separator
+    apart = between.strip() or between
+    objects = list(objects)
+    names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
+    known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
+    if not known or not 0 < len(names) <= MAX_SMALL:
+        return (apart,) if apart else ()
+    # After the value of `<a>1<b>2` comes `<b>`; the bare `<` could as well be a part of raw text.
+    after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
+    return tuple(f"{between.lstrip() or between}{name}{text_of(after)}" for name in names)
+
+
+def _written_after(syntax: CallSyntax) -> tuple[str, ...]:
+    """Return the texts that may follow the last argument of a call, without white space around them."""
+    # `f(a=1)` ends at `)`, in the skeleton itself; arguments that nothing closes end where the call does, and a call that
+    # nothing ends where the next one begins, or at the end of all. Layout alone is no sign: a text may hold a line break.
+    function = syntax.function
+    further = syntax.separator + syntax.call_start + text_of(*function[:1])
+    ways = (
+        (syntax.arguments.end, text_of(*function[function.index(Slot.ARGUMENTS) + 1 :][:1])),
+        (syntax.call_end,),
+        (further, syntax.section_end),
+    )
+    found = ([text.strip() for text in texts if text.strip()] for texts in ways)
+    return tuple(next(filter(None, found), ()))

@@ -1,0 +1,69 @@
+"""Cuts literals into pieces, between which any white space is read, and says which of them prose does not write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]|\[\|[^\[\]\s]+\|\]")
+"""A special token as they are mostly spelled."""
+_PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
+"""A word of prose, with what may follow it there, or what begins a block of code: ` ```json ` and ` ```tool_code ` alike."""
+_FENCED = re.compile(r"```\w*")
+_EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
+"""Where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
+_JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
+_JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
+_JSON_TOKEN = re.compile(r'"[^"]*"|\S')
+_KEYED_EDGE = re.compile(r'(?<=>)(?=\{)|(?<=\{)(?=")|(?<=":)(?=.)|(?<=",)(?=")|(?<=\})(?=<)')
+"""Where white space may be in JSON that is written around a name, and beside the markers around it."""
+_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
+
+
+def tokens(text: str) -> list[str]:
+    """Split a literal into pieces; any white space may be between them."""
+    return [piece for word in text.split() for piece in _EDGE.split(word) if piece]
+
+
+def json_tokens(text: str) -> list[str]:
+    """Split a literal around JSON: like `tokens`, but each bracket and key of the JSON is a piece of its own."""
+    head = _JSON_HEAD.match(text)
+    start = head.end() if head else 0
+    # `<call>{"name": ` is `<call>`, `{`, `"name"`, `:`, so that white space may be between any two.
+    tail = _JSON_TAIL.search(text, start)
+    end = tail.start() if tail else len(text)
+    return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
+
+
+def keyed_tokens(text: str) -> list[str]:
+    """Split a literal of a call that has its name in JSON and before it: `f<args>{"name":"f","args":{…}}`."""
+    return [piece for token in tokens(text) for piece in _KEYED_EDGE.split(token)]
+
+
+def without_fences(pieces: Iterable[str]) -> list[str]:
+    """Return the pieces other than Markdown fences, since a fence may be missing."""
+    return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
+
+
+def holds_token(text: str) -> bool:
+    r"""Return whether a marker holds a special token, which shows it wherever it is.
+
+    >>> [holds_token(text) for text in ("<|im_start|>assistant\\n", "[INST]", "### Response:", "[Bot]")]
+    [True, True, False, False]
+    """
+    return TOKEN.search(text) is not None
+
+
+def is_distinctive(opener: str) -> bool:
+    """Return whether `opener` does not occur in prose."""
+    return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
+
+
+def is_sign(piece: str) -> bool:
+    """Return whether a piece is more than a word of prose, and no beginning of a block of code."""
+    return is_distinctive(piece) and not _PROSE_WORD.fullmatch(piece)
+
+
+def is_phrase(marker: str) -> bool:
+    """Return whether a marker is such a sign, and not the beginning of just any JSON."""
+    return is_sign(marker) and marker[0] not in "{[("
