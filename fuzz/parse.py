@@ -27,10 +27,10 @@ ANY_TOOL = Request(tools=None)
 def one_input(data: bytes) -> None:
     """Read `data` as a choice and a text, and assert every promise."""
     if data:
-        read(data)
+        check_promises(data)
 
 
-def read(data: bytes) -> Message:
+def check_promises(data: bytes) -> Message:
     """Return the message that `data`, a choice and a text, is read into; asserts every promise."""
     family = FAMILIES[data[0] % len(FAMILIES)]
     request = REQUEST if data[0] < 128 else ANY_TOOL

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from judge.laws import judge
+from judge.laws import check_judged
 from properties.invariants import accumulated, check, check_events, check_strict
 from recipes import ANALYSIS, DERIVED, derived, rows_of
 from rows import ANSWERS, FORMATS, Row, rows
@@ -129,7 +129,7 @@ def test_the_judge_finds_nothing_lost(path: Path) -> None:
     """Spans cover the text and say what became of it; each way of feeding comes to the same."""
     for row in rows(path):
         if row.usual and row.turn.grammar is None and not row.turn.begun:
-            judge(row.turn, row.text, 1)
+            check_judged(row.turn, row.text, 1)
 
 
 @each_file

@@ -80,7 +80,7 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     names: dict[str, Any] = {}
 
     for block in blocks(page):
-        run_block(block, page, tmp_path, names)
+        check_block(block, page, tmp_path, names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
@@ -123,7 +123,7 @@ def test_docstring_examples_run(name: str) -> None:
     assert doctest.testmod(imported(name), optionflags=OPTIONS).failed == 0
 
 
-def run_block(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> None:
+def check_block(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> None:
     where = f"{relative(page)}:{block.line}"
     if block.file:
         (folder / block.file).parent.mkdir(exist_ok=True)

@@ -20,7 +20,7 @@ from typing import Any
 from hunting.drawn_formats import cases
 from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from judge.laws import judge, turn_of
+from judge.laws import check_judged, turn_of
 from judge.outcome import Lost
 from properties.attacks import FORMATS, markers
 from properties.families import FAMILIES, TOOLS
@@ -95,7 +95,7 @@ def replay(text: str) -> Failure | None:
 def failure_of(subject: Subject, text: str, number: int) -> Failure | None:
     """Return what the judge finds, if anything; no exception is right."""
     try:
-        judge(subject.turn, text, number)
+        check_judged(subject.turn, text, number)
     except Lost as lost:
         kind, detail = lost.kind, lost.detail
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding

@@ -52,7 +52,7 @@ def turn_of(format: Format, prompt: str, tools: Sequence[dict[str, Any]] | None)
     return template.prepare([{"role": "user", "content": prompt}], tools=tools)
 
 
-def judge(turn: Turn, text: str, seed: int) -> Outcome:
+def check_judged(turn: Turn, text: str, seed: int) -> Outcome:
     """Return what is read of the text. Raises `Lost` for the first law that is broken."""
     outcome = whole(turn, text)
     covered(outcome, text)

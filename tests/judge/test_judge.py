@@ -43,7 +43,7 @@ def arguments(text: str) -> Change:
     return change
 
 
-def law(outcome: Outcome) -> None:
+def check_laws(outcome: Outcome) -> None:
     covered(outcome, TEXT)
     accounted(TURN, outcome, TEXT)
     marked(TURN.format, outcome, TEXT)
@@ -54,7 +54,7 @@ def law(outcome: Outcome) -> None:
 
 def test_what_is_right_is_right() -> None:
     """A reading as it is breaks no law."""
-    law(READ)
+    check_laws(READ)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,6 @@ def test_what_is_right_is_right() -> None:
 def test_what_is_wrong_is_seen(change: Change, kind: str) -> None:
     """A reading with one thing changed breaks the law for that thing."""
     with pytest.raises(Lost) as lost:
-        law(change(READ))
+        check_laws(change(READ))
 
     assert lost.value.kind == kind

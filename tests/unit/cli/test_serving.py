@@ -288,7 +288,7 @@ def _workers(server):
     return [int(pid) for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
 
 
-def _settled(read, expected):
+def _assert_settles(read, expected):
     """Wait until what is read is as expected."""
     for _ in range(100):
         if (found := read()) == expected:
@@ -320,13 +320,13 @@ def test_workers_serve_one_port_and_count_together(tmp_path):
         for _ in range(6):
             _post(f"{url}/v1/chat/completions", ask).read()
         for _ in range(6):
-            _settled(lambda: sorted(counted()), [0, 6, 6])
+            _assert_settles(lambda: sorted(counted()), [0, 6, 6])
 
         killed, _ = _workers(server)
         os.kill(killed, signal.SIGKILL)
-        _settled(lambda: (len(_workers(server)), killed in _workers(server)), (2, False))
+        _assert_settles(lambda: (len(_workers(server)), killed in _workers(server)), (2, False))
         _post(f"{url}/v1/chat/completions", ask).read()
-        _settled(lambda: sorted(counted()), [0, 7, 7])
+        _assert_settles(lambda: sorted(counted()), [0, 7, 7])
 
         stream = _post(f"{url}/v1/chat/completions", {**ask, "stream": True, "max_tokens": 30, "seed": 3})
         lines = [stream.readline()]
@@ -351,7 +351,7 @@ def test_no_worker_outlives_the_first_process():
     server.kill()
     server.wait()
 
-    _settled(lambda: [pid for pid in workers if Path(f"/proc/{pid}/cmdline").exists()], [])
+    _assert_settles(lambda: [pid for pid in workers if Path(f"/proc/{pid}/cmdline").exists()], [])
     server.communicate()
 
 

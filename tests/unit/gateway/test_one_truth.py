@@ -285,8 +285,9 @@ def test_what_was_said_is_accepted_as_history(text: str, api: str, calls: Calls)
     async def loop(*, stream: bool) -> None:
         application = gateway(text, calls, "stop")
         answer = await APIS[api](application, HELLO, stream=stream)
-        ids = [id for id, _, _ in calls_in(api, answer)]
-        await APIS[api](application, continued(api, answer, ids), stream=stream)
+        first = calls_in(api, answer)
+        again = await APIS[api](application, continued(api, answer, [id for id, _, _ in first]), stream=stream)
+        assert [call[1:] for call in calls_in(api, again)] == [call[1:] for call in first]
 
     asyncio.run(loop(stream=True))
     asyncio.run(loop(stream=False))

@@ -128,13 +128,13 @@ def asked(model, *questions):
                 **{"model": "m", "messages": HELLO, "max_tokens": 250} | question
             )
             found.append([chunk.choices[0] async for chunk in answer] if question.get("stream") else answer)
-        await released(model)
+        await assert_released(model)
         return found
 
     return asyncio.run(run())
 
 
-async def released(model):
+async def assert_released(model):
     """Let go of connections, which belong to one event loop; the model in this process stays."""
     if hasattr(model.backend, "_connection"):
         await model.backend.close()
@@ -162,7 +162,7 @@ def test_image_for_a_model_without_eyes_is_a_400(model):
     async def run():
         async with browser(app([replace(model, turns=Turns(template=SHOWING))])) as client:
             answer = await client.post("/v1/chat/completions", json=request)
-        await released(model)
+        await assert_released(model)
         return answer
 
     answer = asyncio.run(run())
@@ -189,7 +189,7 @@ def test_engine_is_tried(model):
 
     async def run():
         assert await model.probe()
-        await released(model)
+        await assert_released(model)
 
     asyncio.run(run())
 
@@ -270,7 +270,7 @@ def test_client_that_goes_frees_the_engine(model):
     async def run():
         for number in range(6):
             await asyncio.wait_for(first(number), 20)  # It would take minutes for all of the context.
-        await released(model)
+        await assert_released(model)
 
     asyncio.run(run())
 
@@ -281,7 +281,7 @@ def test_tokens_are_counted(model):
 
     async def run():
         counted = await model.backend.count("ab<tool_call>")
-        await released(model)
+        await assert_released(model)
         return counted
 
     assert asyncio.run(run()) == 3

@@ -66,7 +66,7 @@ async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) ->
     return found
 
 
-def judge(found: list[Piece | EngineError]) -> None:
+def check_types(found: list[Piece | EngineError]) -> None:
     """Check the types of all that came."""
     for item in found:
         if isinstance(item, EngineError):
@@ -93,7 +93,7 @@ def test_wrong_value_at_any_place_is_an_error_or_nothing(name):
             for place in places(item):
                 for wrong in WRONG:
                     changed = [*items[:i], put(item, place, wrong), *items[i + 1 :]]
-                    judge(await came(kind, written(name, changed)))
+                    check_types(await came(kind, written(name, changed)))
 
     asyncio.run(run())
 
@@ -112,7 +112,7 @@ def test_wrong_answer_of_another_path_is_an_error_or_nothing(name):
         for path, value in known.items():
             for place in places(value):
                 for wrong in WRONG:
-                    judge(await came(kind, kind.answer, {**known, path: put(value, place, wrong)}))
+                    check_types(await came(kind, kind.answer, {**known, path: put(value, place, wrong)}))
 
     asyncio.run(run())
 
@@ -130,7 +130,7 @@ def test_bytes_that_were_changed_are_an_error_or_text(name):
                 data[at : at + draw.choice([0, 1, 9])] = draw.choice(
                     [b"", b"\xff", b'"', b"\n", b"{", b"1e999", b"\x00"]
                 )
-            judge(await came(kind, bytes(data)))
+            check_types(await came(kind, bytes(data)))
         deep = b"data: " + b"[" * 100_000 + b"\n\n"
         long = b"data: " + b"x" * (MAX_LINE + 100)
         html = b"<html>\n<body>502</body>\n</html>\n"
