@@ -33,15 +33,6 @@ def compile_answer(answer: Answer) -> Program:
     return _Compiler(answer).program()
 
 
-def _with_layout(markers: Iterable[Marker]) -> tuple[list[str], list[str]]:
-    """Return the markers with any beginning of the layout after them, and those of them that must not be found in a word."""
-    found, guarded = [], []
-    for marker in markers:
-        found += [marker.core + marker.after[:size] for size in range(len(marker.after) + 1)]
-        guarded += [marker.core] if marker.guarded else []
-    return found, guarded
-
-
 @dataclass(slots=True)
 class _Hub:
     """A free text under construction: where its markers lead, and which calls are tried at which."""
@@ -125,11 +116,13 @@ class _Compiler:
     def _start(self, begin: int) -> int:
         """Emit the code before everything: the header that no prompt writes, and layout."""
         lead = self.code.emit(Space(self.tree.lead), Jump(begin))
-        return self._after_headers([self.tree.header], lead) if self.tree.header else lead
+        return self._after_headers((self.tree.header,), lead) if self.tree.header else lead
 
-    def _after_headers(self, headers: Iterable[Marker], target: int) -> int:
+    def _after_headers(self, headers: tuple[Marker, ...], target: int) -> int:
         """Emit the code that drops a header made of words, where one is, and goes on at `target`."""
-        finder = Finder(*_with_layout(headers))
+        # With any beginning of the layout after it.
+        texts = (it.core + it.after[:size] for it in headers for size in range(len(it.after) + 1))
+        finder = Finder(texts, (it.core for it in headers if it.guarded))
         return self.code.emit(Look(finder, target, takes=True), Jump(target))
 
     def _after_end(self) -> int:
@@ -223,48 +216,36 @@ class _Compiler:
     def _between(self, hub: _Hub, entries: list[CallEntry]) -> None:
         """Compile the markers that are no part, and that have no meaning."""
         for marker in self.tree.ends:
-            self._end(hub, marker)
+            if holds_token(marker.core):
+                self._silent(hub, marker, self.ended)
+            else:
+                self._last(hub, marker, self.ended, ())
         for marker in self.tree.dropped:
-            self._silent(hub, marker)
+            self._silent(hub, marker, self.answer)
         for marker in self.tree.joints:
             # Words that are dropped where content begins; right before a call they are a part of it.
             self._opens(marker, self.answer)
             if marker in self.tree.call_joints:
                 self._before_calls(hub, marker, entries)
 
-    def _marker(self, hub: _Hub, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
-        """A marker that is taken, with its layout, and leads to `target`."""
-        for variant in marker.variants() if marker else ():
-            at = self.code.emit(Skip(len(variant), role), Space(marker.after, role), Jump(target))
+    def _marker(
+        self, hub: _Hub, marker: Marker, target: int, role: Role = Role.MARKER, *, quotable: bool = False
+    ) -> None:
+        """A marker that is taken, with its layout, and leads to `target`; unless it is quoted, where it may be."""
+        for variant in marker.variants():
+            unsure = [Unsure(hub.role, len(variant), hub.at)] if quotable else []
+            at = self.code.emit(*unsure, Skip(len(variant), role), Space(marker.after, role), Jump(target))
             # Two parts may share a marker: the first one has it.
             hub.direct.setdefault(variant, at)
             if marker.guarded:
                 hub.guarded.add(variant)
 
-    def _ends_unless_quoted(self, inner: _Hub, marker: Marker) -> None:
-        """A marker that the reasoning does not hold ends it, unless it is quoted there."""
-        for variant in marker.variants() if marker else ():
-            quoted = Unsure(inner.role, len(variant), inner.at)
-            at = self.code.emit(quoted, Skip(len(variant)), Space(marker.after), Jump(self.begins))
-            inner.direct.setdefault(variant, at)
-            if marker.guarded:
-                inner.guarded.add(variant)
-
-    def _silent(self, hub: _Hub, marker: Marker) -> None:
+    def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
         """A special token that says nothing: white space around it is content where content is on both sides."""
         for variant in marker.variants():
             lead = Space(variant.removesuffix(marker.core), kept=True)
-            at = self.code.emit(lead, Skip(len(marker.core)), Space(marker.after, kept=True), Jump(self.answer))
+            at = self.code.emit(lead, Skip(len(marker.core)), Space(marker.after, kept=True), Jump(target))
             hub.direct.setdefault(variant, at)
-
-    def _end(self, hub: _Hub, marker: Marker) -> None:
-        """An end of turn is taken with all white space after it."""
-        if not holds_token(marker.core):
-            self._last(hub, marker, self.ended, ())
-            return
-        for variant in marker.variants():
-            lead = Space(variant.removesuffix(marker.core), kept=True)
-            hub.direct.setdefault(variant, self.code.emit(lead, Skip(len(marker.core)), Jump(self.ended)))
 
     def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
         """A marker made of words that counts only where nothing but ends, headers and `openers` may follow."""
@@ -376,10 +357,8 @@ class _Compiler:
         for marker in self.tree.ends:
             if holds_token(marker.core):
                 self._marker(inner, marker, self.begins)
-        openers = (opener for part in self.tree.parts if isinstance(part, ContentPart) for opener in part.open.spelled)
-        for marker in (*openers, *self.dropped):
-            if holds_token(marker.core):
-                self._ends_unless_quoted(inner, marker)
-        for marker in self.tree.ends:
-            if not holds_token(marker.core):
+            else:
                 self._last(inner, marker, self.ended, ())
+        openers = (opener for part in self.tree.parts if isinstance(part, ContentPart) for opener in part.open.spelled)
+        for marker in filter(lambda marker: holds_token(marker.core), (*openers, *self.tree.dropped)):
+            self._marker(inner, marker, self.begins, quotable=True)
