@@ -43,7 +43,7 @@ def found(source: str | Path, most: int | None) -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
-@pytest.mark.few(60)
+@pytest.mark.few(40)
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_no_call_comes_of_damage_or_quotations(name):
     """A sample of the damages and quotations of each template."""

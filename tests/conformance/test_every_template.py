@@ -52,7 +52,7 @@ LOSSY: dict[str, tuple[set[str], str]] = {
 """Templates of which some shapes of answers cannot be read back: which, and why no reader could."""
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(50)
 @each_template
 def test_what_a_template_writes_is_read_back(name):
     """Each answer means what it was made to say, whole and character by character; what is lossy is lost indeed."""
@@ -71,7 +71,7 @@ UNWRITTEN = {
 FEW = ["content", "calls", "no arguments", "all"]
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(40)
 @pytest.mark.engine
 @each_template
 def test_what_the_template_writes_first_is_accepted(name: str) -> None:
@@ -93,7 +93,7 @@ def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
     assert bool(found) == (name in UNWRITTEN), found
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(20)
 @each_template
 def test_no_lexeme_is_lost(name):
     """Where several lexemes are allowed, none goes on where another is complete and may be followed so."""
@@ -117,7 +117,7 @@ CALLS = 3
 """Calls with random values that each template writes."""
 
 
-@pytest.mark.few(70)
+@pytest.mark.few(40)
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @each_template
 def test_arguments_are_kept(name: str) -> None:
@@ -288,7 +288,7 @@ def read(parser: Parser) -> Message:
     return parser.message
 
 
-@pytest.mark.few(70)
+@pytest.mark.few(40)
 @each_template
 def test_nothing_of_an_earlier_turn_reaches_the_answer(name):
     """Where the model says nothing, nothing is read but what the generation prompt itself says, known or searched for."""

@@ -106,7 +106,7 @@ ODD = [
 ]
 
 
-@pytest.mark.few(120)
+@pytest.mark.few(60)
 @pytest.mark.parametrize(("headers", "end", "prompted", "thinks"), ODD)
 def test_words_of_odd_headers_in_content_come_back(headers, end, prompted, thinks):
     """The same for templates whose headers and ends are words, marks or nothing."""

@@ -104,7 +104,7 @@ def check_loop(name: str, tool_format: str) -> None:
     assert all(str(values["city"]) in again.prompt for _, values in found)
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(50)
 @each_template
 def test_a_loop_works_without_tool_support(name: str) -> None:
     """Tools are in the prompt once, a call is read at any chunking, and call and results are in the next prompt."""

@@ -67,7 +67,7 @@ def derived(template: Template) -> Format:
     return replace(analyze(template).format, preserved_tokens=())
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(24)
 @pytest.mark.parametrize("name", OWN)
 def test_renamed_tags_rename_the_format(name, monkeypatch):
     """The Format of the renamed template is the renamed Format; what is declared for markers of certain names is left out."""
@@ -150,7 +150,7 @@ def check_renamed_output(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert derived(Renamed(source, words)).to_dict() == renamed_data(format, words)
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", sorted(PATHS.keys() - OWN.keys()))
 def test_renamed_words_rename_the_format(name, monkeypatch):
     """Markers, fields and roles have no names that the analysis knows."""

@@ -107,7 +107,7 @@ def test_an_answer_is_accepted_as_history(name):
         assert GO_ON in taken(template, [*conversation, {"role": "user", "content": GO_ON}]), text
 
 
-@pytest.mark.few(160)
+@pytest.mark.few(80)
 @pytest.mark.parametrize("api", [CHAT, MESSAGES, RESPONSES], ids=lambda api: api.name)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_an_answer_comes_back_through_its_api(name, api):
@@ -127,7 +127,7 @@ def test_an_answer_comes_back_through_its_api(name, api):
             assert GO_ON in taken(template, list(api.read(request).messages)), text
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(40)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_any_arguments_are_accepted_in_history(name):
     """OpenAI's type for arguments is any text; what is not an object is rendered as far as the template can."""

@@ -38,7 +38,7 @@ def test_drawn_texts_obey_the_judge(seed: int) -> None:
             assert lossless.failure_of(subject, text, random.randrange(1 << 16)) is None
 
 
-@pytest.mark.few(70)
+@pytest.mark.few(40)
 @pytest.mark.parametrize("name", lossless.names())
 def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
     """Fed, given with the end, parsed at once, and read by a restored parser."""

@@ -37,7 +37,7 @@ def broken(reading: Reading) -> str:
     return output[:at] + random.choice(markers(reading.format) or ["<"]) + output[at:]
 
 
-@pytest.mark.few(50)
+@pytest.mark.few(30)
 @each_reading
 def test_a_state_goes_on_like_the_original(reading: Reading) -> None:
     """At many split points of a real output, and of a broken one, the restored parser reads the rest as the original."""

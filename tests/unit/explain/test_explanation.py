@@ -32,7 +32,7 @@ def test_an_output_is_explained_as_the_row_says(template):
             assert data["clean"] == (not failed and not {"stops", "hints"} & row.keys()), row
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_template_writes_is_clean(name):
@@ -54,7 +54,7 @@ WORDS = (
 )
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_output_is_an_error(name):

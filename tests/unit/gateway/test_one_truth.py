@@ -245,7 +245,7 @@ def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> 
     ]
 
 
-@pytest.mark.few(130)
+@pytest.mark.few(80)
 @each_reason
 @each_release
 @each_api
@@ -257,7 +257,7 @@ def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason
     assert comparable(streamed) == comparable(whole)
 
 
-@pytest.mark.few(100)
+@pytest.mark.few(60)
 @each_reason
 @each_api
 @each_break
@@ -275,7 +275,7 @@ def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -
     assert said.count("Paris") == told.count("Paris")
 
 
-@pytest.mark.few(70)
+@pytest.mark.few(40)
 @each_release
 @each_api
 @each_break
