@@ -206,7 +206,6 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
         leads=tuple(lead for at, lead in enumerate(leads) if not any(longer.endswith(lead) for longer in leads[:at])),
         on_lines=_on_lines(turn, syntax),
         maximum=None if syntax.parallel else 1,
-        syntax=syntax,
     )
 
 

@@ -1,7 +1,7 @@
 """Answers FOLLOW of a run of calls: what may come after a name, after a value, after all arguments.
 
-Rule: what is written is narrower than what is read. `written_stops` never come in a raw value that is written, and the
-others end what is read, in pieces between which any white space may be.
+Rule: what is written is narrower than what is read. `written_stops` never come in a raw value that is written; what ends
+what is read is in pieces, between which any white space may be.
 """
 
 from __future__ import annotations
@@ -9,12 +9,68 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unrender.answer.literals import tokens, without_fences
-from unrender.answer.nodes import Calls, Element, Elements, Marker, literal_of
-from unrender.format import Arguments, CallSyntax, Containers, Slot
-from unrender.format.parts import text_of
+from unrender.answer.nodes import Arguments, Calls, Element, Elements, Marker, literal_of
+from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.schema.shapes import Object
 from unrender.values.unmarked_ends import Follow
+
+# After what is written.
+
+
+def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
+    """Return the texts that end a raw value, whose arguments are one of `objects`."""
+    # `<a>1</a>`: the value ends at `</a>`. `a=1, b=2`: it ends where the next argument or the call's end begins.
+    closer = calls.arguments.closer
+    own = (closer.text, closer.core, *(other.text for other in closer.others))
+    return tuple(dict.fromkeys(own if closer else (*_next_arguments(calls.arguments, objects), *_written_after(calls))))
+
+
+def closing_tag(arguments: Arguments, key: str, *, counted: bool) -> tuple[str, ...]:
+    """Return how the tag of the argument `key` is closed; nothing where its name is in no such tag.
+
+    `<html><b>so</b></html>`: only its own tag ends a value, unless lists and objects are tags as well. With `counted`,
+    tags of its own name are counted in it.
+    """
+    entry, codec = arguments.entry, arguments.codec
+    at = entry.index(Slot.VALUE)
+    before, after = (literal_of(*entry[i : i + 1]) for i in (at + 1, at + 3))
+    named = entry[at + 2 : at + 3] == (Slot.KEY,) and before.strip()
+    if not named or not codec.strings.unquoted or codec.containers is Containers.XML:
+        return ()
+    name, others = key + after.strip(), [other.text for other in arguments.closer.others]
+    opener = (literal_of(entry[0]).strip() + name,) if counted else ()
+    return tuple(dict.fromkeys((before + name, before.strip() + name, *others, *opener)))
+
+
+def _next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
+    """Return the texts with which another argument may begin, with its name where `objects` know all names."""
+    between = arguments.between if arguments.open_ended else arguments.separator.text
+    apart = between.strip() or between
+    objects = list(objects)
+    names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
+    known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
+    if not known or not 0 < len(names) <= MAX_SMALL:
+        return (apart,) if apart else ()
+    # After the value of `<a>1<b>2` comes `<b>`; the bare `<` could as well be a part of raw text.
+    after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
+    return tuple(f"{between.lstrip() or between}{name}{literal_of(after)}" for name in names)
+
+
+def _written_after(calls: Calls) -> tuple[str, ...]:
+    """Return the texts that may follow the last argument of a call, without white space around them."""
+    # `f(a=1)` ends at `)`, in the skeleton itself; arguments that nothing closes end where the call does, and a call that
+    # nothing ends where the next one begins, or at the end of all. Layout alone is no sign: a text may hold a line break.
+    function = calls.function
+    further = calls.separator.text + calls.call_open.text + literal_of(function[0])
+    ways = (
+        (calls.arguments.close.text, literal_of(*function[function.index(Slot.ARGUMENTS) + 1 :][:1])),
+        (calls.call_close.text,),
+        (further, calls.close.text),
+    )
+    found = ([text.strip() for text in texts if text.strip()] for texts in ways)
+    return tuple(next(filter(None, found), ()))
+
 
 # After what is read.
 
@@ -106,63 +162,3 @@ def after_closer(calls: Calls) -> tuple[str, ...]:
     function = literal_of(calls.function[-1]).strip()
     whole = (function + calls.call_close.text).strip()
     return (whole,) if function and whole != function else ()
-
-
-# After what is written.
-
-
-def written_stops(syntax: CallSyntax, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the texts that end a raw value, whose arguments are one of `objects`."""
-    # `<a>1</a>`: the value ends at `</a>`. `a=1, b=2`: it ends where the next argument or the call's end begins.
-    arguments = syntax.arguments
-    after = text_of(*arguments.entry[arguments.entry.index(Slot.VALUE) + 1 :][:1])
-    own = (after, after.strip(), *arguments.closers)
-    return tuple(
-        dict.fromkeys(own if after.strip() else (*_next_arguments(arguments, objects), *_written_after(syntax)))
-    )
-
-
-def closing_tag(arguments: Arguments, key: str, *, counted: bool) -> tuple[str, ...]:
-    """Return how the tag of the argument `key` is closed; nothing where its name is in no such tag.
-
-    `<html><b>so</b></html>`: only its own tag ends a value, unless lists and objects are tags as well. With `counted`,
-    tags of its own name are counted in it.
-    """
-    entry, codec = arguments.entry, arguments.codec
-    at = entry.index(Slot.VALUE)
-    before, after = (text_of(*entry[i : i + 1]) for i in (at + 1, at + 3))
-    named = entry[at + 2 : at + 3] == (Slot.KEY,) and before.strip()
-    if not named or not codec.strings.unquoted or codec.containers is Containers.XML:
-        return ()
-    name = key + after.strip()
-    opener = (text_of(entry[0]).strip() + name,) if counted else ()
-    return tuple(dict.fromkeys((before + name, before.strip() + name, *arguments.closers, *opener)))
-
-
-def _next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the texts with which another argument may begin, with its name where `objects` know all names."""
-    between = arguments.between if arguments.open_ended else arguments.separator
-    apart = between.strip() or between
-    objects = list(objects)
-    names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
-    known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
-    if not known or not 0 < len(names) <= MAX_SMALL:
-        return (apart,) if apart else ()
-    # After the value of `<a>1<b>2` comes `<b>`; the bare `<` could as well be a part of raw text.
-    after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
-    return tuple(f"{between.lstrip() or between}{name}{text_of(after)}" for name in names)
-
-
-def _written_after(syntax: CallSyntax) -> tuple[str, ...]:
-    """Return the texts that may follow the last argument of a call, without white space around them."""
-    # `f(a=1)` ends at `)`, in the skeleton itself; arguments that nothing closes end where the call does, and a call that
-    # nothing ends where the next one begins, or at the end of all. Layout alone is no sign: a text may hold a line break.
-    function = syntax.function
-    further = syntax.separator + syntax.call_start + text_of(*function[:1])
-    ways = (
-        (syntax.arguments.end, text_of(*function[function.index(Slot.ARGUMENTS) + 1 :][:1])),
-        (syntax.call_end,),
-        (further, syntax.section_end),
-    )
-    found = ([text.strip() for text in texts if text.strip()] for texts in ways)
-    return tuple(next(filter(None, found), ()))

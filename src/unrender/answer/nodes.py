@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from unrender import nodes
 from unrender.answer.literals import TOKEN, is_distinctive, is_sign, without_fences
-from unrender.format import CallSyntax, Codec, Envelope, Slot
+from unrender.format import Codec, Envelope, Slot
 from unrender.messages.wire import Tool
 
 
@@ -170,8 +170,6 @@ class Calls(nodes.AnswerPart):
     """None when any name counts as a tool; the emitters cannot write that."""
     maximum: int | None = None
     """How many calls may be written."""
-    syntax: CallSyntax
-    """For the writer of grammars, until it walks the tree."""
 
     @property
     def head(self) -> Marker:

@@ -17,7 +17,8 @@ from typing import Any, assert_never
 
 from unrender import nodes
 from unrender.answer.follow import closing_tag, written_stops
-from unrender.format import CallSyntax, Containers, Slot, Strings, Typing
+from unrender.answer.nodes import Calls, Element, Marker, literal_of
+from unrender.format import Containers, Slot, Strings, Typing
 from unrender.grammar.spelling import Extra, Speller, chain
 from unrender.nodes import (
     EMPTY,
@@ -71,7 +72,7 @@ JsonWriter = Callable[[Reading, str], Node]
 class CallWriter:
     """Writes calls to `tool`: the skeleton, then all arguments, then one argument, and at last one value."""
 
-    syntax: CallSyntax
+    calls: Calls
     tool: str
     parameters: Reading
     """What the arguments obey."""
@@ -85,13 +86,13 @@ class CallWriter:
     """The rules of the tags that refer to themselves, by tag and shape."""
 
     def __post_init__(self) -> None:
-        self.arguments, self.codec = self.syntax.arguments, self.syntax.arguments.codec
+        self.arguments, self.codec = self.calls.arguments, self.calls.arguments.codec
         self.notation = notation_of(self.codec)
         self.hint = f"args-{self.tool}"
 
     def call(self) -> Node:
         """Return the node of a call, without the markers around each call."""
-        return sequence_of([self.part(part) for part in self.syntax.function])
+        return sequence_of([self.part(part) for part in self.calls.function])
 
     @cached_property
     def objects(self) -> list[Object]:
@@ -106,23 +107,23 @@ class CallWriter:
             return union([self.resolved(option) for option in shape.options])
         return shape
 
-    def part(self, part: str | Slot) -> Node:
+    def part(self, part: Element) -> Node:
         match part:
+            case Marker(text):
+                return Literal(text)
             case Slot.NAME:
                 # `{"name": "say \\"hi\\""}`: where the whole call is JSON, its name is written as JSON.
-                in_json = str(self.syntax.function[0]).lstrip().startswith("{")
+                in_json = literal_of(self.calls.function[0]).lstrip().startswith("{")
                 return self.told(Role.NAME, Literal(escape(self.tool) if in_json else self.tool))
             case Slot.ARGUMENTS:
                 return self.told(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:
-                length = self.syntax.id_length
+                length = self.calls.id_length
                 exact = Chars(_LETTERS_AND_DIGITS, minimum=length, maximum=length)
                 return self.told(Role.ID, exact if length else _ID)
             case Slot.INDEX:
                 return _COUNTER
-            case Slot():
-                return EMPTY
-        return Literal(part)
+        return EMPTY
 
     def told(self, role: Role, node: Node) -> Node:
         """Return `node` with its role, where that is asked for."""
@@ -134,13 +135,13 @@ class CallWriter:
         if self.arguments.entry:
             options = [node for shape in objects for node in self.entries(shape)]
         else:
-            start, end = Literal(self.arguments.start), Literal(self.arguments.end)
+            start, end = Literal(self.arguments.open.text), Literal(self.arguments.close.text)
             values = [self.container(shape, self.hint) for shape in objects]
             if self.codec.escapes:  # `"{\"city\": …}"`: the object is in a string.
                 values = [Sequence((Literal('"'), node, Literal('"'))) for node in values]
             options = [Sequence((start, node, end)) if start.text + end.text else node for node in values]
-        empty = self.arguments.when_empty
-        bare = not (self.arguments.start or self.arguments.entry or self.arguments.end)
+        empty = self.arguments.empty
+        bare = not (self.arguments.open.text + self.arguments.close.text or self.arguments.entry)
         if bare and self.codec.containers is Containers.JSON and empty == "{}":
             empty = None  # An object without properties is written like that anyway.
         if empty is not None and any(shape.minimum == 0 and not _required(shape.properties) for shape in objects):
@@ -157,17 +158,17 @@ class CallWriter:
             for item in written
         }
         extra = self.extra(shape)
-        elsewhere = self.arguments.when_empty is not None
+        elsewhere = self.arguments.empty is not None
         optional = not elsewhere and not _required(written) and not (extra and extra.minimum)
         # Both orders share the rules of the entries; where they are equal, there is one.
         by_name = sorted(written, key=lambda item: item.name)
         for order in (written,) if by_name == written else (written, by_name):
             items = [(nodes[item.name], item.required) for item in order]
-            body = chain(items, extra, Literal(self.arguments.separator), self.rules, self.hint)
-            # None at all is `when_empty`, if that is something else.
+            body = chain(items, extra, Literal(self.arguments.separator.text), self.rules, self.hint)
+            # None at all is `empty`, if that is something else.
             if body is not None or not elsewhere:
                 inside = EMPTY if body is None else Optional(body) if optional else body
-                yield in_sequence(Literal(self.arguments.start), inside, Literal(self.arguments.end))
+                yield in_sequence(Literal(self.arguments.open.text), inside, Literal(self.arguments.close.text))
 
     def written_property(self, item: Property) -> Iterator[Property]:
         """Yield the property as it is written: where null is left out, null is an absent argument."""
@@ -223,7 +224,7 @@ class CallWriter:
 
     def typed_entry(self, key: str | Node, shape: Shape, word: str, hint: str) -> Node:
         parts: list[Node] = []
-        for at, part in enumerate(self.arguments.entry):
+        for part in self.arguments.entry:
             if part is Slot.TYPE:
                 parts.append(Literal(word))
             elif part is Slot.KEY:
@@ -233,17 +234,15 @@ class CallWriter:
                 counted = not isinstance(self.resolved(shape), Text)
                 tag = closing_tag(self.arguments, key, counted=counted) if isinstance(key, str) else ()
                 parts.append(self.told(Role.ARGUMENT, self.value(shape, tag or self.stops, hint)))
-            elif self.arguments.closers and self.arguments.entry[at - 1] is Slot.VALUE:
-                spelled = [part.replace(part.strip(), other) for other in self.arguments.closers]
-                parts.append(Choice(tuple(map(Literal, (part, *spelled)))))
-            else:
-                parts.append(Literal(part))
+            elif isinstance(part, Marker):
+                ways = (part.text, *(part.text.replace(part.core, other.text) for other in part.others))
+                parts.append(Choice(tuple(map(Literal, ways))) if part.others else Literal(part.text))
         return sequence_of(parts)
 
     @cached_property
     def stops(self) -> tuple[str, ...]:
         """The texts that end a value."""
-        return written_stops(self.syntax, self.objects)
+        return written_stops(self.calls, self.objects)
 
     # One value.
 
@@ -281,8 +280,7 @@ class CallWriter:
     @property
     def holds_quotes(self) -> bool:
         """Whether a text may hold the quote that ends it, with nothing escaped, as in `f(a='it's')`."""
-        arguments = self.arguments
-        in_code = arguments.in_code and arguments.end.strip() == ")"
+        in_code = self.arguments.in_code and self.arguments.close.core == ")"
         return in_code and len(self.codec.string_close) == 1 and not self.codec.escapes
 
     def text_with_quotes(self) -> Node:

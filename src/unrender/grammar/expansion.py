@@ -15,7 +15,6 @@ from typing import Any
 from unrender import nodes
 from unrender.answer.nodes import Calls
 from unrender.errors import GrammarError
-from unrender.format import CallSyntax
 from unrender.grammar.call_rules import CallWriter
 from unrender.grammar.spelling import Speller
 from unrender.limits import MAX_REPETITIONS, STANDARD, Limits
@@ -133,11 +132,10 @@ class _Expander:
 
     def run(self, calls: Calls) -> Node:
         """Return a run of calls, without layout before it."""
-        syntax = calls.syntax
-        call = Sequence((Literal(syntax.call_start), self.call(calls)))
-        start, end = Literal(syntax.section_start), Literal(syntax.section_end)
-        call_end, separator = Literal(syntax.call_end), Literal(syntax.separator)
-        if calls.ends_turn and not syntax.section_end.strip():
+        markers = (calls.open, calls.call_open, calls.call_close, calls.separator, calls.close)
+        start, call_start, call_end, separator, end = (Literal(marker.text) for marker in markers)
+        call = Sequence((call_start, self.call(calls)))
+        if calls.ends_turn and not calls.close:
             # `<c>f</c>`: the engine strips the last `</c>`, the token that ends the turn, so the text may lack it.
             more = None if calls.maximum is None else calls.maximum - 1
             again = Repeat(Sequence((call_end, separator, call)), 0, more)
@@ -150,20 +148,20 @@ class _Expander:
         if calls.tools is None:
             raise GrammarError("calls: any name counts as a tool; a grammar needs the tools by name")
         # The same calls are in several places of an answer; tools are not hashable, but they are the same objects.
-        key = (calls.syntax, tuple(map(id, calls.tools)))
+        key = (calls.function, calls.arguments, tuple(map(id, calls.tools)))
         if key not in self.calls:
             options: list[Node] = [
-                self.rules.add(f"call-{tool.name}", self.call_of(calls.syntax, tool)) for tool in calls.tools
+                self.rules.add(f"call-{tool.name}", self.call_of(calls, tool)) for tool in calls.tools
             ]
             self.calls[key] = options[0] if len(options) == 1 else self.rules.add("call", Choice(tuple(options)))
         return self.calls[key]
 
-    def call_of(self, syntax: CallSyntax, tool: Tool) -> Node:
+    def call_of(self, calls: Calls, tool: Tool) -> Node:
         def report(path: str, keyword: str, reason: str) -> None:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
-        reading = self.parameters(tool, report, sorted_keys=syntax.arguments.codec.sorted_keys)
-        return CallWriter(syntax, tool.name, reading, self.rules, self.json, report, self.roles).call()
+        reading = self.parameters(tool, report, sorted_keys=calls.arguments.codec.sorted_keys)
+        return CallWriter(calls, tool.name, reading, self.rules, self.json, report, self.roles).call()
 
     def parameters(self, tool: Tool, report: Callable[[str, str, str], None], *, sorted_keys: bool) -> Reading:
         """Return a tool's parameters; where its schema is invalid or too large, more arguments pass."""
