@@ -42,7 +42,7 @@ from unrender.gateway import EngineCapabilities, Extend, Job, Model, Piece, Turn
 from unrender.gateway.example import example_model
 from unrender.gateway.serve import server
 from unrender.machine.ids import id_maker, numbered_id
-from unrender.values.notations import encode_answer
+from unrender.answer.encode import encode_answer
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

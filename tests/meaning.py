@@ -96,7 +96,7 @@ def _entry(arguments: Arguments, key: str, value: Any, text: str) -> str:
 
 def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
     codec = arguments.codec
-    if _one_spelling(encode_value(value, arguments)) == _one_spelling(text):
+    if _one_spelling(encode_value(value, arguments.codec, arguments.entry)) == _one_spelling(text):
         return True
     if codec.escapes and codec.strings.unquoted:
         characters = {form: character for character, form in codec.escapes}

@@ -17,8 +17,8 @@ from answers import template_named
 from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
+from unrender.answer.encode import encode_answer
 from unrender.rendering.template import Template
-from unrender.values.notations import encode_answer
 
 TEMPLATES = all_vendor_templates()
 QUESTION = "Wherefromhere"

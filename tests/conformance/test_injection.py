@@ -17,10 +17,10 @@ from vendor import all_vendor_templates
 
 from unrender import ChatTemplate, Message, Turn
 from unrender.analysis import Capabilities
+from unrender.answer.encode import encode_answer
 from unrender.format import ToolMode
 from unrender.formats import declared_formats
 from unrender.testing import numbered_id
-from unrender.values.notations import encode_answer
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
 TEMPLATES = {path.stem: path for path in OWN} | all_vendor_templates()

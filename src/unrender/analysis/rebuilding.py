@@ -13,12 +13,12 @@ from typing import Any
 from unrender.analysis.ask.answers import Answers, Turns
 from unrender.analysis.ask.probes import carries_needle, shapes
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
+from unrender.answer.encode import encode_answer
 from unrender.errors import GrammarError
 from unrender.format import Format, ToolMode
 from unrender.messages.wire import Request, Tool
 from unrender.parser.prompt_tail import after_header, begun_by
 from unrender.proof.claims import possible_format
-from unrender.values.notations import encode_answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

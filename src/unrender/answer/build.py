@@ -166,6 +166,11 @@ def calls_in(format: Format) -> tuple[Calls, ...]:
     return tuple(calls_in_syntax(format, syntax, closing) for syntax in format.syntaxes)
 
 
+def own_calls(format: Format) -> Calls | None:
+    """Return the calls in the format's own syntax; None where it has none."""
+    return next((calls for calls in calls_in(format) if calls.own), None)
+
+
 def _empty_calls(format: Format) -> Iterator[Calls]:
     """Yield the calls whose empty blocks are read though none may be made: those of special tokens, with brackets."""
     special = {"", *format.preserved_tokens}

@@ -82,16 +82,17 @@ def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow
     after_name: Elements = (arguments.open,) if at == name + 1 else function[name + 1 : name + 2]
     return Follow(
         in_code=arguments.in_code,
-        entry=_plain(arguments.entry),
+        entry=plain(arguments.entry),
         between=arguments.between,
-        closing=_plain((arguments.close, *function[at + 1 :], calls.call_close, calls.close)),
-        further=_plain((calls.separator, calls.call_open, *function[: name + 1], *after_name)),
+        closing=plain((arguments.close, *function[at + 1 :], calls.call_close, calls.close)),
+        further=plain((calls.separator, calls.call_open, *function[: name + 1], *after_name)),
         ends=tuple(sorted(ends)),
         trail=trail,
     )
 
 
-def _plain(pieces: Iterable[Element]) -> tuple[str | Slot, ...]:
+def plain(pieces: Iterable[Element]) -> tuple[str | Slot, ...]:
+    """Return markers as texts, and slots as they are."""
     return tuple(piece.text if isinstance(piece, Marker) else piece for piece in pieces)
 
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise, takewhile
 from typing import Any
 
+from unrender.answer.build import own_calls
+from unrender.answer.encode import encode_calls
 from unrender.conversation.adapt import said_by_user
 from unrender.conversation.capabilities import Refusal
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of
@@ -26,7 +28,6 @@ from unrender.conversation.offer import DEFAULT_FORMAT, Injection, Plan
 from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Format, ToolMode
 from unrender.formats import declared_formats
-from unrender.values.notations import encode_calls
 
 _TALKING = ("system", "developer", "user", "assistant")
 _DEVELOPER = "developer"
@@ -283,7 +284,7 @@ def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
     # A counter that is part of an id counts the calls of the conversation, any other those of the answer.
     first = before if format.tools.id_parts else 0
     joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
-    text = joint + encode_calls(calls, format.tools, first=first)
+    text = joint + encode_calls(own_calls(format), calls, first=first)
     return replace(said, content=_joined(said.content, text, between=""), calls=())
 
 

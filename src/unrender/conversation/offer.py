@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unrender.answer.build import own_calls
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.wording import Instructions, call_form
 from unrender.errors import MessageError
@@ -63,11 +64,12 @@ class Plan:
 
         None when the template describes them itself, and for a request without tools.
         """
-        if not (self.offers and request.calls_allowed and request.tools):
+        calls = own_calls(self.format)
+        if not (self.offers and request.calls_allowed and request.tools and calls):
             return None
         allowed = {tool.name for tool in request.tools}
         instructions = Instructions(
-            syntax=self.format.tools,
+            calls=calls,
             parallel=request.parallel_tool_calls,
             choice=request.tool_choice,
             named=request.named_tool,

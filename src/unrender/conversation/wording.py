@@ -13,9 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.format import Arguments, CallSyntax, Slot, Typing
+from unrender.answer.build import calls_in_syntax
+from unrender.answer.encode import encode_calls, filled, run_of
+from unrender.answer.nodes import Arguments, Calls
+from unrender.format import CallSyntax, Format, Slot, Typing
 from unrender.messages.wire import ToolChoice
-from unrender.values.notations import encode_calls, notation_of
+from unrender.values.notations import notation_of
 
 RESULT_OPEN = '<tool_response name="{name}">\n'
 RESULT_CLOSE = "\n</tool_response>"
@@ -27,7 +30,7 @@ _ASKED, _TOOL, _VALUES = "Say good evening three times.", "repeat", {"words": "g
 class Instructions:
     """The text about tools in a system message."""
 
-    syntax: CallSyntax
+    calls: Calls
     parallel: bool = True
     """More than one call may be asked for in one answer."""
     choice: ToolChoice = ToolChoice.AUTO
@@ -49,8 +52,8 @@ class Instructions:
             "You can call functions. These are offered, each with the JSON Schema of its arguments:",
             schemas,
             "A call is written in exactly this form:",
-            call_form(self.syntax, 1),
-            _listed(_explained(self.syntax)),
+            _form(self.calls, 1),
+            _listed(_explained(self.calls)),
             *self._example([tool["function"]["name"] for tool in tools]),
             *self._several(),
             _listed(self._rules()),
@@ -60,18 +63,18 @@ class Instructions:
     def _example(self, taken: Collection[str]) -> Iterator[str]:
         name = f"{max(taken, key=len)}_{_TOOL}" if _TOOL in taken else _TOOL
         yield f'For example, if there were a function `{name}`, "{_ASKED}" would be answered with:'
-        id = "1".zfill(self.syntax.id_length) if self.syntax.id_length else "call_1"
-        yield encode_calls([(name, _VALUES, id)], self.syntax).strip()
+        id = "1".zfill(self.calls.id_length) if self.calls.id_length else "call_1"
+        yield encode_calls(self.calls, [(name, _VALUES, id)]).strip()
 
     def _several(self) -> Iterator[str]:
-        if self.parallel and self.syntax.parallel and self.choice is not ToolChoice.NAMED:
+        if self.parallel and self.calls.maximum is None and self.choice is not ToolChoice.NAMED:
             yield "Several calls in one answer stand together in this form:"
-            yield call_form(self.syntax, 2)
+            yield _form(self.calls, 2)
 
     def _rules(self) -> Iterator[str]:
         if self.choice is ToolChoice.NAMED:
             yield f"Answer with exactly one call of `{self.named}`. Write nothing before it."
-        elif not (self.parallel and self.syntax.parallel):
+        elif not (self.parallel and self.calls.maximum is None):
             yield "Write at most one call in an answer."
         if self.choice is ToolChoice.REQUIRED:
             yield "Answer with a call. Write nothing before it."
@@ -94,47 +97,41 @@ def call_form(syntax: CallSyntax, calls: int = 1) -> str:
     {"name": "NAME", "arguments": ARGUMENTS}
     </tool_call>
     """
-    call = "".join(_shown(part, syntax.arguments) for part in syntax.function)
-    run = syntax.separator.join([syntax.call_start + call + syntax.call_end] * calls)
-    return (syntax.section_start + run + syntax.section_end).strip()
+    return _form(calls_in_syntax(Format(), syntax), calls)
+
+
+def _form(calls: Calls, count: int) -> str:
+    names = {slot: slot.name for slot in Slot}
+    arguments = calls.arguments
+    inside = filled(arguments.entry, names) if arguments.entry else Slot.ARGUMENTS.name
+    call = filled(calls.function, {**names, Slot.ARGUMENTS: arguments.open.text + inside + arguments.close.text})
+    return run_of(calls, [call] * count).strip()
 
 
 def _listed(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _shown(part: str | Slot, arguments: Arguments) -> str:
-    if not isinstance(part, Slot):
-        return part
-    if part is not Slot.ARGUMENTS:
-        return part.name
-    return arguments.start + (_entry(arguments) if arguments.entry else "ARGUMENTS") + arguments.end
-
-
-def _entry(arguments: Arguments) -> str:
-    return "".join(_shown(part, arguments) for part in arguments.entry)
-
-
-def _explained(syntax: CallSyntax) -> Iterator[str]:
+def _explained(calls: Calls) -> Iterator[str]:
     """Yield a sentence for each word of the form."""
-    arguments = syntax.arguments
+    arguments = calls.arguments
     yield "NAME is the name of the function."
-    if Slot.ID in syntax.function:
-        form = f" of {syntax.id_length} letters or digits" if syntax.id_length else ""
+    if Slot.ID in calls.function:
+        form = f" of {calls.id_length} letters or digits" if calls.id_length else ""
         yield f"ID is a name{form} that you give to this call, another one for each call."
-    if Slot.INDEX in syntax.function:
-        yield f"INDEX counts your calls, from {syntax.index_start}."
+    if Slot.INDEX in calls.function:
+        yield f"INDEX counts your calls, from {calls.index_start}."
     if arguments.entry:
         yield from _explained_entry(arguments)
     else:
         yield f"ARGUMENTS is {notation_of(arguments.codec).object_kind} with all arguments by name."
-    if arguments.when_empty is not None:
-        yield f"Without arguments, write {_named(arguments.when_empty)} in their place."
+    if arguments.empty is not None:
+        yield f"Without arguments, write {_named(arguments.empty)} in their place."
 
 
 def _explained_entry(arguments: Arguments) -> Iterator[str]:
-    between = f", with {_named(arguments.separator)} between them" if arguments.separator else ""
-    yield f"`{_entry(arguments).strip()}` is written once for each argument{between}."
+    between = f", with {_named(arguments.separator.text)} between them" if arguments.separator.text else ""
+    yield f"`{filled(arguments.entry, {slot: slot.name for slot in Slot}).strip()}` is written once for each argument{between}."
     yield f"KEY is the argument's name, VALUE its value: {'; '.join(notation_of(arguments.codec).sentences)}."
     if arguments.codec.typed_by is Typing.ATTRIBUTE:
         words = ", ".join(f"{word} for {kind}" for kind, word in arguments.codec.types)

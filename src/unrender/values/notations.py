@@ -1,8 +1,7 @@
 """Describes how a codec writes values, and writes them: the exact inverse of reading arguments.
 
-`Notation` has a codec's words, quotes and separators, for the grammar, for instructions and for exports. `encode_value` and
-the functions after it write values, calls and whole answers: analysis takes the codec that writes what the template wrote,
-and verification writes its calls with it.
+`Notation` has a codec's words, quotes and separators, for the grammar, for instructions and for exports. `encode_value`
+writes values: analysis takes the codec that writes what the template wrote.
 
 Rules: each axis of a codec is read by a `match` that ends in `assert_never`, here and wherever else code depends on the
 axis. So mypy lists the places that a new member needs (docs/dev/extending.md).
@@ -11,26 +10,14 @@ axis. So mypy lists the places that a new member needs (docs/dev/extending.md).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from typing import Any, assert_never
 
 from unrender.cache import kept
-from unrender.format import (
-    Arguments,
-    CallSyntax,
-    Codec,
-    Containers,
-    Content,
-    ContentMode,
-    Format,
-    Slot,
-    Strings,
-    Typing,
-    Words,
-)
+from unrender.format import Codec, Containers, Skeleton, Slot, Strings, Typing, Words
 from unrender.messages.wire import json_type
 from unrender.nodes import Chars, Choice
 from unrender.nodes import Sequence as InOrder
@@ -318,21 +305,19 @@ def _word_losses(codec: Codec) -> tuple[Loss, ...]:
     return (Loss(what="a null that is not spelled as in JSON breaks the reading of a call", concerns=("null",)),)
 
 
-def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
-    """Return the text that a format writes for one argument's value.
+def encode_value(value: Any, codec: Codec, entry: Skeleton = (), *, margin: str = "") -> str:
+    """Return the text of one value; `entry` is that of arguments, where lists and objects are tags like them.
 
     `margin` is the indentation of the line on which pretty-printed JSON begins.
 
-    >>> from unrender.format import Words
-    >>> encode_value(True, Arguments(codec=Codec(words=Words.PYTHON)))
+    >>> encode_value(True, Codec(words=Words.PYTHON))
     'True'
     """
-    codec = arguments.codec
     notation = notation_of(codec)
     if isinstance(value, str):
         return notation.write(value)
     if isinstance(value, Mapping | list | tuple):
-        text = _encode_container(value, arguments, margin)
+        text = _encode_container(value, codec, entry, margin)
         whole = codec.escapes and notation.unquoted and codec.containers is not Containers.XML
         return raw_alphabet(codec).written(text) if whole else text
     if value is None:
@@ -342,131 +327,39 @@ def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
     return json.dumps(value)
 
 
-def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin: str = "") -> str:
-    """Return the text that a format writes for a call's arguments, with the literals before, between and after them.
-
-    >>> encode_arguments({"a": 1}, Arguments())
-    '{"a": 1}'
-    """
-    if not values and arguments.when_empty is not None:
-        return arguments.when_empty
-    if not arguments.entry:
-        text = _encode_container(values, arguments, margin)
-        if arguments.codec.escapes:
-            text = f'"{raw_alphabet(arguments.codec).written(text)}"'
-        return arguments.start + text + arguments.end
-    written = {key: value for key, value in values.items() if value is not None or not arguments.codec.omits_null}
-    entries = (_encode_entry(key, value, arguments) for key, value in written.items())
-    return arguments.start + arguments.separator.join(entries) + arguments.end
-
-
-def encode_call(name: str, values: Mapping[str, Any], tools: CallSyntax, *, call_id: str = "", index: int = 0) -> str:
-    """Return the text of one call, without the markers around each call; `index` counts calls from 0."""
-    text = ""
-    for part in tools.function:
-        match part:
-            case Slot.NAME:
-                text += name
-            case Slot.ID:
-                text += call_id
-            case Slot.INDEX:
-                text += str(tools.index_start + index)
-            case Slot.ARGUMENTS:
-                line = text.rpartition("\n")[2]
-                margin = line[: len(line) - len(line.lstrip(" "))]
-                text += encode_arguments(values, tools.arguments, margin=margin)
-            case Slot.ANY:
-                continue  # Read where models write it; it says nothing.
-            case _:
-                text += part
-    return text
-
-
-def encode_calls(calls: Sequence[tuple[str, Mapping[str, Any], str]], tools: CallSyntax, *, first: int = 0) -> str:
-    """Return the text of calls (name, arguments, id), with everything around and between them.
-
-    Counters count from `first`, the number of calls before these.
-    """
-    written = (
-        tools.call_start + encode_call(name, values, tools, call_id=call_id, index=index) + tools.call_end
-        for index, (name, values, call_id) in enumerate(calls, start=first)
-    )
-    return tools.section_start + tools.separator.join(written) + tools.section_end if calls else ""
-
-
-def encode_answer(
-    fmt: Format,
-    *,
-    content: str = "",
-    reasoning: str = "",
-    calls: Sequence[tuple[str, Mapping[str, Any], str]] = (),
-) -> str:
-    """Return a whole answer, without header and end of turn; `calls` are (name, arguments, id)."""
-    turn, before = fmt.turn, ""
-    if reasoning:
-        before = fmt.reasoning.start + reasoning
-        inside = fmt.reasoning.holds_calls and calls and (turn.tools_first or not content)
-        before += "" if inside else fmt.reasoning.end
-    elif fmt.reasoning.empty and not (calls and not content and _opens_around_calls(fmt)):
-        before = fmt.reasoning.empty
-    called = encode_calls(calls, fmt.tools)
-    wrapper = fmt.content_with_calls if called and fmt.content_with_calls is not None else fmt.content
-    said = _encode_content(wrapper, content, reasoned=bool(reasoning))
-    to_content = turn.reasoning_to_content if before else turn.start_to_content
-    to_calls = turn.reasoning_to_tools if before else turn.start_to_tools
-    if not called:
-        return before + (to_content + said if said else "")
-    if turn.tools_first:
-        return before + to_calls + called + (turn.tools_to_content + said if said else "")
-    if said:
-        return before + to_content + said + turn.content_to_tools + called
-    return before + to_calls + called
-
-
-def _opens_around_calls(fmt: Format) -> bool:
-    """Return whether calls without reasoning are after the marker that begins it, which nothing closes before them."""
-    return fmt.reasoning.holds_calls and fmt.turn.start_to_tools.strip() == fmt.reasoning.start.strip()
-
-
-def _encode_content(wrapper: Content, content: str, *, reasoned: bool) -> str:
-    if not content and not wrapper.wraps_empty:
-        return ""
-    if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoned:
-        return content
-    return wrapper.start + content + wrapper.end
-
-
-def _encode_entry(key: str, value: Any, arguments: Arguments) -> str:
+def encode_entry(key: str, value: Any, codec: Codec, entry: Skeleton) -> str:
+    """Return the text of one argument."""
     texts = {
         Slot.KEY: key,
-        Slot.VALUE: encode_value(value, arguments),
-        Slot.TYPE: dict(arguments.codec.types).get(json_type(value), ""),
+        Slot.VALUE: encode_value(value, codec, entry),
+        Slot.TYPE: dict(codec.types).get(json_type(value), ""),
     }
-    return "".join(texts.get(part, "") if isinstance(part, Slot) else part for part in arguments.entry)
+    return "".join(texts.get(part, "") if isinstance(part, Slot) else part for part in entry)
 
 
-def _encode_container(value: Any, arguments: Arguments, margin: str) -> str:
-    codec = arguments.codec
+def _encode_container(value: Any, codec: Codec, entry: Skeleton, margin: str) -> str:
     if codec.sorted_keys and isinstance(value, Mapping):
         value = dict(sorted(value.items()))
     match codec.containers:
         case Containers.JSON:
-            separators = (codec.item_separator, codec.key_separator)
-            if not codec.indent:
-                return json.dumps(
-                    value, ensure_ascii=codec.ascii_only, separators=separators, sort_keys=codec.sorted_keys
-                )
-            text = json.dumps(value, ensure_ascii=codec.ascii_only, indent=codec.indent, sort_keys=codec.sorted_keys)
+            separators = None if codec.indent else (codec.item_separator, codec.key_separator)
+            text = json.dumps(
+                value,
+                ensure_ascii=codec.ascii_only,
+                indent=codec.indent or None,
+                separators=separators,
+                sort_keys=codec.sorted_keys,
+            )
             return text.replace("\n", "\n" + margin)
         case Containers.PYTHON:
             return repr(value)
         case Containers.BARE:
             if not isinstance(value, Mapping):
-                return "[" + codec.item_separator.join(encode_value(item, arguments) for item in value) + "]"
-            items = (f"{key}{codec.key_separator}{encode_value(item, arguments)}" for key, item in value.items())
+                return "[" + codec.item_separator.join(encode_value(item, codec) for item in value) + "]"
+            items = (f"{key}{codec.key_separator}{encode_value(item, codec)}" for key, item in value.items())
             return "{" + codec.item_separator.join(items) + "}"
         case Containers.XML:
             pairs = value.items() if isinstance(value, Mapping) else ((codec.item_tag, item) for item in value)
-            return "".join(_encode_entry(key, item, arguments) for key, item in pairs)
+            return "".join(encode_entry(key, item, codec, entry) for key, item in pairs)
         case _:
             assert_never(codec.containers)

@@ -18,6 +18,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from unrender.answer.encode import encode_answer
 from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
@@ -27,7 +28,6 @@ from unrender.parser.prompt_tail import prefill
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import disallowed, with_and_without_end
 from unrender.turn import Turn, generated_format
-from unrender.values.notations import encode_answer
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer
 from unrender.verify.judge import NOT_WRITTEN, claims, finding, message_json
 from unrender.verify.liberties import unwritten

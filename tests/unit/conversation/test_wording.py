@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from unrender import Parser, Request, ToolChoice
+from unrender.answer.build import calls_in_syntax
 from unrender.conversation.wording import Instructions
-from unrender.format import Arguments, CallSyntax, Codec, Containers, Slot, Strings, ToolMode, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
 from unrender.formats import declared_format, declared_formats
 from unrender.messages.wire import read_tools
 
@@ -26,6 +28,10 @@ TOOL = {"type": "function", "function": {"name": "get_weather", "description": "
 SPOKEN = [item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE]
 
 
+def instructions(syntax: CallSyntax, **asked: Any) -> Instructions:
+    return Instructions(calls=calls_in_syntax(Format(), syntax), **asked)
+
+
 def wrapped(function):
     return {"type": "function", "function": function}
 
@@ -37,7 +43,7 @@ def example_of(text):
 @pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
 def test_the_example_is_read_as_a_call(declared):
     """The example is a call that the parser of the same format reads completely."""
-    text = Instructions(syntax=declared.format.tools).write([TOOL])
+    text = instructions(declared.format.tools).write([TOOL])
     parser = Parser(declared.format, Request(tools=read_tools([wrapped({"name": "repeat"})])), strict=True)
 
     parser.feed(example_of(text))
@@ -51,7 +57,7 @@ def test_the_example_is_read_as_a_call(declared):
 def test_nothing_of_an_offered_tool_is_in_the_example(declared):
     """A small model copies the values of a call that it is shown, so it is shown none of a tool that it may call."""
     offered = [TOOL, wrapped({"name": "repeat"})]
-    example = example_of(Instructions(syntax=declared.format.tools, named="get_weather").write(offered))
+    example = example_of(instructions(declared.format.tools, named="get_weather").write(offered))
 
     assert "get_weather_repeat" in example
     assert not any(name in example for name in SCHEMA["properties"])
@@ -62,7 +68,7 @@ def test_the_form_shows_every_marker(declared):
     """All literals around a call are in the form, as the model has to write them."""
     syntax = declared.format.tools
 
-    text = Instructions(syntax=syntax).write([TOOL])
+    text = instructions(syntax).write([TOOL])
 
     literals = [syntax.section_start, syntax.call_start, syntax.call_end, syntax.section_end, *syntax.function]
     assert [part for part in literals if not isinstance(part, Slot) and part.strip() not in text] == []
@@ -70,7 +76,7 @@ def test_the_form_shows_every_marker(declared):
 
 def test_schemas_are_whole():
     """Each tool is there with all that the caller said of it, characters as they are."""
-    text = Instructions(syntax=declared_format("qwen3").tools).write([TOOL, TOOL])
+    text = instructions(declared_format("qwen3").tools).write([TOOL, TOOL])
 
     assert text.count(json.dumps(TOOL, ensure_ascii=False)) == 2
     assert "É!" in text
@@ -81,7 +87,7 @@ def test_one_call_is_said_to_be_the_most(parallel, supported):
     """Where only one call may be written, the model is told so, and shown no other form."""
     syntax = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
 
-    text = Instructions(syntax=syntax, parallel=parallel).write([TOOL])
+    text = instructions(syntax, parallel=parallel).write([TOOL])
 
     assert "at most one call" in text
     assert "Several calls" not in text
@@ -89,7 +95,7 @@ def test_one_call_is_said_to_be_the_most(parallel, supported):
 
 def test_two_calls_are_shown_as_they_are_joined():
     """The form of several calls has the section once and the separator between them."""
-    text = Instructions(syntax=declared_format("python-call-list").tools).write([TOOL])
+    text = instructions(declared_format("python-call-list").tools).write([TOOL])
 
     assert "<|tool_call_start|>[NAME(KEY=VALUE), NAME(KEY=VALUE)]<|tool_call_end|>" in text
 
@@ -116,14 +122,14 @@ def test_values_are_explained_from_the_codec(codec, said):
     arguments = Arguments(entry=entry, codec=codec)
     syntax = CallSyntax(function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
 
-    assert said in Instructions(syntax=syntax).write([TOOL])
+    assert said in instructions(syntax).write([TOOL])
 
 
 def test_ids_counters_and_missing_arguments_are_explained():
     """Each word of the form has its sentence."""
     function = (Slot.NAME, "#", Slot.ID, ":", Slot.INDEX, " ", Slot.ARGUMENTS)
     arguments = Arguments(when_empty="-")
-    text = Instructions(syntax=CallSyntax(function=function, arguments=arguments, index_start=1)).write([TOOL])
+    text = instructions(CallSyntax(function=function, arguments=arguments, index_start=1)).write([TOOL])
 
     assert "NAME#ID:INDEX ARGUMENTS" in text
     assert "ID is a name that you give" in text
@@ -144,7 +150,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
     syntax = declared_format("qwen3").tools
     other = wrapped({"name": "other", "parameters": {"properties": {"a": {}}}})
 
-    text = Instructions(syntax=syntax, choice=choice, named="get_weather").write([other, TOOL])
+    text = instructions(syntax, choice=choice, named="get_weather").write([other, TOOL])
 
     assert said in text
     assert unsaid not in text
@@ -152,7 +158,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
 
 def test_an_answer_in_json_is_asked_for_in_words():
     """Where an answer without calls is JSON, no words to the user are asked for."""
-    text = Instructions(syntax=declared_format("qwen3").tools, in_json=True).write([TOOL])
+    text = instructions(declared_format("qwen3").tools, in_json=True).write([TOOL])
 
     assert "Any other answer is JSON alone." in text
     assert "What you say to the user" not in text

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from unrender import CallStatus, Message, Parser, Request, Tool
+from unrender.answer.encode import encode_answer
 from unrender.format import CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_formats
-from unrender.values.notations import encode_answer
 
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "on": {"type": "boolean"}}
 

@@ -13,8 +13,8 @@ from jiter import from_json
 from openai.lib.streaming.chat._completions import ChatCompletionStreamState
 from serving import CALL, HELLO, TOOL, WEATHER, Told, anthropic_client, chunked, openai_client, served, template
 
+from unrender.answer.encode import encode_answer
 from unrender.gateway import Calls, EngineCapabilities, Job, Piece
-from unrender.values.notations import encode_answer
 
 FLAT: Any = {"type": "function", **WEATHER}
 BLOCK: Any = {"name": "get_weather", "input_schema": WEATHER["parameters"]}

@@ -8,12 +8,12 @@ import pytest
 
 from unrender import GrammarError, Tool
 from unrender.answer.build import calls_in_syntax
+from unrender.answer.encode import encode_calls
 from unrender.dialects.sample import sample_text
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
 from unrender.grammar import Grammar, Node
 from unrender.grammar.expansion import Values, expand
 from unrender.nodes import JsonValue, Until, walk
-from unrender.values.notations import encode_arguments
 
 NAME, ARGUMENTS, KEY, VALUE, TYPE, ID, INDEX = (
     Slot.NAME,
@@ -91,7 +91,8 @@ def test_a_constant_is_written_as_the_codec_writes_it(codec):
         "properties": {key: {"const": value} for key, value in SAMPLE.items()},
         "required": list(SAMPLE),
     }
-    expected = f"<f>{encode_arguments(SAMPLE, CODECS[codec])}</call>"
+    syntax = CallSyntax(function=("<", NAME, ">", ARGUMENTS, "</call>"), arguments=CODECS[codec])
+    expected = encode_calls(calls_in_syntax(Format(), syntax), [("f", SAMPLE, "")])
 
     found = {text.replace(" ", "").replace("'", '"') for text in drawn(CODECS[codec], parameters)}
 

@@ -19,11 +19,12 @@ from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_a
 from unrender.analysis.find.reasoning import ReasoningFinding
 from unrender.analysis.find.skeletons import COUNTER, Row
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
+from unrender.answer.build import calls_in_syntax
+from unrender.answer.encode import encode_arguments
 from unrender.conversation.messages import SaidCall
-from unrender.format import CallSyntax, Content, Slot, ToolMode
+from unrender.format import CallSyntax, Content, Format, Slot, ToolMode
 from unrender.format.tokens import lexemes
 from unrender.proof.split import Solution, common_suffix, is_tag, solve, split_last_tag, tags_of
-from unrender.values.notations import encode_arguments
 
 NOT_RENDERED = "tool calls are not rendered"
 """What diagnostics say of a template without calls."""
@@ -319,7 +320,7 @@ class _Analysis:
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"
         # The call is written with each of the usual texts for no arguments, and looked for in what the template writes.
-        usual = encode_arguments({}, arguments)
+        usual = encode_arguments({}, calls_in_syntax(Format(), tools).arguments)
         # `f()` and `f{}` are the usual ways; `f` alone, or `f null`, are texts of their own.
         if self._call_text(tools, usual) in body:
             return tools, "as usual, with nothing inside"

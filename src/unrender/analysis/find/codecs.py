@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from unrender.analysis.ask.probes import PLAIN_NEEDLE
 from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
-from unrender.values.notations import encode_arguments, encode_value
+from unrender.values.notations import encode_value
 
 _SEPARATORS = ((", ", ": "), (",", ":"), (",", ": "), (", ", ":"))
 _INDENTS = (2, 4, 1, 3, 8)
@@ -37,7 +37,7 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecF
     # `{"a":1}` and `{"a": 1}`: every layout is tried, and the first that writes the very same text is the template's.
     for sorted_keys, layout in product((False, True), chain.from_iterable(map(_layouts_of, Containers))):
         codec = replace(layout, sorted_keys=sorted_keys)
-        if encode_arguments(values, Arguments(codec=codec), margin=margin) == text:
+        if encode_value(values, codec, margin=margin) == text:
             return CodecFinding(codec=codec)
     return CodecFinding(codec=Codec(), unexplained=(f"the arguments {text!r:.200} are written in no known layout",))
 
@@ -70,7 +70,7 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
 
 def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: Arguments) -> list[tuple[str, str]]:
     """Return the keys whose values the codec writes otherwise, and how."""
-    encoded = ((key, encode_value(value, arguments)) for key, value in values.items())
+    encoded = ((key, encode_value(value, arguments.codec, arguments.entry)) for key, value in values.items())
     return [(key, text) for key, text in encoded if text != written[key]]
 
 

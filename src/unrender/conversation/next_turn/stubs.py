@@ -10,12 +10,13 @@ import json
 import re
 from dataclasses import dataclass, replace
 
+from unrender.answer.build import own_calls
+from unrender.answer.encode import encode_calls
 from unrender.conversation.adapt import shown_media
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError, TemplateError
 from unrender.format import Format
-from unrender.values.notations import encode_calls
 
 NEEDLE = "Quaxlorvim"
 THOUGHT = "Brindlemox"
@@ -56,7 +57,7 @@ class AnswerKind:
     def closers(self, format: Format) -> str:
         """Return what is written between the last value of its calls and the end of the turn."""
         calls = [(call.name, {_KEY: NEEDLE}, call.id) for call in self.calls]
-        return encode_calls(calls, format.tools).rpartition(NEEDLE)[2]
+        return encode_calls(own_calls(format), calls).rpartition(NEEDLE)[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

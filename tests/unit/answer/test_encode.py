@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from unrender.answer import encode
+from unrender.answer.build import calls_in_syntax
+from unrender.answer.encode import encode_answer
 from unrender.format import (
     Arguments,
     CallSyntax,
@@ -23,13 +26,17 @@ from unrender.format import (
     Words,
 )
 from unrender.messages.wire import json_type
-from unrender.values.notations import (
-    encode_answer,
-    encode_arguments,
-    encode_call,
-    encode_calls,
-    encode_value,
-)
+from unrender.values.notations import encode_value
+
+
+def encode_arguments(values, arguments, margin=""):
+    syntax = CallSyntax(function=(Slot.NAME, Slot.ARGUMENTS), arguments=arguments)
+    return encode.encode_arguments(values, calls_in_syntax(Format(), syntax).arguments, margin=margin)
+
+
+def encode_calls(calls, tools, first=0):
+    return encode.encode_calls(calls_in_syntax(Format(), tools), calls, first=first)
+
 
 RAW = {"strings": Strings.RAW, "typed_by": Typing.SCHEMA}
 VALUES = ['a"b', 7, -2.5, True, None, ["x", 2, False], {"m": "x", "n": [1]}]
@@ -60,7 +67,7 @@ VALUES = ['a"b', 7, -2.5, True, None, ["x", 2, False], {"m": "x", "n": [1]}]
 )
 def test_values_are_written_as_the_codec_says(codec, expected):
     """Each kind of value has its own spelling in each codec."""
-    assert [encode_value(value, Arguments(codec=codec)) for value in VALUES] == expected
+    assert [encode_value(value, codec) for value in VALUES] == expected
 
 
 def test_json_layout_is_kept():
@@ -85,10 +92,10 @@ def test_nested_tags_follow_the_entry():
 
 def test_special_strings_stand_in_cdata():
     """Where the codec has CDATA, it is used for special characters alone."""
-    arguments = Arguments(codec=Codec(**RAW, cdata=True))
+    codec = Codec(**RAW, cdata=True)
 
-    assert encode_value("a<b", arguments) == "<![CDATA[a<b]]>"
-    assert encode_value("ab", arguments) == "ab"
+    assert encode_value("a<b", codec) == "<![CDATA[a<b]]>"
+    assert encode_value("ab", codec) == "ab"
 
 
 def test_types_are_written():
@@ -118,8 +125,8 @@ def test_calls_fill_their_skeleton():
         arguments=Arguments(when_empty="-"),
     )
 
-    assert encode_call("f", {"k": 1}, tools, call_id="c9", index=1) == 'f:2#c9{"k": 1}'
-    assert encode_call("f", {}, tools) == "f:1#-"
+    assert encode_calls([("f", {"k": 1}, "c9")], tools, first=1) == 'f:2#c9{"k": 1}'
+    assert encode_calls([("f", {}, "")], tools) == "f:1#-"
 
 
 CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
@@ -211,7 +218,7 @@ TAGS = ("<", Slot.KEY, ">", Slot.VALUE, "</>")
         ({"a": 1, "b": None}, Arguments(entry=TAGS, separator=";", codec=Codec(omits_null=True)), "<a>1</>"),
         ({"a": [None]}, Arguments(entry=TAGS, codec=Codec(omits_null=True)), "<a>[null]</>"),
         ({"a": (1, 2)}, Arguments(entry=TAGS), "<a>[1, 2]</>"),
-        ({"a": 1}, Arguments(entry=("<", Slot.KEY, Slot.TYPE, Slot.NAME, ">")), "<a>"),
+        ({"a": 1}, Arguments(entry=("<", Slot.KEY, Slot.TYPE, Slot.NAME, ">", Slot.VALUE)), "<a>1"),
         ({"a": {"b": 1}}, Arguments(codec=Codec(indent=1)), '{\n "a": {\n  "b": 1\n }\n}'),
     ],
 )
@@ -236,7 +243,7 @@ BARE = Codec(strings=Strings.QUOTED, string_open="<", string_close=">", containe
 )
 def test_lists_and_objects_are_written_all_the_way_down(value, codec, expected):
     """What is inside is written as the notation of lists and objects says."""
-    assert encode_value(value, Arguments(codec=codec)) == expected
+    assert encode_value(value, codec) == expected
 
 
 def test_pretty_json_is_indented_as_its_line_is():
@@ -244,9 +251,9 @@ def test_pretty_json_is_indented_as_its_line_is():
     arguments = Arguments(codec=Codec(indent=2))
     tools = CallSyntax(function=(Slot.NAME, "\n  x: ", Slot.ANY, Slot.ARGUMENTS), arguments=arguments)
 
-    assert encode_call("f", {"a": 1}, tools) == 'f\n  x: {\n    "a": 1\n  }'
+    assert encode_calls([("f", {"a": 1}, "")], tools) == 'f\n  x: {\n    "a": 1\n  }'
     deeper = replace(tools, function=("\n y\n\n  x", Slot.ARGUMENTS))
-    assert encode_call("f", {"a": 1}, deeper) == '\n y\n\n  x{\n    "a": 1\n  }'
+    assert encode_calls([("f", {"a": 1}, "")], deeper) == '\n y\n\n  x{\n    "a": 1\n  }'
 
 
 def test_calls_are_counted_from_the_first():

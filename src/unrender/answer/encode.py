@@ -1,0 +1,91 @@
+"""Writes messages as the format writes them: a call, a run of calls, and a whole answer.
+
+Analysis rebuilds with it what a template rendered; instructions, histories and verification write their calls with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from unrender.answer.build import own_calls
+from unrender.answer.follow import plain
+from unrender.answer.nodes import Arguments, Calls, Element, Marker
+from unrender.format import Content, ContentMode, Format, Slot
+from unrender.values.notations import encode_entry, encode_value, raw_alphabet
+
+Call = tuple[str, Mapping[str, Any], str]
+"""Name, arguments and id."""
+
+
+def encode_answer(format: Format, *, content: str = "", reasoning: str = "", calls: Sequence[Call] = ()) -> str:
+    """Return a whole answer, without header and end of turn."""
+    turn, markers = format.turn, format.reasoning
+    called = encode_calls(own_calls(format), calls)
+    # Calls without reasoning may be after the marker that begins it, which nothing closes before them.
+    inside = markers.holds_calls and calls and (turn.tools_first or not content)
+    opened = inside and not content and turn.start_to_tools.strip() == markers.start.strip()
+    before = "" if opened else markers.empty
+    if reasoning:
+        before = markers.start + reasoning + ("" if inside else markers.end)
+    wrapper = format.content_with_calls if called and format.content_with_calls is not None else format.content
+    said = _wrapped(wrapper, content, reasoned=bool(reasoning))
+    to_content = turn.reasoning_to_content if before else turn.start_to_content
+    to_calls = turn.reasoning_to_tools if before else turn.start_to_tools
+    if not called:
+        return before + (to_content + said if said else "")
+    if turn.tools_first:
+        return before + to_calls + called + (turn.tools_to_content + said if said else "")
+    return before + (to_content + said + turn.content_to_tools if said else to_calls) + called
+
+
+def _wrapped(wrapper: Content, content: str, *, reasoned: bool) -> str:
+    if not content and not wrapper.wraps_empty:
+        return ""
+    bare = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoned
+    return content if bare else wrapper.start + content + wrapper.end
+
+
+def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -> str:
+    """Return the text of calls, with everything around and between them; nothing where a format has none.
+
+    Counters count from `first`, the number of calls before these.
+    """
+    written: list[str] = []
+    if calls is None:
+        return ""
+    for index, (name, values, call_id) in enumerate(said, start=calls.index_start + first):
+        texts = {Slot.NAME: name, Slot.ID: call_id, Slot.INDEX: str(index)}
+        before = calls.function[: (*calls.function, Slot.ARGUMENTS).index(Slot.ARGUMENTS)]
+        # Pretty-printed JSON is indented as the line is on which it begins.
+        line = filled(before, texts).rpartition("\n")[2]
+        arguments = encode_arguments(values, calls.arguments, margin=line[: len(line) - len(line.lstrip(" "))])
+        written.append(filled(calls.function, {**texts, Slot.ARGUMENTS: arguments}))
+    return run_of(calls, written)
+
+
+def run_of(calls: Calls, written: Sequence[str]) -> str:
+    """Return a run of calls with all markers around and between them; nothing for none."""
+    each = (calls.call_open.text + call + calls.call_close.text for call in written)
+    return calls.open.text + calls.separator.text.join(each) + calls.close.text if written else ""
+
+
+def filled(pieces: Iterable[Element], texts: Mapping[Slot, str]) -> str:
+    """Return markers with `texts` in the slots between them."""
+    return "".join(piece.text if isinstance(piece, Marker) else texts.get(piece, "") for piece in pieces)
+
+
+def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin: str = "") -> str:
+    """Return the text of a call's arguments, with the literals before, between and after them."""
+    if not values and arguments.empty is not None:
+        return arguments.empty
+    codec = arguments.codec
+    if arguments.entry:
+        entry = plain(arguments.entry)
+        kept = {key: value for key, value in values.items() if value is not None or not codec.omits_null}
+        inside = arguments.separator.text.join(encode_entry(key, value, codec, entry) for key, value in kept.items())
+    else:
+        inside = encode_value(values, codec, margin=margin)
+        if codec.escapes:  # `"{\"city\": …}"`: the object is in a string.
+            inside = f'"{inside if codec.strings.unquoted else raw_alphabet(codec).written(inside)}"'
+    return arguments.open.text + inside + arguments.close.text
