@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
 from typing import Any
 
+from unrender.answer.build import own_calls
+from unrender.answer.nodes import Calls
 from unrender.errors import ExportError
 from unrender.export.response_calls import (
     ANYWHERE,
@@ -35,7 +36,7 @@ from unrender.export.response_calls import (
     spelled,
     turn_ends,
 )
-from unrender.format import CallSyntax, Format, ReasoningMode, Slot, ToolMode
+from unrender.format import Format, ReasoningMode, Slot
 from unrender.freezing import thawed
 from unrender.values.notations import notation_of
 
@@ -81,22 +82,9 @@ def response_template_of(format: Format, *, target: Target | str = Target.TRANSF
     """
     if target not in REASONING_NAMES:
         raise ExportError(f"target: expected one of {[str(known) for known in Target]}, found {target!r}")
-    format = _inlined(format)
     regions = dict(_fields(format, REASONING_NAMES[Target(target)]))
     template = {"version": 1, "defaults": {"role": "assistant"}, **_anchor(format), "fields": regions}
     return Exported(template=thawed(template), omissions=tuple(omissions(format)))
-
-
-def _inlined(format: Format) -> Format:
-    """Return the format with what is around one object of arguments as a part of the call."""
-    tools, arguments = format.tools, format.tools.arguments
-    if arguments.entry or not arguments.start + arguments.end:
-        return format
-    at = tools.function.index(Slot.ARGUMENTS)
-    parts = (*tools.function[:at], arguments.start, Slot.ARGUMENTS, arguments.end, *tools.function[at + 1 :])
-    runs = (tuple(run) for _, run in groupby(parts, lambda part: isinstance(part, Slot)))
-    function = tuple(part for run in runs for part in (run if isinstance(run[0], Slot) else ("".join(run),)) if part)
-    return replace(format, tools=replace(tools, function=function, arguments=replace(arguments, start="", end="")))
 
 
 def _anchor(format: Format) -> dict[str, Any]:
@@ -111,8 +99,8 @@ def _fields(format: Format, reasoning: str) -> Iterator[tuple[str, dict[str, Any
     delimited = format.reasoning.mode is ReasoningMode.DELIMITER
     if format.reasoning.mode is not ReasoningMode.NONE:
         yield reasoning, _text(close=_closers(format)) if delimited else _reasoning(format)
-    if format.tools.mode is not ToolMode.NONE:
-        yield "tool_calls", calls_field(format)
+    if calls := own_calls(format):
+        yield "tool_calls", calls_field(format, calls)
     yield "content", _delimited_content(format) if delimited else _text(close=_closers(format))
 
 
@@ -167,7 +155,8 @@ def _delimited_content(format: Format) -> dict[str, Any]:
 
 def _calls_begin(format: Format) -> list[str]:
     """Return a pattern that matches before a call, where there are calls."""
-    return [f"(?={calls_opener(format)})"] if format.tools.mode is not ToolMode.NONE else []
+    calls = own_calls(format)
+    return [f"(?={calls_opener(format, calls)})"] if calls else []
 
 
 def _joint(text: str) -> str:
@@ -177,7 +166,8 @@ def _joint(text: str) -> str:
 
 def _closers(format: Format) -> str:
     """Return what ends the text that belongs to no other region, or is dropped from it."""
-    others = (*_unasked(format), *_wrappers(format), *_joints(format), *between_calls(format))
+    calls = own_calls(format)
+    others = (*_unasked(format), *_wrappers(format), *_joints(format), *(between_calls(calls) if calls else ()))
     return any_of((*turn_ends(format), *others, *map(escaped_pattern, format.ignored)))
 
 
@@ -221,18 +211,18 @@ def omissions(format: Format) -> Iterator[Omission]:
         yield Omission(what="the words with which a prompt closes reasoning are read as reasoning")
     if format.tolerated:
         yield Omission(what="call syntaxes that are tolerated but not generated are not read")
-    if format.tools.mode is not ToolMode.NONE:
-        yield from _of_calls(format.tools)
+    if calls := own_calls(format):
+        yield from _of_calls(calls)
 
 
-def _of_calls(tools: CallSyntax) -> Iterator[Omission]:
-    at = tools.function.index(Slot.ARGUMENTS)
-    if tools.envelope is None and Slot.ID in tools.function[at:]:
+def _of_calls(calls: Calls) -> Iterator[Omission]:
+    at = calls.function.index(Slot.ARGUMENTS)
+    if calls.envelope is None and Slot.ID in calls.function[at:]:
         yield Omission(what="ids that stand after the arguments are not read", concerns=("call ids",))
-    if tools.arguments.when_empty is not None and not tools.arguments.entry:
+    if calls.arguments.empty is not None and not calls.arguments.entry:
         yield Omission(what="a call without arguments has no JSON to read", concerns=("no arguments",))
-    if tools.arguments.entry:
-        for loss in notation_of(tools.arguments.codec).losses:
+    if calls.arguments.entry:
+        for loss in notation_of(calls.arguments.codec).losses:
             yield Omission(what=loss.what, concerns=loss.concerns)
 
 

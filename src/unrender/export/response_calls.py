@@ -17,10 +17,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
+from unrender.answer.follow import plain
+from unrender.answer.nodes import Arguments, Calls
 from unrender.errors import ExportError
-from unrender.format import Arguments, CallSyntax, Envelope, Format, Part, Slot
+from unrender.format import Envelope, Format, Part, Skeleton, Slot
+from unrender.format.parts import text_of
 from unrender.values.notations import ExportedNotation, notation_of
 
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
@@ -140,55 +144,52 @@ _VALUES: Mapping[ExportedNotation, TemplateField] = {
 """The parsers of values that are between markers."""
 
 
-def calls_field(format: Format) -> TemplateField:
+def calls_field(format: Format, calls: Calls) -> TemplateField:
     """Return the field that reads the format's calls; raises `ExportError`, saying why, when no field can."""
-    tools = format.tools
-    if tools.envelope is None:
-        return _named_field(format)
-    _check_envelope(tools, tools.envelope)
-    make = _list_field if tools.envelope.array_wrapped else _object_field
-    return make(format, tools.envelope)
+    if calls.envelope is None:
+        return _named_field(format, calls)
+    _check_envelope(calls, calls.envelope)
+    make = _list_field if calls.envelope.array_wrapped else _object_field
+    return make(format, calls, calls.envelope)
 
 
-def between_calls(format: Format) -> list[str]:
+def between_calls(calls: Calls) -> list[str]:
     """Return patterns of the text between calls that belongs to no call: ends of sections, separators.
 
     Raises `ExportError` when such a text is also common in ordinary text.
     """
-    tools = format.tools
-    if tools.envelope is not None and tools.envelope.array_wrapped:
+    if calls.envelope is not None and calls.envelope.array_wrapped:
         return []
-    markers = [text.strip() for text in (tools.section_end, tools.separator) if text.strip()]
+    markers = [marker.core for marker in (calls.close, calls.separator) if marker]
     weak = [text for text in markers if len(text) < _LEAST_MARKER]
     if weak:
         raise ExportError(f"tool calls: {weak[0]!r} between calls cannot be told from text")
     return [ANYWHERE + escaped_pattern(text) + ANYWHERE for text in markers]
 
 
-def calls_opener(format: Format) -> str:
+def calls_opener(format: Format, calls: Calls) -> str:
     """Return the pattern that opens a call, without a group for its name.
 
     Another field that ends at a call does not need the name. Raises `ExportError` as `calls_field` does.
     """
-    return re.sub(r"\(\?P<\w+>", "(?:", str(calls_field(format)["open_pattern"]))
+    return re.sub(r"\(\?P<\w+>", "(?:", str(calls_field(format, calls)["open_pattern"]))
 
 
-def _check_envelope(tools: CallSyntax, envelope: Envelope) -> None:
+def _check_envelope(calls: Calls, envelope: Envelope) -> None:
     if envelope.name_is_key:
         raise ExportError("tool calls: the function's name is a key of the JSON, which a transform cannot take out")
-    if not notation_of(tools.arguments.codec).is_json:
+    if not notation_of(calls.arguments.codec).is_json:
         raise ExportError("tool calls: the arguments are not JSON, though the text around them is")
     odd = [key for key in (*envelope.name_field, *envelope.args_field) if not _PLACEHOLDER.fullmatch(key)]
     if odd:
         raise ExportError(f"tool calls: a transform cannot name the JSON key {odd[0]!r}")
 
 
-def _list_field(format: Format, envelope: Envelope) -> TemplateField:
+def _list_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateField:
     """Return the field for one JSON list of all calls."""
-    tools = format.tools
-    start, _, rest = tools.section_start.rpartition("[")
-    end = tools.section_end.strip()
-    if rest.strip() or not end.startswith("]") or (tools.call_start + tools.call_end).strip():
+    start, _, rest = calls.open.text.rpartition("[")
+    end = calls.close.core
+    if rest.strip() or not end.startswith("]") or calls.call_open or calls.call_close:
         raise ExportError("tool calls: the list of calls has more than JSON in it")
     first = r"(?=\s*\[)" if start.strip() else rf"(?=\[\s*{_up_to_arguments(envelope)})"
     return {
@@ -209,15 +210,14 @@ def _list_end(format: Format, after_list: str) -> str:
     return after_list + ANYWHERE + any_of([*turn_ends(format), r"\Z"])
 
 
-def _object_field(format: Format, envelope: Envelope) -> TemplateField:
+def _object_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateField:
     """Return the field for calls that are a JSON object each."""
-    tools = format.tools
-    opened = _begun(format)
-    if tools.parallel and not (tools.call_start + tools.call_end).strip():
+    opened = _begun(format, calls)
+    if calls.maximum is None and not (calls.call_open or calls.call_close):
         raise ExportError("tool calls: there is no marker between two calls, so their JSON alone tells where one ends")
     return {
-        "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})(?={_up_to_arguments(envelope)})",
-        **_closed(_closer_after("}", _closers(format, [tools.call_end], opened))),
+        "open_pattern": ANYWHERE + opened + f"(?={_first_key(plain(calls.function))})(?={_up_to_arguments(envelope)})",
+        **_closed(_closer_after("}", _closers(format, calls, [], opened))),
         "repeats": True,
         "content": "json",
         "transform": _transform(envelope, under="content."),
@@ -245,25 +245,26 @@ def _transform(envelope: Envelope, *, under: str) -> dict[str, Any]:
     return {"type": "function", **call_id, "function": function}
 
 
-def _named_field(format: Format) -> TemplateField:
+def _named_field(format: Format, calls: Calls) -> TemplateField:
     """Return the field for calls whose name is captured, with the arguments between opener and closer."""
-    tools = format.tools
-    content = _arguments(tools.arguments)
-    at = tools.function.index(Slot.ARGUMENTS)
-    head, tail = tools.function[:at], tools.function[at + 1 :]
+    content = _arguments(calls.arguments)
+    # What is around one object of arguments is a part of the call.
+    inside = () if calls.arguments.entry else (calls.arguments.open.text, Slot.ARGUMENTS, calls.arguments.close.text)
+    head, tail = _halves(plain(calls.function), inside or (Slot.ARGUMENTS,))
     if Slot.NAME not in head:
         raise ExportError("tool calls: the function's name comes after its arguments")
-    if len((tools.call_start + _first_literal(head)).strip()) < _LEAST_MARKER:
+    if len((calls.call_open.text + text_of(*head[:1])).strip()) < _LEAST_MARKER:
         raise ExportError("tool calls: nothing but its name tells a call from text")
-    after_arguments = [part if not isinstance(part, Slot) else "" for part in tail]
-    begun = _begun(format)
-    first_argument = tools.arguments.start or _first_literal(tools.arguments.entry) or "{"
+    begun = _begun(format, calls)
+    first_argument = (
+        (calls.arguments.entry and calls.arguments.open.text) or text_of(*plain(calls.arguments.entry[:1])) or "{"
+    )
     # Nothing verbatim follows an opener: its line breaks are layout.
-    captured = _captured(tools, head, [first_argument, *after_arguments, tools.call_end])
+    captured = _captured(calls, head, [first_argument, *map(text_of, tail), calls.call_close.text])
     opened = begun + captured.replace(r"\n", ANYWHERE)
-    closed = _closers(format, [*tail, tools.call_end], begun + escaped_pattern(_first_literal(head)))
+    closed = _closers(format, calls, tail, begun + escaped_pattern(text_of(*head[:1])))
     # What is always an object ends with a brace; a call without arguments may have no JSON at all.
-    is_object = content["content"] == "json" and tools.arguments.when_empty is None
+    is_object = content["content"] == "json" and calls.arguments.empty is None
     captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
     function = {"name": captures.pop("name"), "arguments": "{content}"}
     return {
@@ -275,41 +276,45 @@ def _named_field(format: Format) -> TemplateField:
     }
 
 
-def _first_literal(parts: Sequence[Part]) -> str:
-    return parts[0] if parts and not isinstance(parts[0], Slot) else ""
+def _halves(function: Skeleton, arguments: Skeleton) -> tuple[Skeleton, Skeleton]:
+    """Return what is before and what is after the arguments, neighbouring literals joined."""
+    at = function.index(Slot.ARGUMENTS)
+    parts = (*function[:at], *arguments, *function[at + 1 :])
+    runs = (tuple(run) for _, run in groupby(parts, lambda part: isinstance(part, Slot)))
+    joined = [part for run in runs for part in (run if isinstance(run[0], Slot) else ("".join(map(str, run)),)) if part]
+    at = joined.index(Slot.ARGUMENTS)
+    return tuple(joined[:at]), tuple(joined[at + 1 :])
 
 
-def _captured(tools: CallSyntax, head: Sequence[Part], follows: Sequence[str]) -> str:
+def _captured(calls: Calls, head: Sequence[Part], follows: Sequence[str]) -> str:
     """Return a pattern for what is before the arguments, name and id captured."""
     stops = [text for text in follows if text.strip()]
     slots = (Slot.NAME, Slot.ID)
-    if tools.id_parts is None or tools.id_parts[1] > len(head):
+    if calls.id_parts is None or calls.id_parts[1] > len(head):
         return skeleton(head, follows=stops, groups=slots)
-    a, b = tools.id_parts
+    a, b = calls.id_parts
     around = [text for text in head[b : b + 1] if not isinstance(text, Slot)] or stops
     call_id = f"(?P<id>{skeleton(head[a:b], follows=around, groups=slots)})"
     return skeleton(head[:a]) + call_id + skeleton(head[b:], follows=stops)
 
 
-def _begun(format: Format) -> str:
+def _begun(format: Format, calls: Calls) -> str:
     """Return a pattern for the text before a call. If each call has a marker, the section's start is optional in it."""
-    tools = format.tools
-    section, start = spelled(format, tools.section_start), beside_layout([tools.call_start])
+    section, start = spelled(format, calls.open.text), beside_layout([calls.call_open.text])
     section += ANYWHERE if section else ""
     others = [text.strip() for text in (*(wrapper.start for wrapper in format.wrappers), format.reasoning.start)]
-    opener = (tools.call_start + _first_literal(tools.function)).strip()
+    opener = (calls.call_open.text + text_of(*plain(calls.function[:1]))).strip()
     avoided = "".join(f"(?!{escaped_pattern(text)})" for text in others if opener and text.startswith(opener))
     return (f"(?:{section})?" if opener and section else section) + avoided + start
 
 
-def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
+def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) -> str:
     """Return a pattern for what ends a call: its own end, or what is after it."""
-    tools = format.tools
-    ended = beside_layout(tail)
+    ended = beside_layout([*tail, calls.call_close.text])
     if ended.replace(ANYWHERE, ""):
         return ANYWHERE + ended.removeprefix(ANYWHERE) + ANYWHERE
-    after = [escaped_pattern(text.strip()) + ANYWHERE for text in (tools.section_end, tools.separator) if text.strip()]
-    following = [f"(?={ANYWHERE}{opened})"] if opened and tools.parallel else []
+    after = [escaped_pattern(marker.core) + ANYWHERE for marker in (calls.close, calls.separator) if marker]
+    following = [f"(?={ANYWHERE}{opened})"] if opened and calls.maximum is None else []
     if not after and format.turn.tools_first and (format.turn.tools_to_content + format.content.start).strip():
         raise ExportError("tool calls: content follows them, and no marker of their own ends them")
     return any_of([*after, *following, *turn_ends(format)])
@@ -331,12 +336,13 @@ def _arguments(arguments: Arguments) -> TemplateField:
         if not notation.is_json:
             raise ExportError(f"tool calls: the arguments are {notation.object_kind}, not JSON")
         return {"content": "json"}
-    if notation.inside.bare_keys and notation.verbatim and arguments.start.strip() == "{":
+    first, last = arguments.entry[0], arguments.entry[-1]
+    if notation.inside.bare_keys and notation.verbatim and arguments.open.core == "{":
         delimiters = [[notation.verbatim.open, notation.verbatim.close]]
         return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
-    if isinstance(arguments.entry[-1], Slot) or notation.exported is ExportedNotation.CODE:
+    if isinstance(last, Slot) or notation.exported is ExportedNotation.CODE:
         raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
-    if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():
+    if not last or not first:
         raise ExportError("tool calls: there is only white space between two arguments")
     value = _VALUES[notation.exported]
     return {"content": "xml-inline", "content_args": {"tag_pattern": _entry(arguments), "value_parser": value}}
@@ -344,17 +350,15 @@ def _arguments(arguments: Arguments) -> TemplateField:
 
 def _entry(arguments: Arguments) -> str:
     """Return the pattern of one argument: the value exact, a key that is there twice the same both times."""
-    at = arguments.entry.index(Slot.VALUE)
-    before, after = (str(arguments.entry[i]) for i in (at - 1, at + 1))
-    end = [part if isinstance(part, Slot) else part.rstrip() for part in arguments.entry[at + 2 :]]
+    at, closer, parts = arguments.entry.index(Slot.VALUE), arguments.closer, plain(arguments.entry)
+    before = text_of(parts[at - 1])
+    end = [part if isinstance(part, Slot) else part.rstrip() for part in parts[at + 2 :]]
     # `  <a>1</a>`: the layout before an argument may have been read with what is before all of them.
-    start = [part if isinstance(part, Slot) else part.lstrip() for part in arguments.entry[: at - 1]]
-    parts = (*start, before.rstrip(), Slot.VALUE, after.strip(), *end)
+    start = [part if isinstance(part, Slot) else part.lstrip() for part in parts[: at - 1]]
     opened, closed = (r"(?:<!\[CDATA\[)?", r"(?:\]\]>)?") if arguments.codec.cdata else ("", "")
     value = "(?P<value>.*?)"
-    front, back = at_most(before[len(before.rstrip()) :]), at_most(after[: len(after) - len(after.lstrip())])
-    exact = front + opened + value + closed + back
-    spelled = "|".join(map(escaped_pattern, (after.strip(), *arguments.closers)))
-    closer = f"(?:{spelled})" if arguments.closers else spelled
-    first, _, rest = skeleton(parts, groups=(Slot.KEY, Slot.VALUE)).partition(value)
-    return first + exact + closer + rest.removeprefix(escaped_pattern(after.strip()))
+    exact = at_most(before[len(before.rstrip()) :]) + opened + value + closed + at_most(closer.lead)
+    ways = "|".join(escaped_pattern(way.core) for way in closer.spelled)
+    row = (*start, before.rstrip(), Slot.VALUE, closer.core, *end)
+    first, _, rest = skeleton(row, groups=(Slot.KEY, Slot.VALUE)).partition(value)
+    return first + exact + (f"(?:{ways})" if closer.others else ways) + rest.removeprefix(escaped_pattern(closer.core))
