@@ -38,11 +38,11 @@ from typing import Any
 from served import Said, Server, ask, configured, unused_port
 
 from unrender import ChatTemplate, ExtendError, Message, Turn, UnrenderError, Usage
+from unrender.answer.encode import encode_answer
 from unrender.gateway import EngineCapabilities, Extend, Job, Model, Piece, Turns, app
 from unrender.gateway.example import example_model
 from unrender.gateway.serve import server
 from unrender.machine.ids import id_maker, numbered_id
-from unrender.answer.encode import encode_answer
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

@@ -132,7 +132,7 @@ class Turn:
         if self.request.calls_allowed:
             before = takewhile(lambda part: part is not Slot.ARGUMENTS, tools.function)
             head = ("\0" if isinstance(part, Slot) else part for part in before)
-            yield turn.start_to_tools + tools.section_start + tools.call_start + "".join(head)
+            yield "".join((turn.start_to_tools, *tools.markers[:2], *head))
 
     @property
     def preserved_tokens(self) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from unrender.answer.build import own_calls
-from unrender.answer.follow import plain
-from unrender.answer.nodes import Arguments, Calls, Element, Marker
+from unrender.answer.follow import as_skeleton
+from unrender.answer.nodes import ArgumentsPart, Calls, Element, Marker
 from unrender.format import Content, ContentMode, Format, Slot
 from unrender.values.notations import encode_entry, encode_value, raw_alphabet
 
@@ -75,13 +75,13 @@ def filled(pieces: Iterable[Element], texts: Mapping[Slot, str]) -> str:
     return "".join(piece.text if isinstance(piece, Marker) else texts.get(piece, "") for piece in pieces)
 
 
-def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin: str = "") -> str:
+def encode_arguments(values: Mapping[str, Any], arguments: ArgumentsPart, *, margin: str = "") -> str:
     """Return the text of a call's arguments, with the literals before, between and after them."""
     if not values and arguments.empty is not None:
         return arguments.empty
     codec = arguments.codec
     if arguments.entry:
-        entry = plain(arguments.entry)
+        entry = as_skeleton(arguments.entry)
         kept = {key: value for key, value in values.items() if value is not None or not codec.omits_null}
         inside = arguments.separator.text.join(encode_entry(key, value, codec, entry) for key, value in kept.items())
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unrender.answer.literals import tokens, without_fences
-from unrender.answer.nodes import Arguments, Calls, Element, Elements, Marker, literal_of
+from unrender.answer.nodes import ArgumentsPart, Calls, Element, Elements, Marker, literal_of
 from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.schema.shapes import Object
@@ -26,7 +26,7 @@ def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(own if closer else (*_next_arguments(calls.arguments, objects), *_written_after(calls))))
 
 
-def closing_tag(arguments: Arguments, key: str, *, counted: bool) -> tuple[str, ...]:
+def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[str, ...]:
     """Return how the tag of the argument `key` is closed; nothing where its name is in no such tag.
 
     `<html><b>so</b></html>`: only its own tag ends a value, unless lists and objects are tags as well. With `counted`,
@@ -43,7 +43,7 @@ def closing_tag(arguments: Arguments, key: str, *, counted: bool) -> tuple[str, 
     return tuple(dict.fromkeys((before + name, before.strip() + name, *others, *opener)))
 
 
-def _next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
+def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tuple[str, ...]:
     """Return the texts with which another argument may begin, with its name where `objects` know all names."""
     between = arguments.between if arguments.open_ended else arguments.separator.text
     apart = between.strip() or between
@@ -82,16 +82,16 @@ def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow
     after_name: Elements = (arguments.open,) if at == name + 1 else function[name + 1 : name + 2]
     return Follow(
         in_code=arguments.in_code,
-        entry=plain(arguments.entry),
+        entry=as_skeleton(arguments.entry),
         between=arguments.between,
-        closing=plain((arguments.close, *function[at + 1 :], calls.call_close, calls.close)),
-        further=plain((calls.separator, calls.call_open, *function[: name + 1], *after_name)),
+        closing=as_skeleton((arguments.close, *function[at + 1 :], calls.call_close, calls.close)),
+        further=as_skeleton((calls.separator, calls.call_open, *function[: name + 1], *after_name)),
         ends=tuple(sorted(ends)),
         trail=trail,
     )
 
 
-def plain(pieces: Iterable[Element]) -> tuple[str | Slot, ...]:
+def as_skeleton(pieces: Iterable[Element]) -> tuple[str | Slot, ...]:
     """Return markers as texts, and slots as they are."""
     return tuple(piece.text if isinstance(piece, Marker) else piece for piece in pieces)
 

@@ -266,7 +266,7 @@ def _content(meant: str, recorded: str, format: Format) -> Iterator[Finding]:
 def _markers(format: Format) -> list[str]:
     """Return the texts that belong to no content: what opens and closes reasoning and calls, and ends a turn."""
     tools, reasoning, turn = format.tools, format.reasoning, format.turn
-    found = (tools.section_start, tools.section_end, tools.call_start, tools.call_end, reasoning.start, reasoning.end)
+    found = (*tools.markers, reasoning.start, reasoning.end)
     # A marker of one character, such as `[`, is in many an ordinary text.
     return [text.strip() for text in (*found, turn.end, *turn.ends) if len(text.strip()) > 1]
 

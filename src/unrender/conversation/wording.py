@@ -15,7 +15,7 @@ from typing import Any
 
 from unrender.answer.build import calls_in_syntax
 from unrender.answer.encode import encode_calls, filled, run_of
-from unrender.answer.nodes import Arguments, Calls
+from unrender.answer.nodes import ArgumentsPart, Calls
 from unrender.format import CallSyntax, Format, Slot, Typing
 from unrender.messages.wire import ToolChoice
 from unrender.values.notations import notation_of
@@ -129,7 +129,7 @@ def _explained(calls: Calls) -> Iterator[str]:
         yield f"Without arguments, write {_named(arguments.empty)} in their place."
 
 
-def _explained_entry(arguments: Arguments) -> Iterator[str]:
+def _explained_entry(arguments: ArgumentsPart) -> Iterator[str]:
     between = f", with {_named(arguments.separator.text)} between them" if arguments.separator.text else ""
     yield f"`{filled(arguments.entry, {slot: slot.name for slot in Slot}).strip()}` is written once for each argument{between}."
     yield f"KEY is the argument's name, VALUE its value: {'; '.join(notation_of(arguments.codec).sentences)}."

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from unrender import nodes
-from unrender.answer.build import answer_of, calls_of
+from unrender.answer.build import answer_of, calls_of, own_calls
 from unrender.answer.nodes import Calls
 from unrender.answer.written import ending
 from unrender.cache import SHARED, bytes_of
@@ -25,7 +25,7 @@ from unrender.dialects.lowering.context_free import bounded_nesting
 from unrender.dialects.lowering.stops import Openness, Rest, flat, linked, unfoldings
 from unrender.dialects.sample import Sample, drawer
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
-from unrender.dialects.triggers import Trigger, opening, triggers_of
+from unrender.dialects.triggers import Trigger, triggers_of
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format
 from unrender.freezing import thawed
@@ -161,10 +161,8 @@ class Remainder:
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
         # A trigger is a marker without its layout, so of `\n<call>` the engine hands over `<call>`: the rest is generated.
-        outermost, opener = "".join(self.format.tools.openers[:1]), opening(self.format.tools)
-        starts = [outermost[: len(outermost) - len(outermost.lstrip())]]
-        if self.begun.endswith(opener):
-            starts.append(starts[0] + opener)
+        opener = run.openers[0]
+        starts = [opener.lead, *([opener.lead + opener.core] if self.begun.endswith(opener.core) else [])]
         resumed = self._resumed(replace(expansion, grammar=answer))
         options = (resumed.grammar.root, *(resume_after(calls, start).root for start in starts))
         return replace(resumed, grammar=Grammar(Choice(options), both.rules))
@@ -253,8 +251,8 @@ class Remainder:
     @property
     def _calls_like_json(self) -> bool:
         """Whether content that is JSON and a call begin alike: a lexer tells `{` from `{"name": "` only where both are spelled out."""
-        calls = self.request.calls_allowed and self.request.response_schema is not None
-        return calls and opening(self.format.tools)[:1] in ("{", "[")
+        calls, beside = own_calls(self.format), self.request.calls_allowed and self.request.response_schema is not None
+        return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 
     def _warned(self, dialect: Dialect) -> Any:
         written = self.written(dialect)

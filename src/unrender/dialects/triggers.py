@@ -9,12 +9,15 @@ there; otherwise it is a pattern that the whole output so far must match, whose 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from unrender.answer.build import own_calls
 from unrender.answer.literals import TOKEN, is_phrase
-from unrender.format import CallSyntax, Format, ReasoningMode, Slot
-from unrender.messages.wire import Request, ToolChoice
+from unrender.answer.nodes import Calls, literal_of
+from unrender.format import Format, ReasoningMode, Slot
+from unrender.messages.wire import Request, Tool, ToolChoice
 
 _ANY = r"[\s\S]*?"
 
@@ -42,25 +45,21 @@ def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trig
     `begun` is what the prompt has already written of the answer.
     """
     lazy = request.tool_choice is ToolChoice.AUTO and request.calls_allowed and request.response_schema is None
-    if not lazy or not format.tools.openers:
+    calls = own_calls(format)
+    if not lazy or calls is None or not calls.openers:
         return ()
-    opener = opening(format.tools)
-    names = _names(format.tools, request)
+    opener = calls.openers[0].core
+    called = _before_name(calls, opener) + _names(calls, request.tools or ())
     # The prompt may end in `>>>`, the opener: then `f` and what follows a name comes first, and a next call with `>>>`.
     found: list[Trigger] = []
     if begun.endswith(opener):
-        found.append(Trigger(TriggerKind.PATTERN, f"^({_before_name(format.tools, opener)}{names})"))
+        found.append(Trigger(TriggerKind.PATTERN, f"^({called})"))
     before = _before(format, begun)
     marker = _marker(opener, format)
     if marker and not before:
         return (*found, Trigger(TriggerKind.WORD, marker))
-    sign = re.escape(marker) if marker else re.escape(opener) + _before_name(format.tools, opener) + names
+    sign = re.escape(marker) if marker else re.escape(opener) + called
     return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{_unopened(format)}({sign})"))
-
-
-def opening(syntax: CallSyntax) -> str:
-    """Return the outermost literal with which a run of calls begins, without the layout around it."""
-    return next((text.strip() for text in syntax.openers), "")
 
 
 def _marker(opener: str, format: Format) -> str:
@@ -76,19 +75,19 @@ def _marker(opener: str, format: Format) -> str:
     return next((sign for sign in signs if sign and not any(sign in text for text in others)), "")
 
 
-def _before_name(syntax: CallSyntax, opener: str) -> str:
+def _before_name(calls: Calls, opener: str) -> str:
     """Return the pattern of what is between the opener and the tool's name."""
-    return re.escape("".join(syntax.openers).lstrip().removeprefix(opener))
+    return re.escape("".join(marker.text for marker in calls.openers).lstrip().removeprefix(opener))
 
 
-def _names(syntax: CallSyntax, request: Request) -> str:
+def _names(calls: Calls, tools: Iterable[Tool]) -> str:
     """Return the pattern of the tools' names, if a call begins with the name."""
-    parts = syntax.function[0 if syntax.function[:1] == (Slot.NAME,) else 1 :]
+    parts = calls.function[0 if calls.function[0] is Slot.NAME else 1 :]
     if parts[:1] != (Slot.NAME,):
         return ""
     # `f` alone would fire in `for example`: the first character after the name belongs to the sign.
-    after_name = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
-    return f"(?:{'|'.join(re.escape(tool.name) for tool in request.tools or ())}){re.escape(after_name[:1])}"
+    after_name = literal_of(*parts[1:2])
+    return f"(?:{'|'.join(re.escape(tool.name) for tool in tools)}){re.escape(after_name[:1])}"
 
 
 def _before(format: Format, begun: str) -> str:

@@ -198,7 +198,7 @@ def _after_end(case: Case) -> Iterator[Advice]:
 def _inside(format: Format) -> Iterator[str]:
     """Yield what is written between the parts of one answer: an end of turn that is part of it ends nothing."""
     tools, turn = format.tools, format.turn
-    yield from (tools.section_start, tools.section_end, tools.call_start, tools.call_end, tools.separator)
+    yield from (*tools.markers, tools.separator)
     yield from (part for part in tools.function if not isinstance(part, Slot))
     yield from (format.reasoning.end, format.content.end, turn.reasoning_to_content, turn.reasoning_to_tools)
 
@@ -310,7 +310,7 @@ HINTS: Mapping[str, Callable[[Case], Iterator[Advice]]] = MappingProxyType(
 def _openers(case: Case) -> list[str]:
     """Return what opens the template's own calls; without a marker before it, the call's own beginning."""
     tools = case.reading.turn.format.tools
-    markers = [text.strip() for text in (tools.section_start, tools.call_start) if text.strip()]
+    markers = [text.strip() for text in tools.markers[:2] if text.strip()]
     return markers or [text.strip() for text in tools.openers]
 
 

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from unrender.answer.follow import plain
-from unrender.answer.nodes import Arguments, Calls
+from unrender.answer.follow import as_skeleton
+from unrender.answer.nodes import ArgumentsPart, Calls
 from unrender.errors import ExportError
 from unrender.format import Envelope, Format, Part, Skeleton, Slot
 from unrender.format.parts import text_of
@@ -216,7 +216,9 @@ def _object_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateF
     if calls.maximum is None and not (calls.call_open or calls.call_close):
         raise ExportError("tool calls: there is no marker between two calls, so their JSON alone tells where one ends")
     return {
-        "open_pattern": ANYWHERE + opened + f"(?={_first_key(plain(calls.function))})(?={_up_to_arguments(envelope)})",
+        "open_pattern": ANYWHERE
+        + opened
+        + f"(?={_first_key(as_skeleton(calls.function))})(?={_up_to_arguments(envelope)})",
         **_closed(_closer_after("}", _closers(format, calls, [], opened))),
         "repeats": True,
         "content": "json",
@@ -250,14 +252,14 @@ def _named_field(format: Format, calls: Calls) -> TemplateField:
     content = _arguments(calls.arguments)
     # What is around one object of arguments is a part of the call.
     inside = () if calls.arguments.entry else (calls.arguments.open.text, Slot.ARGUMENTS, calls.arguments.close.text)
-    head, tail = _halves(plain(calls.function), inside or (Slot.ARGUMENTS,))
+    head, tail = _halves(as_skeleton(calls.function), inside or (Slot.ARGUMENTS,))
     if Slot.NAME not in head:
         raise ExportError("tool calls: the function's name comes after its arguments")
     if len((calls.call_open.text + text_of(*head[:1])).strip()) < _LEAST_MARKER:
         raise ExportError("tool calls: nothing but its name tells a call from text")
     begun = _begun(format, calls)
     first_argument = (
-        (calls.arguments.entry and calls.arguments.open.text) or text_of(*plain(calls.arguments.entry[:1])) or "{"
+        (calls.arguments.entry and calls.arguments.open.text) or text_of(*as_skeleton(calls.arguments.entry[:1])) or "{"
     )
     # Nothing verbatim follows an opener: its line breaks are layout.
     captured = _captured(calls, head, [first_argument, *map(text_of, tail), calls.call_close.text])
@@ -303,7 +305,7 @@ def _begun(format: Format, calls: Calls) -> str:
     section, start = spelled(format, calls.open.text), beside_layout([calls.call_open.text])
     section += ANYWHERE if section else ""
     others = [text.strip() for text in (*(wrapper.start for wrapper in format.wrappers), format.reasoning.start)]
-    opener = (calls.call_open.text + text_of(*plain(calls.function[:1]))).strip()
+    opener = (calls.call_open.text + text_of(*as_skeleton(calls.function[:1]))).strip()
     avoided = "".join(f"(?!{escaped_pattern(text)})" for text in others if opener and text.startswith(opener))
     return (f"(?:{section})?" if opener and section else section) + avoided + start
 
@@ -329,7 +331,7 @@ def _closed(pattern: str) -> dict[str, str]:
     return {"close_pattern": pattern.replace(ANYWHERE * 2, ANYWHERE)} if pattern else {}
 
 
-def _arguments(arguments: Arguments) -> TemplateField:
+def _arguments(arguments: ArgumentsPart) -> TemplateField:
     """Return how the text between a call's opener and closer is read."""
     notation = notation_of(arguments.codec)
     if not arguments.entry:
@@ -348,9 +350,9 @@ def _arguments(arguments: Arguments) -> TemplateField:
     return {"content": "xml-inline", "content_args": {"tag_pattern": _entry(arguments), "value_parser": value}}
 
 
-def _entry(arguments: Arguments) -> str:
+def _entry(arguments: ArgumentsPart) -> str:
     """Return the pattern of one argument: the value exact, a key that is there twice the same both times."""
-    at, closer, parts = arguments.entry.index(Slot.VALUE), arguments.closer, plain(arguments.entry)
+    at, closer, parts = arguments.entry.index(Slot.VALUE), arguments.closer, as_skeleton(arguments.entry)
     before = text_of(parts[at - 1])
     end = [part if isinstance(part, Slot) else part.rstrip() for part in parts[at + 2 :]]
     # `  <a>1</a>`: the layout before an argument may have been read with what is before all of them.

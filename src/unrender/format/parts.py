@@ -310,6 +310,11 @@ class CallSyntax:
         return [text for text in chain if text.strip()]
 
     @property
+    def markers(self) -> tuple[str, str, str, str]:
+        """The markers around the run and around each call, in the order of the text."""
+        return self.section_start, self.call_start, self.call_end, self.section_end
+
+    @property
     def call_id(self) -> CallIdPosition:
         """The position of the id in a tag format, derived from the skeleton."""
         if Slot.ID not in self.function:

@@ -133,14 +133,14 @@ class _Expander:
     def run(self, calls: Calls) -> Node:
         """Return a run of calls, without layout before it."""
         markers = (calls.open, calls.call_open, calls.call_close, calls.separator, calls.close)
-        start, call_start, call_end, separator, end = (Literal(marker.text) for marker in markers)
-        call = Sequence((call_start, self.call(calls)))
+        start, call_open, call_close, separator, end = (Literal(marker.text) for marker in markers)
+        call = Sequence((call_open, self.call(calls)))
         if calls.ends_turn and not calls.close:
             # `<c>f</c>`: the engine strips the last `</c>`, the token that ends the turn, so the text may lack it.
             more = None if calls.maximum is None else calls.maximum - 1
-            again = Repeat(Sequence((call_end, separator, call)), 0, more)
-            return Sequence((start, call, again, Optional(Sequence((call_end, end)))))
-        several = Repeat(Sequence((call, call_end)), 1, calls.maximum, separator)
+            again = Repeat(Sequence((call_close, separator, call)), 0, more)
+            return Sequence((start, call, again, Optional(Sequence((call_close, end)))))
+        several = Repeat(Sequence((call, call_close)), 1, calls.maximum, separator)
         return Sequence((start, several, Optional(end) if calls.ends_turn else end))
 
     def call(self, calls: Calls) -> Node:

@@ -50,8 +50,8 @@ def _markers(format: Format) -> tuple[str, str]:
     tools = format.tools
     if tools.mode is ToolMode.NONE:
         raise ExportError("tool parser: the format has no calls")
-    of_section = bool(tools.section_start.strip())
-    start, end = (tools.section_start, tools.section_end) if of_section else (tools.call_start, tools.call_end)
+    outer, inner, inner_end, outer_end = tools.markers
+    start, end = (outer, outer_end) if outer.strip() else (inner, inner_end)
     if not start.strip():
         raise ExportError("tool parser: calls have no marker that opens them, which MLX-LM looks for")
     return start.strip(), end.strip()

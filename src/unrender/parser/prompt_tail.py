@@ -90,7 +90,7 @@ def _foreign(format: Format) -> Iterator[str]:
     turn = format.turn
     yield from (text.strip() for text in (turn.end, *turn.ends, *turn.headers) if len(text.strip()) > 1)
     for tools in format.syntaxes:
-        yield from (text.strip() for text in (tools.section_start, tools.call_start) if len(text.strip()) > 1)
+        yield from (text.strip() for text in tools.markers[:2] if len(text.strip()) > 1)
 
 
 def _marker_tail(format: Format, prompt: str) -> str:

@@ -97,10 +97,10 @@ class Markers:
     """What is written between two arguments, if that is more than layout."""
     followers: tuple[str, ...] = ()
     """What may follow a closer."""
-    call_end: tuple[Part, ...] = ()
+    call_close: tuple[Part, ...] = ()
     """What closes a call."""
     section_end: tuple[str, ...] = ()
-    call_start: tuple[str, ...] = ()
+    call_open: tuple[str, ...] = ()
     """What begins a call, up to its name."""
     turn_ends: tuple[str, ...] = ()
     escapes: tuple[str, ...] = ()
@@ -129,10 +129,10 @@ class MarkedEnds:
                 self._kinds[layout[at:] + head] = Kind.OPENED
             self._kinds[head] = Kind.OPENED
         # Text is searched fastest where all marks begin alike.
-        if markers.call_start and markers.call_start[0][:1] == self.closers[0][:1]:
-            self._add(Kind.BEGUN, markers.call_start[:1], "")
-        if markers.call_end and isinstance(markers.call_end[0], str):
-            self._add(Kind.ENDED, markers.call_end[:1], layout)
+        if markers.call_open and markers.call_open[0][:1] == self.closers[0][:1]:
+            self._add(Kind.BEGUN, markers.call_open[:1], "")
+        if markers.call_close and isinstance(markers.call_close[0], str):
+            self._add(Kind.ENDED, markers.call_close[:1], layout)
         self._add(Kind.TEXT, filter(None, (torn_head(closer, named) for closer in self.closers)), markers.lead)
         self._add(Kind.CLOSED, self.closers, markers.lead)
         self.finder: Finder = Finder((*self._kinds, *markers.escapes))
@@ -278,7 +278,7 @@ class MarkedEnds:
     @cached_property
     def _longest(self) -> int:
         markers = self.markers
-        every = (*markers.opener, *markers.call_end, *markers.section_end, *markers.call_start)
+        every = (*markers.opener, *markers.call_close, *markers.section_end, *markers.call_open)
         several = max(map(len, (*self._followers, *markers.turn_ends)), default=0)
         return sum(len(part) for part in every if not isinstance(part, Slot)) + several
 
@@ -301,17 +301,17 @@ class MarkedEnds:
 
     @cached_property
     def _call_end(self) -> re.Pattern[str]:
-        return re.compile(_joined(self.markers.call_end, {}) or r"(?!)")
+        return re.compile(_joined(self.markers.call_close, {}) or r"(?!)")
 
     @cached_property
     def _call(self) -> re.Pattern[str]:
-        return re.compile(_joined(self.markers.call_start, {}) or r"(?!)")
+        return re.compile(_joined(self.markers.call_open, {}) or r"(?!)")
 
     @cached_property
     def _after_call(self) -> re.Pattern[str]:
         markers = self.markers
         section = f"(?:{_GAP}{_joined(markers.section_end, {})})?+" if markers.section_end else ""
-        more = [_joined(markers.call_start, {})] if markers.call_start else []
+        more = [_joined(markers.call_open, {})] if markers.call_open else []
         follows = "|".join([*more, *map(re.escape, markers.turn_ends)])
         # The end of a section is enough: no call is written without one.
         closed = f"{_GAP}{_joined(markers.section_end, {})}" if markers.section_end else r"(?!)"

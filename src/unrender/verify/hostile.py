@@ -111,7 +111,7 @@ def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
     out: `<call>nope <call></call></call>` does not say which of them closes the call.
     """
     calls, turn = candidate.format.tools, candidate.format.turn
-    shown = max(map(len, (calls.section_start.strip(), calls.call_start.strip()))) > len("[{")
+    shown = max(len(text.strip()) for text in calls.markers[:2]) > len("[{")
     left_out = {
         turn.end.strip(),
         *turn.ends,

@@ -245,8 +245,7 @@ def markers_of(format: Format) -> list[str]:
     """Return the markers of all parts of an answer that are longer than one character."""
     tools, turn = format.tools, format.turn
     reasoning = (format.reasoning.start, format.reasoning.end)
-    calls = (tools.section_start, tools.call_start, tools.call_end, tools.section_end)
-    texts = (*turn.headers, *reasoning, format.content.start, *calls, turn.end)
+    texts = (*turn.headers, *reasoning, format.content.start, *tools.markers, turn.end)
     return [text.strip() for text in dict.fromkeys(texts) if len(text.strip()) > 1]
 
 

@@ -108,5 +108,6 @@ def test_what_may_follow_a_call(syntax: dict[str, Any], followed_by: tuple[str, 
     texts = {"call_start": "<c>", "call_end": "</c>", "section_end": "]", "separator": ",", **syntax}
     raw = Arguments(entry=(Slot.KEY, "=", Slot.VALUE))
     function = texts.pop("function", (Slot.NAME, Slot.ARGUMENTS))
+    found = calls_in_syntax(Format(), CallSyntax(arguments=raw, function=function, **texts))
 
-    assert written_stops(CallSyntax(arguments=raw, function=function, **texts), ()) == followed_by
+    assert written_stops(found, ()) == followed_by

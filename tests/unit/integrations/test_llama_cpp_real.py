@@ -119,7 +119,7 @@ def test_every_syntax_is_held(choice, seeds, least, tmp_path):
         llama = model_of(path, tmp_path / "random.gguf")
         for seed in range(seeds):
             request = {"tools": TOOLS[:1], "tool_choice": choice, "max_tokens": 200, "seed": seed, **ANY}
-            openers = likelier(llama, template_of(path).format.tools.openers[0].strip())
+            openers = likelier(llama, "".join(template_of(path).format.tools.openers[:1]).strip())
             answer = llama.create_chat_completion(USER, logits_processor=[openers], **request)["choices"][0]
             if answer["finish_reason"] == "length":
                 continue

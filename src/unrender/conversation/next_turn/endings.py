@@ -60,24 +60,24 @@ class Ending:
 
     def _behind_calls(self) -> str:
         tail, text, tools = self.made.tail, self.said.text, self.format.tools
-        call_end, section_end = tools.call_end.strip(), tools.section_end.strip()
+        closer, section_end = (text.strip() for text in tools.markers[2:])
         closers = self.kind.closers(self.format).rstrip().removesuffix(section_end).rstrip()
         at = behind(tail, closers)
-        if at is None and call_end in tail and (call_end or section_end in tail):
+        if at is None and closer in tail and (closer or section_end in tail):
             # The template writes more before the end of a call than its format knows, e.g. an id.
-            at = tail.index(call_end or section_end) + len(call_end)
+            at = tail.index(closer or section_end) + len(closer)
         if at is None:
             raise ExtendError("the template ends calls otherwise than its format says", "unproved")
         # After a first call, templates that forget what was before may not write the end of the section.
         whole = at + (behind(tail[at:], section_end) or 0)
         whole += self._wrapped(tail[whole:])
-        if self.said.sampled or not call_end:
+        if self.said.sampled or not closer:
             return tail[whole:]
-        if section_end and text.endswith(call_end) and not text.endswith(section_end):
+        if section_end and text.endswith(closer) and not text.endswith(section_end):
             return tail[at:]
         # Where `<|call|>` ends the turn as well, a call is complete without it.
-        if not text.endswith(call_end) and call_end in ends_of_turn(self.format, self.format.reasoning.end):
-            return tail[behind(tail, closers.removesuffix(call_end)) or at :]
+        if not text.endswith(closer) and closer in ends_of_turn(self.format, self.format.reasoning.end):
+            return tail[behind(tail, closers.removesuffix(closer)) or at :]
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:

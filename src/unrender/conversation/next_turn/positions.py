@@ -97,7 +97,7 @@ def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
     tools, head = turn.format.tools, _before_name(turn.format.tools)
     # The opener alone may be in words of the user or the system; with a tool's name behind it, it is a call.
     if past.position.called:
-        possible = shown(tools.section_start.strip()) or shown(tools.call_start.strip()) or shown(head.strip())
+        possible = any(shown(text.strip()) for text in (*tools.markers[:2], head))
     else:
         possible = not (head.strip() and any(shown(head + tool.name) for tool in turn.request.tools or ()))
     return possible and (not past.position.thought or shown(turn.format.reasoning.end.strip()))
@@ -139,7 +139,7 @@ def _before_name(tools: CallSyntax) -> str:
     if Slot.NAME not in tools.function:
         return ""
     before = tools.function[: tools.function.index(Slot.NAME)]
-    texts = [tools.call_start]
+    texts = [tools.markers[1]]
     for part in before:
         texts = [] if isinstance(part, Slot) else [*texts, part]
     return "".join(texts)

@@ -384,11 +384,11 @@ class ArgumentCode:
                 opener=pieces_of(entry[:i]),
                 separator=separator.text if separator else "",
                 followers=tuple(dict.fromkeys((*following, *after_entries(calls)))),
-                call_end=pieces_of(
+                call_close=pieces_of(
                     (arguments.close, *function[function.index(Slot.ARGUMENTS) + 1 :], calls.call_close)
                 ),
                 section_end=calls.close.pieces,
-                call_start=tuple(map(str, pieces_of((calls.call_open, *function[: function.index(Slot.NAME)])))),
+                call_open=tuple(map(str, pieces_of((calls.call_open, *function[: function.index(Slot.NAME)])))),
                 turn_ends=tuple(sorted(self.ends)),
                 escapes=tuple(form for _, form in arguments.codec.escapes),
                 open_ended=not self.follow.closed or not following,
