@@ -24,7 +24,7 @@ from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_modes, 
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord, find_openings, find_reasoning
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame, next_openers, openings_after_tool, unlike_history
-from unrender.analysis.rebuilding import Doubt, calls_are_refuted, find_doubts, with_headers
+from unrender.analysis.rebuilding import calls_are_refuted, find_doubts, with_headers
 from unrender.conversation.capabilities import Capabilities
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
 from unrender.format.checks import texts_in
@@ -87,7 +87,7 @@ def _analyze(prober: Prober) -> Analysis:
         found, doubts = _understood(prober, turns, part_opener=opener)
     # From here on the format is tried: each answer is written again from it, then read with it.
     as_reasoning = found.tools.content_as_reasoning
-    doubts = tuple(doubt for doubt in doubts if not (as_reasoning and doubt.shape == MIXED))
+    doubts = {shape: why for shape, why in doubts.items() if not (as_reasoning and shape == MIXED)}
     fmt, settled = _settle(found, doubts)
     witness = witness_of(prober)
     proof = prove(witness, witness.complete(fmt))
@@ -101,7 +101,7 @@ def _analyze(prober: Prober) -> Analysis:
     given_up = (*found.given_up, *settled, *proof.given_up, *last, *unasked, *_refuted(proof, turns), *unwritten, *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     misread = [wrong for wrong in proof.misread if not (as_reasoning and wrong.cut_out.name == MIXED)]
-    diagnostics = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(misread))
+    diagnostics = (*found.tools.diagnostics, *given_up, *unlike, *doubts.values(), *_misread(misread))
     if prober.spent.is_over:
         diagnostics = (f"{prober.spent.reason}, and was asked no more", *diagnostics)
     variants = {**render_variants(prober, found.frame.body, found.format), "many": found.tools.many}
@@ -164,7 +164,7 @@ def _part_opener(found: _Findings) -> str:
     return between if between and header.endswith(between) and header.strip() != between.strip() else ""
 
 
-def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Findings, tuple[Doubt, ...]]:
+def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Findings, Mapping[str, str]]:
     """Return one pass and its doubts, with the strongest mode of calls that writes the answers again, or else the strongest."""
     first = None
     for weaker in range(len(ToolMode)):
@@ -273,7 +273,7 @@ def _space(opening: str | None) -> str:
     return opening if opening and opening.isspace() else ""
 
 
-def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[str, ...]]:
+def _settle(found: _Findings, doubts: Mapping[str, str]) -> tuple[Format, tuple[str, ...]]:
     """Give up what is refuted or still carries a needle; return the format and what was given up, in words."""
     fmt = found.format
     given_up: list[str] = []

@@ -17,21 +17,12 @@ from unrender.analysis.ask.answers import Answers, Turns
 from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.limits import MAX_REMARK
 
-
-def _reasons(fmt: Format) -> bool:
-    return fmt.reasoning.mode is not ReasoningMode.NONE
-
-
-def _calls(fmt: Format) -> bool:
-    return fmt.tools.mode is not ToolMode.NONE
-
-
 _WHEN: Mapping[str, Callable[[Format], bool]] = {
     "always": lambda _: True,
     "prefill": lambda fmt: bool(fmt.turn.prefill or fmt.turn.prefill_no_thinking),
-    "reasoning": _reasons,
-    "calls": _calls,
-    "both": lambda fmt: _reasons(fmt) and _calls(fmt),
+    "reasoning": lambda fmt: fmt.reasoning.mode is not ReasoningMode.NONE,
+    "calls": lambda fmt: fmt.tools.mode is not ToolMode.NONE,
+    "both": lambda fmt: _WHEN["reasoning"](fmt) and _WHEN["calls"](fmt),
     "tagged": lambda fmt: bool(fmt.tools.arguments.entry),
 }
 """Of which formats a comparison tells something."""

@@ -6,8 +6,8 @@ altogether. A text that every prompt writes and no answer begins with is one mor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from unrender.analysis.ask.answers import Answers, Turns
@@ -17,26 +17,13 @@ from unrender.answer.encode import encode_answer
 from unrender.errors import GrammarError
 from unrender.format import Format, ToolMode
 from unrender.messages.wire import Request, Tool
-from unrender.parser.prompt_tail import after_header, begun_by
+from unrender.parser.prompt_tail import begun_by
 from unrender.proof.claims import possible_format
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
-    """An answer that the format does not reproduce."""
-
-    shape: str
-    """What the answer consists of, e.g. `content and calls`."""
-    rendered: str
-    rebuilt: str
-
-    def __str__(self) -> str:
-        return f"{self.shape}: rendered as {self.rendered!r:.200}, understood as {self.rebuilt!r:.200}"
-
-
-def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> tuple[Doubt, ...]:
-    """Return the shapes that the template renders and the format does not reproduce, white space apart."""
-    doubts: list[Doubt] = []
+def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> Mapping[str, str]:
+    """Return the answers that the format does not reproduce, white space apart: a sentence for each shape, e.g. `one call`."""
+    doubts: dict[str, str] = {}
     for shape, (name, said) in shapes().items():
         body = getattr(answers, shape)
         parts = (said.content, said.reasoning, *(call.name for call in said.calls))
@@ -51,20 +38,19 @@ def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> tuple[Doubt,
         options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty), rebuilt.removeprefix(fmt.turn.prefill))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
         if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
-            doubts.append(Doubt(shape=name, rendered=body, rebuilt=rebuilt))
-    return tuple(doubts)
+            doubts[name] = f"{name}: rendered as {body!r:.200}, understood as {rebuilt!r:.200}"
+    return doubts
 
 
 def _squeeze(text: str) -> str:
     return "".join(text.split())
 
 
-def calls_are_refuted(doubts: Sequence[Doubt], fmt: Format) -> bool:
+def calls_are_refuted(doubts: Collection[str], fmt: Format) -> bool:
     """Return whether neither one call nor two can be written again: the derived syntax is then worthless."""
     # Calls in a row may differ from one alone, as in `<c>f</c>` and `[f, g]`: one of the two is enough to go on.
-    refuted = {doubt.shape for doubt in doubts}
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
-    return fmt.tools.mode is not ToolMode.NONE and needed <= refuted
+    return fmt.tools.mode is not ToolMode.NONE and needed <= {*doubts}
 
 
 _REQUESTS = (Request(), Request(tools=(Tool(name="f"),)))
@@ -72,39 +58,36 @@ _REQUESTS = (Request(), Request(tools=(Tool(name="f"),)))
 
 def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]:
     """Return a format with which answers can be written after every prompt, and in words what it claims no more."""
-    given_up: list[str] = []
-    for prompt, bare in _prompts(turns):
-        begun = begun_by(format, prompt, lambda bare=bare: bare)  # type: ignore[misc]
-        # The prompt ends in `<bot>final:` and answers begin with `<bot>` alone: the longer text is one more header.
-        cut = _header_in(format, begun)
-        header = _last_header(format, prompt.removesuffix(begun)) + begun[:cut]
-        if not cut or carries_needle(header):
-            continue
-        changed: dict[str, Any] = {"headers": (*format.turn.headers, header)}
-        for name in ("prefill", "prefill_no_thinking"):
-            known = getattr(format.turn, name)
-            if known.strip() and begun.rstrip().endswith(known.strip()):
-                changed[name] = begun[cut:]
-            elif cut < len(begun):  # `<think><think></think>` with thinking off begins with the same text.
-                changed[name] = known.removeprefix(begun[:cut])
-        format, more = possible_format(format, turn=replace(format.turn, **changed))
-        if begun[:cut].strip():
-            given_up.append(
-                f"the prompt begins answers with {begun[:cut]!r:.200}, as no answer does: it counts as their header"
-            )
-        given_up += more
-    return format, tuple(given_up)
+    given_up: tuple[str, ...] = ()
+    for asked in filter(None, (turns.question, turns.result)):
+        for prompt, bare in ((asked.prompt, asked.bare), (asked.prompt_no_thinking, asked.bare_no_thinking)):
+            if prompt is not None:
+                format, more = _with_header_of(format, prompt, bare)
+                given_up += more
+    return format, given_up
 
 
-def _prompts(turns: Turns) -> Iterator[tuple[str, str | None]]:
-    """Yield what follows an input in the prompt, and without one."""
-    for asked in (turns.question, turns.result):
-        if asked is not None:
-            pairs = ((asked.prompt, asked.bare), (asked.prompt_no_thinking, asked.bare_no_thinking))
-            yield from ((prompt, bare) for prompt, bare in pairs if prompt is not None)
+def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Format, tuple[str, ...]]:
+    """Return the same for one prompt; `bare` is what the template writes where it asks for no answer."""
+    begun = begun_by(format, prompt, lambda: bare)
+    # The prompt ends in `<bot>final:` and answers begin with `<bot>` alone: the longer text is one more header.
+    cut = _unwritten_length(format, begun)
+    header = _header_at_end(format, prompt.removesuffix(begun)) + begun[:cut]
+    if not cut or carries_needle(header):
+        return format, ()
+    changed: dict[str, Any] = {"headers": (*format.turn.headers, header)}
+    for name in ("prefill", "prefill_no_thinking"):
+        known = getattr(format.turn, name)
+        if known.strip() and begun.rstrip().endswith(known.strip()):
+            changed[name] = begun[cut:]
+        elif cut < len(begun):  # `<think><think></think>` with thinking off begins with the same text.
+            changed[name] = known.removeprefix(begun[:cut])
+    format, more = possible_format(format, turn=replace(format.turn, **changed))
+    why = f"the prompt begins answers with {begun[:cut]!r:.200}, as no answer does: it counts as their header"
+    return format, (*([why] if begun[:cut].strip() else []), *more)
 
 
-def _header_in(format: Format, begun: str) -> int:
+def _unwritten_length(format: Format, begun: str) -> int:
     """Return the length of the part that no answer writes: up to the opener of reasoning, or else all of it."""
     opener = format.reasoning.start.strip()
     opened = begun.count(opener) if opener else 0
@@ -124,12 +107,9 @@ def _is_written(format: Format, begun: str) -> bool:
         return True
 
 
-def _last_header(format: Format, prompt: str) -> str:
-    """Return the header with which a prompt ends, with the layout after it."""
-    written = after_header(format, prompt)
-    cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
-    if written is None or not cores:
-        return ""
-    ends = {prompt.rfind(core) + len(core): core for core in sorted(cores, key=len)}
-    core = ends[max(ends)]
-    return prompt[prompt.rfind(core) :]
+def _header_at_end(format: Format, prompt: str) -> str:
+    """Return the header with which a prompt ends, with the layout after it; "" where it ends with none."""
+    cores = (header.strip() for header in format.turn.headers)
+    ends = ((prompt.rfind(core) + len(core), len(core)) for core in cores if core and core in prompt)
+    end, length = max(ends, default=(len(prompt), 0))
+    return prompt[end - length :]

@@ -23,6 +23,7 @@ from unrender.conversation.capabilities import Capabilities, ReasoningPlace, sha
 from unrender.conversation.messages import (
     MEDIA_FORMS,
     MEDIA_TYPES,
+    RESULTS,
     Conversation,
     Said,
     SaidCall,
@@ -84,7 +85,7 @@ def with_names(conversation: Iterable[Said]) -> Conversation:
     for one in conversation:
         # Some applications count the calls of each answer anew: a result answers the last call of its id.
         names |= {call.id: call.name for call in one.calls}
-        named = one.role == "tool" and one.name is None and names.get(one.answers)
+        named = one.role in RESULTS and one.name is None and names.get(one.answers)
         said.append(replace(one, name=named) if named else one)
     return tuple(said)
 

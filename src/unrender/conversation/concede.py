@@ -21,7 +21,7 @@ from typing import Any
 
 from unrender.answer.build import own_calls
 from unrender.answer.encode import encode_calls
-from unrender.conversation.adapt import said_by_user
+from unrender.conversation.adapt import said_by_user, with_names
 from unrender.conversation.capabilities import Refusal
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of
 from unrender.conversation.offer import DEFAULT_FORMAT, Injection, Plan
@@ -48,13 +48,16 @@ Way = tuple[Concession, ...]
 """Concessions that are made together, one after the other."""
 
 
-def told(conversation: Conversation, plan: Plan, words: Iterable[str]) -> Conversation:
+def told(conversation: Conversation, plan: Plan, words: Collection[str]) -> Conversation:
     """Return the conversation with calls and results as text, as far as that is planned, and with roles that a template knows.
 
-    Where none of the template's `words` is the developer, they are the system: what they say would be dropped.
+    Where none of the template's `words` is the developer, they are the system: what they say would be dropped. So it is with
+    results of role `function`, OpenAI's older name, where the template knows `tool`.
     """
-    if any(said.role == _DEVELOPER for said in conversation) and not knows_developer(words):
-        conversation = _renamed(conversation)
+    if not knows_developer(words):
+        conversation = _renamed(conversation, _DEVELOPER, "system")
+    if "tool" in words and "function" not in words:
+        conversation = _renamed(conversation, "function", "tool")
     conversation = write_results(conversation) if plan.writes_results else conversation
     return write_calls(conversation, plan.format) if plan.writes_calls else conversation
 
@@ -76,12 +79,10 @@ def conceded(
     Tools are described once: a system message that already has the text stays as it is.
     """
     conversation = rewritten(conversation, concessions, format)
-    if words:
-        last = max((i for i, said in enumerate(conversation) if said.role == "user"), default=None)
-        conversation = tuple(
-            replace(said, content=_joined(said.content, words, between=" ")) if i == last else said
-            for i, said in enumerate(conversation)
-        )
+    last = max((i for i, said in enumerate(conversation) if said.role == "user"), default=None)
+    if words and last is not None:
+        asked = replace(conversation[last], content=_joined(conversation[last].content, words, between=" "))
+        conversation = (*conversation[:last], asked, *conversation[last + 1 :])
     return _with_system_text(conversation, injection.text) if injection else conversation
 
 
@@ -92,8 +93,8 @@ def rewritten(conversation: Conversation, concessions: Iterable[Concession], for
     return conversation
 
 
-def _renamed(conversation: Conversation) -> Conversation:
-    return tuple(replace(said, role="system") if said.role == _DEVELOPER else said for said in conversation)
+def _renamed(conversation: Conversation, role: str, other: str) -> Conversation:
+    return tuple(replace(said, role=other) if said.role == role else said for said in conversation)
 
 
 def _joined(first: Any, second: Any, *, between: str = "\n") -> Any:
@@ -206,7 +207,7 @@ def _as_text(conversation: Conversation, _: Format) -> Conversation:
 
 def _developed(conversation: Conversation, _: Format) -> Conversation:
     """Make the developer the system, and one message of what they say one after the other."""
-    return joined_messages(_renamed(conversation), ("system",))
+    return joined_messages(_renamed(conversation, _DEVELOPER, "system"), ("system",))
 
 
 def _begun_by_system(conversation: Conversation, _: Format) -> Conversation:
@@ -261,13 +262,11 @@ def write_calls(conversation: Iterable[Said], format: Format) -> Conversation:
 
 def write_results(conversation: Iterable[Said]) -> Conversation:
     """Return the conversation with results as the user's messages, joined with the user's messages next to them."""
-    said = tuple(conversation)
-    names = {call.id: call.name for one in said for call in one.calls}
     written: list[Said] = []
     joins = False
-    for one in said:
+    for one in with_names(conversation):
         is_result = one.role in RESULTS
-        told = Said(role="user", content=_result(one, names)) if is_result else one
+        told = Said(role="user", content=_result(one)) if is_result else one
         # `result, result, user` becomes one message of the user: many templates insist that roles alternate.
         if joins and told.role == "user":
             told = replace(told, content=_joined(written.pop().content, told.content))
@@ -288,8 +287,8 @@ def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
     return replace(said, content=_joined(said.content, text, between=""), calls=())
 
 
-def _result(said: Said, names: Mapping[Any, Any]) -> Any:
-    opened = RESULT_OPEN.format(name=said.name or names.get(said.answers) or "")
+def _result(said: Said) -> Any:
+    opened = RESULT_OPEN.format(name=said.name or "")
     return _joined(_joined(opened, said.content, between=""), RESULT_CLOSE, between="")
 
 

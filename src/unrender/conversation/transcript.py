@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities
@@ -219,8 +218,7 @@ class Writer:
         self, conversation: Conversation, rendering: Rendering, *, asks: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the messages whose texts, and those whose calls, are not in a rendering, as far as that is certain."""
-        texts = {*islice(_missing(rendering.text, conversation), MAX_RETRIES)}
-        calls = {*islice(_without_calls(rendering.text, conversation), MAX_RETRIES)}
+        texts, calls = _missing(rendering.text, conversation)
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
         # `<b>` is `\\u003cb\\u003e` in a prompt that writes JSON, and a tool's name is in the prompt where the tool is offered:
         # a needle in their place tells whether they are shown.
@@ -302,35 +300,26 @@ def _explained(rendering: Rendering, variable: str) -> Rendering:
     return replace(rendering, error=f"{rendering.error}; {way}")
 
 
-def _missing(text: str, conversation: Conversation) -> Iterator[int]:
-    """Yield the messages of which some text is not in `text`."""
-    # Each is looked for after the one before it, so that a long conversation is read once.
-    at = 0
+def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]:
+    """Return some messages of which a text is not in `text`, and some of which a call's name is not after what was said before."""
+    lost, uncalled = set[int](), set[int]()
+    # Each text is looked for after the one before it, so that a long conversation is read once.
+    at = called = 0
     for i, said in enumerate(conversation):
+        after = called
+        for call in said.calls if len(uncalled) < MAX_RETRIES else ():
+            if (found := text.find(call.name, after)) < 0:
+                uncalled.add(i)
+                break
+            after = found + len(call.name)
         content = said.content if isinstance(said.content, list) else [{"text": said.content}]
-        for part in content:
+        for part in content if len(lost) < MAX_RETRIES else ():
             words = shown.strip() if isinstance(shown := part.get("text"), str) else ""
-            found = text.find(words, at)
-            if found >= 0:
+            if (found := text.find(words, at)) >= 0:
                 at = found + len(words)
             elif words not in text:
-                yield i
+                lost.add(i)
                 break
-
-
-def _without_calls(text: str, conversation: Conversation) -> Iterator[int]:
-    """Yield the messages of which some call's name is not in `text` after what was said before."""
-    at, escaped = 0, 0
-    for i, said in enumerate(conversation):
-        # Where nothing is written as it was said, each search would go to the end of the prompt.
-        words = said.content.strip() if isinstance(said.content, str) and escaped < MAX_RETRIES else ""
-        found = text.find(words, at)
-        escaped += found < 0
-        called = at
-        for call in said.calls:
-            if (called := text.find(call.name, called)) < 0:
-                yield i
-                break
-            called += len(call.name)
         # A template may write content behind calls, or behind their results.
-        at = max(at, found + len(words), called)
+        called = max(called, at, after)
+    return lost, uncalled

@@ -89,6 +89,16 @@ def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
     assert turn.next("Well", [AGAIN], restate=False).prompt == turn.prompt + "Well</s>[ASK]Bye[/ASK]"
 
 
+def test_what_a_template_would_write_otherwise_is_noted_once():
+    """With the new message from which on it would; the turns after that say it no more."""
+    turn = chat(LAST_SYSTEM).prepare([{"role": "system", "content": "Be brief."}, ASK])
+
+    with pytest.warns(TemplateWarning):
+        turn = turn.next("Hi!", [AGAIN])
+    assert [note.partition(":")[0] for note in turn.notes] == ["messages[0]"]
+    assert turn.next("Hi!", [AGAIN]).notes == ()
+
+
 def test_text_behind_an_end_inside_a_thought_is_an_error():
     """The parser reads on, but no template writes anything behind its own end."""
     source = PLAIN.replace(

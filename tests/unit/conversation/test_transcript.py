@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
@@ -297,3 +298,21 @@ def test_what_takes_too_long_is_never_rendered():
 
     assert seen == [1.0, pytest.approx(0.5)]
     assert (refused.exhausted, time.cut, time.is_over) == (True, True, True)
+
+
+def test_a_result_of_a_function_is_a_tools_where_the_template_knows_no_function():
+    """`function` is OpenAI's older name of the role: a template that knows `tool` alone would leave it out."""
+    source = (
+        "{% for m in messages %}{% if m.role == 'tool' %}<r>{{ m.content }}</r>{% elif m.role != 'function' %}<{{ m.role }}>"
+        "{{ m.content or '' }}{% for c in m.tool_calls or [] %}<c>{{ c.function.name }}{{ c.function.arguments | tojson }}</c>"
+        "{% endfor %}</>{% endif %}{% endfor %}"
+    )
+    call = {"id": "a", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    asked = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    result = {"role": "function", "name": "now", "content": "noon"}
+
+    for known, shown in ((source.replace(" != 'function'", " in ['user', 'assistant']"), "<r>noon</r>"), (source, "")):
+        template = ChatTemplate.from_string(known)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TemplateWarning)
+            assert template.prepare([*asked, result]).prompt.endswith(f"</>{shown}")

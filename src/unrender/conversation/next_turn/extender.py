@@ -80,6 +80,8 @@ class Extender:
     """The messages of the system at the beginning of the conversation, as far as they are known."""
     thought: bool = False
     """The prompt holds a thought of an earlier answer, or may hold one."""
+    remarked: frozenset[str] = frozenset()
+    """Remarks on the prompt that were notes of an earlier turn: nobody has to be told at each turn."""
     extended: Extended | None = None
     """How the turn's prompt came to be, if it extends another."""
 
@@ -115,9 +117,8 @@ class Extender:
         planned, writer, before, request, asked = self._writing(turn, how)
         facts = continuation_of(writer, planned.format)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
-        new, calls = answering(
-            _checked(read_conversation(messages, writer.template, as_text=writer.as_text)), said, len(turn.known_ids)
-        )
+        read = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
+        new, calls = answering(read, said, len(turn.known_ids))
         media = tuple(self._media(writer, new))
         kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
         stub = self._stub(turn, (before, writer), facts, said, (kind.message(), *new), how)
@@ -125,13 +126,14 @@ class Extender:
         check_shown(stub, made, kind, new)
         self._check_thoughts(made, kind, facts, how, {message.role for message in new})
         lead, end, rest = Ending(before, stub, made, said, kind, turn.format, facts).lacking(new)
-        known_ids = (*turn.known_ids, *(call.id for call in calls))
+        remarks = dict(self._remarks(facts, new, how))
         following = replace(
             self,
             asked=asked,
             variables={**self.variables, **how.variables},
             history=self.history and History(before=self.history, messages=(_under_ids(said, calls), *new)),
             thought=self.thought or bool(said.message.reasoning),
+            remarked=self.remarked.union(remarks),
             extended=Extended(stub, kind, new, lead, end, rest),
         )
         told = (note for note in writer.heard.notes if note not in before.heard.notes)
@@ -145,8 +147,8 @@ class Extender:
             injected=writer.injection,
             media=(*turn.media, *media),
             thinking=writer.heard.thinking,
-            notes=(*told, *self._notes(made, facts, new, how)),
-            known_ids=known_ids,
+            notes=(*told, *self._notes(made, new, remarks)),
+            known_ids=(*turn.known_ids, *(call.id for call in calls)),
             _source=following,
         )
 
@@ -246,7 +248,7 @@ class Extender:
         offset = len(self.history.all()) + 1 if media and self.history is not None else 0
         return (replace(one, message=one.message + offset) for one in media)
 
-    def _notes(self, made: WrittenTail, facts: Continuation, new: Conversation, how: Extending) -> Iterator[str]:
+    def _notes(self, made: WrittenTail, new: Conversation, remarks: Mapping[str, int]) -> Iterator[str]:
         first = len(made.messages) - len(new)
         for note in made.writer.notes[len(made.writer.heard.notes) :]:
             found = _NOTE.search(note)
@@ -254,14 +256,18 @@ class Extender:
                 yield note
             elif int(found[1]) >= first:
                 yield _NOTE.sub(f"messages[{int(found[1]) - first}]", note, count=1)
-        roles = {message.role for message in new}
-        if roles & facts.drops_thoughts and self.thought:
-            yield "the template would leave out thoughts that the prompt holds"
-        if "user" in roles and how.restate:
+        yield from (f"messages[{i}]: {remark}" for remark, i in remarks.items() if remark not in self.remarked)
+
+    def _remarks(self, facts: Continuation, new: Conversation, how: Extending) -> Iterator[tuple[str, int]]:
+        """Yield how the prompt differs from what the template writes of the whole conversation, and from which message on."""
+        first = {message.role: i for i, message in reversed([*enumerate(new)])}
+        if self.thought and (dropping := facts.drops_thoughts & first.keys()):
+            yield "the template would leave out thoughts that the prompt holds", min(first[role] for role in dropping)
+        if "user" in first and how.restate:
             if facts.restates_tools:
-                yield "the template writes the tools again before the last user's message; the prompt now holds them twice"
-            if facts.needs_system & {"user"} and self.system:
-                yield "the template writes the system message again; the prompt now holds it twice"
+                yield "the template writes the tools again; the prompt now holds them twice", first["user"]
+            if "user" in facts.needs_system and self.system:
+                yield "the template writes the system message again; the prompt now holds it twice", first["user"]
 
 
 def _past_call(number: int) -> Called:
