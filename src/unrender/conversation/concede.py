@@ -33,7 +33,7 @@ _TALKING = ("system", "developer", "user", "assistant")
 _DEVELOPER = "developer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Concession:
     """One way to say a conversation otherwise."""
 
@@ -175,17 +175,11 @@ def _closed(conversation: Conversation, format: Format) -> Conversation:
     """Write the end of reasoning before what earlier answers say: `{{ content.split('</think>')[1] }}` looks for it."""
     end, joint = format.reasoning.end.strip(), format.turn.reasoning_to_content
 
-    def lacks(said: Said) -> bool:
-        return (
-            said.role == "assistant"
-            and isinstance(said.content, str)
-            and bool(said.content)
-            and end not in said.content
-        )
+    def closed(said: Said) -> Said:
+        text = said.content if said.role == "assistant" and isinstance(said.content, str) else ""
+        return replace(said, content=f"{end}{joint}{text}") if text and end not in text else said
 
-    return tuple(
-        replace(said, content=f"{end}{joint}{said.content}") if end and lacks(said) else said for said in conversation
-    )
+    return tuple(map(closed, conversation)) if end else conversation
 
 
 def _in_words(conversation: Conversation, format: Format) -> Conversation:
@@ -226,24 +220,23 @@ def _asked(conversation: Conversation, _: Format) -> Conversation:
 
 
 MOVES = (
-    Concession(words="texts in parts are one text", rewrite=_as_text),
+    Concession("texts in parts are one text", _as_text),
     Concession(
-        words="messages of one role in a row are one message",
-        rewrite=lambda conversation, _: joined_messages(conversation, _TALKING),
+        "messages of one role in a row are one message", lambda conversation, _: joined_messages(conversation, _TALKING)
     ),
-    Concession(words="the developer is the system", rewrite=_developed),
-    Concession(words="later words of the system are the user's", rewrite=_begun_by_system),
-    Concession(words="an empty question is added", rewrite=_asked),
-    Concession(words="results that answer no call are the user's words", rewrite=_without_orphans),
-    Concession(words="the system's words are the user's", rewrite=lambda conversation, _: said_by_user(conversation)),
+    Concession("the developer is the system", _developed),
+    Concession("later words of the system are the user's", _begun_by_system),
+    Concession("an empty question is added", _asked),
+    Concession("results that answer no call are the user's words", _without_orphans),
+    Concession("the system's words are the user's", lambda conversation, _: said_by_user(conversation)),
 )
 """Concessions that change where something is said, or who says it."""
 CONCESSIONS = (
-    Concession(words="the ids of calls are replaced by nine letters and digits", rewrite=_with_ids),
-    Concession(words="earlier answers begin with the end of reasoning", rewrite=_closed),
-    Concession(words="the reasoning of earlier answers is left out", rewrite=_without_thoughts),
-    Concession(words="answers that say nothing are left out", rewrite=_without_silence),
-    Concession(words="calls and results of earlier turns are written as text", rewrite=_in_words),
+    Concession("the ids of calls are replaced by nine letters and digits", _with_ids),
+    Concession("earlier answers begin with the end of reasoning", _closed),
+    Concession("the reasoning of earlier answers is left out", _without_thoughts),
+    Concession("answers that say nothing are left out", _without_silence),
+    Concession("calls and results of earlier turns are written as text", _in_words),
 )
 """Each is tried alone, in this order; then all of them together."""
 
@@ -320,7 +313,7 @@ _RESULT, _RESULT2, _RESULT3 = (
 _NAMELESS = replace(_RESULT2, name=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Feature:
     """A feature of conversations for which some templates need a concession."""
 
@@ -357,14 +350,10 @@ def _asks_again(conversation: Conversation) -> bool:
 def _is_unanswered(conversation: Conversation) -> bool:
     """Return whether somebody speaks after some calls, and a result is missing; results may still come where nobody does."""
     for i, said in enumerate(conversation):
-        answers = [one.answers for one in takewhile(_is_result, conversation[i + 1 :])]
+        answers = [one.answers for one in takewhile(lambda one: one.role == "tool", conversation[i + 1 :])]
         if conversation[i + 1 + len(answers) :] and any(call.id not in answers for call in said.calls):
             return True
     return False
-
-
-def _is_result(said: Said) -> bool:
-    return said.role == "tool"
 
 
 def _orphans(conversation: Conversation) -> tuple[Said, ...]:
@@ -375,85 +364,64 @@ def _orphans(conversation: Conversation) -> tuple[Said, ...]:
 
 FEATURES: Mapping[str, Feature] = {
     "an earlier turn": Feature(
-        example=(_USER, _ANSWER, _USER2),
-        found=lambda said: any(one.role == "assistant" and one.content and not one.calls for one in said[:-1]),
+        (_USER, _ANSWER, _USER2),
+        lambda said: any(one.role == "assistant" and one.content and not one.calls for one in said[:-1]),
         thoughts=True,
     ),
-    "a thought": Feature(
-        example=(_USER, _THOUGHT, _USER2),
-        found=lambda said: any(one.reasoning for one in said),
-        thoughts=True,
-    ),
-    "a system message": Feature(example=(_SYSTEM, _USER), found=lambda said: "system" in _roles(said)),
-    "a developer": Feature(
-        example=(replace(_SYSTEM, role=_DEVELOPER), _USER), found=lambda said: _DEVELOPER in _roles(said)
-    ),
-    "two system messages": Feature(example=(_SYSTEM, _LATER, _USER), found=_next_to("system", "system")),
+    "a thought": Feature((_USER, _THOUGHT, _USER2), lambda said: any(one.reasoning for one in said), thoughts=True),
+    "a system message": Feature((_SYSTEM, _USER), lambda said: "system" in _roles(said)),
+    "a developer": Feature((replace(_SYSTEM, role=_DEVELOPER), _USER), lambda said: _DEVELOPER in _roles(said)),
+    "two system messages": Feature((_SYSTEM, _LATER, _USER), _next_to("system", "system")),
     "a system message and a developer": Feature(
-        example=(_SYSTEM, replace(_LATER, role=_DEVELOPER), _USER), found=_next_to("system", _DEVELOPER)
+        (_SYSTEM, replace(_LATER, role=_DEVELOPER), _USER), _next_to("system", _DEVELOPER)
     ),
-    "a system message after a question": Feature(example=(_USER, _LATER, _USER2), found=_next_to("user", "system")),
+    "a system message after a question": Feature((_USER, _LATER, _USER2), _next_to("user", "system")),
     "a system message after an answer": Feature(
-        example=(_USER, _ANSWER, _LATER, _USER2),
-        found=lambda said: _next_to("assistant", "system")(said) or _next_to("tool", "system")(said),
+        (_USER, _ANSWER, _LATER, _USER2),
+        lambda said: _next_to("assistant", "system")(said) or _next_to("tool", "system")(said),
     ),
     "a system message and a later one": Feature(
-        example=(_SYSTEM, _USER, _ANSWER, _LATER, _USER2),
-        found=lambda said: _roles(said)[:1] == ("system",) and "system" in _roles(_begun(said)),
+        (_SYSTEM, _USER, _ANSWER, _LATER, _USER2),
+        lambda said: _roles(said)[:1] == ("system",) and "system" in _roles(_begun(said)),
     ),
-    "two questions": Feature(example=(_USER, _USER2), found=_next_to("user", "user")),
-    "two answers": Feature(
-        example=(_USER, _ANSWER, _ANSWER2, _USER2),
-        found=_next_to("assistant", "assistant"),
-    ),
+    "two questions": Feature((_USER, _USER2), _next_to("user", "user")),
+    "two answers": Feature((_USER, _ANSWER, _ANSWER2, _USER2), _next_to("assistant", "assistant")),
     "an answer without a question": Feature(
-        example=(_ANSWER, _USER),
-        found=lambda said: any(one.role == "assistant" and not one.calls for one in _begun(said)[:1]),
+        (_ANSWER, _USER), lambda said: any(one.role == "assistant" and not one.calls for one in _begun(said)[:1])
     ),
-    "an answer at the end": Feature(
-        example=(_USER, _ANSWER), found=lambda said: _roles(said)[-1:] == ("assistant",), thoughts=True
-    ),
-    "no question": Feature(example=(_SYSTEM,), found=lambda said: not _begun(said)),
+    "an answer at the end": Feature((_USER, _ANSWER), lambda said: _roles(said)[-1:] == ("assistant",), thoughts=True),
+    "no question": Feature((_SYSTEM,), lambda said: not _begun(said)),
     "an answer that says nothing": Feature(
-        example=(_USER, _SILENT, _USER2),
-        found=lambda said: any(one.role == "assistant" and not (one.content or one.calls) for one in said),
+        (_USER, _SILENT, _USER2),
+        lambda said: any(one.role == "assistant" and not (one.content or one.calls) for one in said),
     ),
-    "a call": Feature(example=(_USER, _CALL, _RESULT), found=lambda said: any(one.calls for one in said), calls=True),
+    "a call": Feature((_USER, _CALL, _RESULT), lambda said: any(one.calls for one in said), calls=True),
     "words beside a call": Feature(
-        example=(_USER, replace(_CALL, content="Featureglen"), _RESULT),
-        found=lambda said: any(one.calls and one.content and not one.reasoning for one in said),
+        (_USER, replace(_CALL, content="Featureglen"), _RESULT),
+        lambda said: any(one.calls and one.content and not one.reasoning for one in said),
         calls=True,
         thoughts=True,
     ),
     "two calls": Feature(
-        example=(_USER, _CALLED, _RESULT, _RESULT2),
-        found=lambda said: any(len(one.calls) > 1 for one in said),
-        calls=True,
+        (_USER, _CALLED, _RESULT, _RESULT2), lambda said: any(len(one.calls) > 1 for one in said), calls=True
     ),
-    "a call without a result": Feature(example=(_USER, _CALL, _USER2), found=_is_unanswered, calls=True),
-    "a question after a result": Feature(
-        example=(_USER, _CALL, _RESULT, _USER2),
-        found=_asks_again,
-        calls=True,
-    ),
+    "a call without a result": Feature((_USER, _CALL, _USER2), _is_unanswered, calls=True),
+    "a question after a result": Feature((_USER, _CALL, _RESULT, _USER2), _asks_again, calls=True),
     "a system message before a result": Feature(
-        example=(_SYSTEM, _USER, _CALL, _RESULT),
-        found=lambda said: _roles(said)[:1] == ("system",) and "tool" in _roles(said),
+        (_SYSTEM, _USER, _CALL, _RESULT),
+        lambda said: _roles(said)[:1] == ("system",) and "tool" in _roles(said),
         calls=True,
     ),
     "a result of no call": Feature(
-        example=(_USER, _RESULT, _USER2), found=lambda said: any(one.name for one in _orphans(said)), calls=True
+        (_USER, _RESULT, _USER2), lambda said: any(one.name for one in _orphans(said)), calls=True
     ),
     "a result of no call and no tool": Feature(
-        example=(_USER, _NAMELESS, _USER2), found=lambda said: any(not one.name for one in _orphans(said)), calls=True
+        (_USER, _NAMELESS, _USER2), lambda said: any(not one.name for one in _orphans(said)), calls=True
     ),
 }
 """By name; what holds for a part of a conversation comes before what holds for more of it."""
 TOGETHER: tuple[Conversation, ...] = (
-    (
-        *(_SYSTEM, _LATER, _USER, _USER2, _SYSTEM3, _USER3),
-        *(_THOUGHT, _ANSWER2, _SYSTEM4, _USER4, _SILENT, _USER5),
-    ),
+    (*(_SYSTEM, _LATER, _USER, _USER2, _SYSTEM3, _USER3), *(_THOUGHT, _ANSWER2, _SYSTEM4, _USER4, _SILENT, _USER5)),
     (
         *(_SYSTEM, _USER, _CALL, _RESULT, _USER2, replace(_ANSWER, calls=_CALLS[1:3]), _RESULT2, _RESULT3),
         *(_ANSWER2, _USER3, replace(_CALL, calls=_CALLS[3:]), _USER4),

@@ -23,7 +23,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from unrender.errors import MessageError, TemplateWarning
-from unrender.messages.wire import REASONING_FIELDS, Message, check_values
+from unrender.messages.wire import REASONING_FIELDS, Message, check_values, checked_list
 from unrender.rendering.template import Template
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -37,10 +37,7 @@ _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal"
 _THOUGHTS = ("thinking", "reasoning")
 RESULTS = ("tool", "function")
 """Roles whose content is a tool's result."""
-_EXPECTED = {
-    "assistant": ("text", "thinking", "tool_use", *MEDIA_KINDS),
-    "user": ("text", "tool_result", *MEDIA_KINDS),
-}
+_EXPECTED = {"assistant": ("text", "thinking", "tool_use", *MEDIA_KINDS), "user": ("text", "tool_result", *MEDIA_KINDS)}
 _OF_THE_STREAM = ("index", "status")
 """Fields of a call as it was streamed, which a template that writes whole calls would show."""
 _OWN = ("role", "content", "tool_calls", "tool_call_id", "name")
@@ -101,9 +98,7 @@ def read_messages(
     arguments that are not JSON stay text. A message with results of tools becomes several. Raises `MessageError`, naming the
     message and the field.
     """
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        raise MessageError(f"messages: expected a list, found {type(messages).__name__}")
-    if not messages:
+    if not checked_list(messages, "messages"):
         raise MessageError("messages: expected at least one message, found none")
     plain = [_plain(message) for message in messages]
     check_values(plain, where="messages", only_json=False)
@@ -234,11 +229,8 @@ class _Reader:
 
     def _calls(self, calls: Any, where: str) -> tuple[SaidCall, ...]:
         where = f"{where}.tool_calls"
-        if calls is None:
-            return ()
-        if isinstance(calls, str | bytes | Mapping) or not isinstance(calls, Sequence):
-            raise MessageError(f"{where}: expected a list, found {type(calls).__name__}")
-        return tuple(self._call(call, f"{where}[{i}]") for i, call in enumerate(calls))
+        listed = () if calls is None else checked_list(calls, where)
+        return tuple(self._call(call, f"{where}[{i}]") for i, call in enumerate(listed))
 
     def _call(self, call: Any, where: str) -> SaidCall:
         function = call.get("function", call) if isinstance(call, Mapping) else None

@@ -28,6 +28,8 @@ from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import (
     Request,
     Tool,
+    checked_list,
+    checked_object,
     json_type,
     read_allowed_tools,
     read_response_schema,
@@ -54,9 +56,7 @@ def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]]
     """
     if tools is None:
         return None
-    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
-        raise MessageError(f"tools: expected a list, found {type(tools).__name__}")
-    if len(tools) > MAX_TOOLS:
+    if len(checked_list(tools, "tools")) > MAX_TOOLS:
         raise MessageError(f"tools: expected at most {MAX_TOOLS}, found {len(tools)}")
     return _named_once([plain_tool(tool, where=f"tools[{i}]") for i, tool in enumerate(tools)], repeats=repeats)
 
@@ -97,9 +97,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
         raise MessageError(f"{where}: expected {expected}, found {type(tool).__name__}")
     # `{"function": {…}}` without a type is OpenAI's wrapped form all the same.
     if "function" in data:
-        function = data["function"]
-        if not isinstance(function, Mapping):
-            raise MessageError(f"{where}.function: expected an object, found {type(function).__name__}")
+        checked_object(data["function"], f"{where}.function")
         return data
     if data.get("type", "function") != "function" and not any(name in data for name in _SCHEMA_NAMES):
         kind = data["type"]

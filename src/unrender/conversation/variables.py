@@ -21,6 +21,7 @@ from unrender.conversation.messages import Said
 from unrender.errors import MessageError
 from unrender.freezing import frozen
 from unrender.limits import MAX_TRIES
+from unrender.messages.wire import checked_list, checked_object
 from unrender.rendering.template import Template, copied
 
 THINKING = "enable_thinking"
@@ -98,11 +99,10 @@ def heard(
     said = _unpacked(given)
     context, notes = shape_context(tools, replace(capabilities, required_context=())), list[str]()
     documents = said.pop("documents", None) if documents is None else documents
-    if documents is not None and (isinstance(documents, str) or not isinstance(documents, Sequence)):
-        raise MessageError(f"documents: expected a list, found {type(documents).__name__}")
+    listed = () if documents is None else checked_list(documents, "documents")
     if documents is not None and "documents" in template.reads:
         context["documents"] = documents
-    elif documents:
+    elif listed:
         copied(documents, "documents")  # What is malformed is an error for every template.
         notes.append("documents: the template shows none; what they say has to be in a message")
     switches = {name: said.pop(name) for name in _SWITCHES if name in said}
@@ -127,9 +127,7 @@ def heard(
 
 def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that is said by name, without what is None. Raises `MessageError` for what is malformed."""
-    more = given.get(_MORE) or {}
-    if not isinstance(more, Mapping):
-        raise MessageError(f"{_MORE}: expected an object with variables, found {type(more).__name__}")
+    more = checked_object(given.get(_MORE) or {}, _MORE, "an object with variables")
     own = [name for name in given if name in _ARGUMENTS]
     own += [f"{_MORE}.{name}" for name in more if name in _RESERVED or not isinstance(name, str)]
     if own:
@@ -305,11 +303,7 @@ def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str
 
 
 def _prompt(
-    template: Template,
-    capabilities: Capabilities,
-    given: Mapping[str, Any] | None = None,
-    *,
-    question: str = _QUESTION,
+    template: Template, capabilities: Capabilities, given: Mapping[str, Any] | None = None, *, question: str = _QUESTION
 ) -> str | None:
     context = shape_context(None, capabilities) | dict(given or {})
     messages = shaped([Said(role="user", content=question)], capabilities)

@@ -167,17 +167,20 @@ class Tool:
 
         Raises `MessageError`, naming `where`, when the name or the parameters are malformed.
         """
-        function = _object(_object(tool, where).get("function", tool), f"{where}.function")
+        function = checked_object(checked_object(tool, where).get("function", tool), f"{where}.function")
         check_values(tool, where=where)
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
-        parameters = function.get("parameters")
+        parameters, place = function.get("parameters"), f"{where}.function.parameters"
         if parameters is None:
             parameters = {"type": "object", "properties": {}}
         if not isinstance(parameters, Mapping | bool):
-            raise MessageError(f"{where}.function.parameters: expected a JSON Schema, found {parameters!r:.80}")
-        _check_properties(parameters, where=f"{where}.function.parameters")
+            raise MessageError(f"{place}: expected a JSON Schema, found {parameters!r:.80}")
+        properties = {} if isinstance(parameters, bool) else parameters.get("properties", {})
+        for key, value in checked_object(properties, f"{place}.properties").items():
+            if not isinstance(value, Mapping | bool):
+                raise MessageError(f"{place}.properties.{key}: expected a JSON Schema, found {type(value).__name__}")
         description = function.get("description")
         return cls(
             name=name,
@@ -191,14 +194,6 @@ class Tool:
         parameters = thawed(self.parameters)
         function: FunctionBody = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
-
-
-def _check_properties(schema: JsonSchema, *, where: str) -> None:
-    if isinstance(schema, bool):
-        return
-    for name, value in _object(schema.get("properties", {}), f"{where}.properties").items():
-        if not isinstance(value, Mapping | bool):
-            raise MessageError(f"{where}.properties.{name}: expected a JSON Schema, found {type(value).__name__}")
 
 
 class ToolChoice(StrEnum):
@@ -261,9 +256,8 @@ class Request:
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
     """Turn OpenAI's `tools` into `Tool` values. Raises `MessageError` that names the place of a mistake."""
-    if tools is None:
-        return ()
-    return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(_list(tools, "tools")))
+    listed = () if tools is None else checked_list(tools, "tools")
+    return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(listed))
 
 
 def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[Tool, ...]]:
@@ -276,7 +270,7 @@ def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[T
     if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
         return choice, tuple(tools)
     where = "tool_choice.allowed_tools"
-    body = _object(choice.get("allowed_tools", choice), where)
+    body = checked_object(choice.get("allowed_tools", choice), where)
     mode, listed = body.get("mode", "auto"), body.get("tools")
     if mode not in ("auto", "required"):
         raise MessageError(f"{where}.mode: expected 'auto' or 'required', found {mode!r:.60}")
@@ -322,7 +316,7 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
     """
     if response_format is None:
         return None
-    kind = _object(response_format, "response_format").get("type")
+    kind = checked_object(response_format, "response_format").get("type")
     if kind == "text":
         return None
     if kind == "json_object":
@@ -332,7 +326,7 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
     check_values(response_format, where="response_format")
     where = "response_format.json_schema" if "json_schema" in response_format else "response_format"
     wrapper = response_format.get("json_schema", response_format)
-    wrapper = _object(wrapper, where, "an object with a name and a schema")
+    wrapper = checked_object(wrapper, where, "an object with a name and a schema")
     if not isinstance(wrapper.get("name", ""), str):
         raise MessageError(f"{where}.name: expected a string, found {wrapper['name']!r:.60}")
     schema = wrapper.get("schema")
@@ -344,13 +338,15 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
 # Values from outside.
 
 
-def _object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
+def checked_object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
+    """Return a value that is an object. Raises `MessageError`, naming `where`, for any other."""
     if not isinstance(value, Mapping):
         raise MessageError(f"{where}: expected {expected}, found {type(value).__name__}")
     return value
 
 
-def _list(value: Any, where: str) -> Sequence[Any]:
+def checked_list(value: Any, where: str) -> Sequence[Any]:
+    """Return a value that is a list. Raises `MessageError`, naming `where`, for any other."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
         raise MessageError(f"{where}: expected a list, found {type(value).__name__}")
     return value

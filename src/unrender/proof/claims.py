@@ -194,17 +194,9 @@ def _lacking(format: Format, said: Said) -> str:
     return "" if len(said.calls) < 2 or format.tools.parallel else _SEVERAL_CALLS
 
 
-def _without_empty(format: Format) -> dict[str, Any]:
-    return {"reasoning": replace(format.reasoning, empty="")} if format.reasoning.empty else {}
-
-
 def _without_joint(format: Format, name: str) -> dict[str, Any]:
     changed: dict[str, Any] = {name: ""}
     return {"turn": replace(format.turn, **changed)} if getattr(format.turn, name) else {}
-
-
-def _one_call(format: Format) -> dict[str, Any]:
-    return {"tools": replace(format.tools, parallel=False, separator="")} if format.tools.parallel else {}
 
 
 def _no_reasoning(format: Format) -> dict[str, Any]:
@@ -224,11 +216,15 @@ _WEAKER = (
         needed_by=lambda said: bool(said.content),
     ),
     _Weaker(
-        claim="something is written for no reasoning", parts=_without_empty, needed_by=lambda said: not said.reasoning
+        claim="something is written for no reasoning",
+        parts=lambda format: {"reasoning": replace(format.reasoning, empty="")} if format.reasoning.empty else {},
+        needed_by=lambda said: not said.reasoning,
     ),
     _Weaker(
         claim=_SEVERAL_CALLS,
-        parts=_one_call,
+        parts=lambda format: (
+            {"tools": replace(format.tools, parallel=False, separator="")} if format.tools.parallel else {}
+        ),
         needed_by=lambda said: len(said.calls) > 1,
         part=Role.CALL,
         unread=True,

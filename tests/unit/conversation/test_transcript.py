@@ -308,8 +308,8 @@ def test_a_result_of_a_function_is_a_tools_where_the_template_knows_no_function(
         "{% endfor %}</>{% endif %}{% endfor %}"
     )
     call = {"id": "a", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-    asked = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
-    result = {"role": "function", "name": "now", "content": "noon"}
+    asked: list[Any] = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    result: Any = {"role": "function", "name": "now", "content": "noon"}
 
     for known, shown in ((source.replace(" != 'function'", " in ['user', 'assistant']"), "<r>noon</r>"), (source, "")):
         template = ChatTemplate.from_string(known)
