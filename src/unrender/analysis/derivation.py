@@ -14,11 +14,18 @@ from typing import Any
 
 from unrender.analysis import Analysis
 from unrender.analysis.additions import complete, find_example
-from unrender.analysis.ask.answers import Answers, Turns, render_answers, render_turns, render_variants, render_written
+from unrender.analysis.ask.answers import (
+    Answers,
+    Turns,
+    cut_outs,
+    render_answers,
+    render_turns,
+    render_variants,
+    render_written,
+)
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import ALONE, EOS, MIXED, TOLD, Prober, carries_needle, request_of
 from unrender.analysis.ask.refusals import find_refusals, find_tools_wanted
-from unrender.analysis.ask.shown import cut_outs
 from unrender.analysis.evidence import collect_evidence, tell
 from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_modes, find_tools
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end

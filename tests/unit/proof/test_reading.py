@@ -9,6 +9,7 @@ import pytest
 
 from unrender import CallStatus, Message, ToolCall
 from unrender.analysis import ReasoningPlace
+from unrender.analysis.ask.answers import cut_outs, is_shown
 from unrender.analysis.ask.probes import (
     CONTENT,
     EOS,
@@ -25,7 +26,6 @@ from unrender.analysis.ask.probes import (
     shapes,
     user,
 )
-from unrender.analysis.ask.shown import cut_outs, is_shown
 from unrender.analysis.derivation import witness_of
 from unrender.conversation.messages import Said
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts

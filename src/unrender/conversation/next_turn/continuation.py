@@ -18,8 +18,7 @@ from unrender.cache import SHARED, bytes_of
 from unrender.conversation.capabilities import shape_context
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.next_turn.answered import ends_of_turn
-from unrender.conversation.next_turn.positions import pasts, result_of
-from unrender.conversation.next_turn.read_back import histories
+from unrender.conversation.next_turn.positions import histories, pasts, result_of
 from unrender.conversation.next_turn.stubs import (
     NEEDLE,
     QUESTION,
@@ -149,11 +148,10 @@ _SAID = {"tool": "result"}
 def continuation_of(writer: Writer, format: Format) -> Continuation:
     """Return what a template writes behind answers, with these variables, and with tools if any are offered."""
     heard = writer.heard
-    variable = writer.capabilities.tools_variable
-    offered = bool(heard.context.get(variable))
-    probed = shape_context([_TOOL], writer.capabilities) if offered else {}
-    context = {**heard.context, **({variable: probed[variable]} if offered else {})}
-    key = content_key(dict(context))
+    variable, context = writer.capabilities.tools_variable, dict(heard.context)
+    if context.get(variable):
+        context[variable] = shape_context([_TOOL], writer.capabilities)[variable]
+    key = content_key(context)
     probe = replace(writer, heard=replace(heard, context=context, notes=()))
     place = ("continuation", writer.template, writer.capabilities, writer.plan, heard.word, key)
     known: Continuation | None = SHARED.get(place) if key else None
@@ -358,7 +356,7 @@ class _Probing:
         """Return what is rewritten of the conversation up to the answer at `index`, once all of it is said."""
         prompt = self._text(conversation[:index], asks=True)
         answer = self._text(conversation[: index + 1], asks=False)
-        word = _last_word(conversation[index])
+        word = "Otherword" if "Otherword" in str(conversation[index]) else NEEDLE
         for shorter in (prompt, answer and answer[: answer.rfind(word) + len(word)]):
             if shorter and not longer.startswith(shorter):
                 at = next(i for i in range(len(shorter)) if not longer.startswith(shorter[: i + 1]))
@@ -377,10 +375,6 @@ class _Probing:
         return self._writer.text(messages, asks=asks) if messages and not self.is_over else None
 
 
-def _last_word(message: Said) -> str:
-    return "Otherword" if "Otherword" in str(message) else NEEDLE
-
-
 def _what(before: str, after: str, format: Format) -> str:
     marks = [mark for mark in (format.reasoning.start.strip(), format.reasoning.end.strip()) if mark]
     # `<think>\n\n</think>` goes, too, where nothing was thought.
@@ -388,18 +382,10 @@ def _what(before: str, after: str, format: Format) -> str:
         return "thoughts"
     for word, what in ((_SYSTEM.content, "system"), ("Wurzeltool", "tools")):
         # The tools may also move: from the first question to the last one.
-        if any(
-            one.count(word) != other.count(word)
-            for one, other in ((before, after), map(_up_to_question, (before, after)))
-        ):
+        heads = [text.partition(QUESTION.content)[0] for text in (before, after)]
+        if before.count(word) != after.count(word) or heads[0].count(word) != heads[1].count(word):
             return what
-    return (
-        "white space" if "".join(before.split()) == "".join(after.split())[: len("".join(before.split()))] else "text"
-    )
-
-
-def _up_to_question(text: str) -> str:
-    return text.partition(QUESTION.content)[0]
+    return "white space" if "".join(after.split()).startswith("".join(before.split())) else "text"
 
 
 def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:

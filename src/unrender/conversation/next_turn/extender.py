@@ -22,8 +22,7 @@ from unrender.conversation.next_turn.answered import Answered, read_answer
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
 from unrender.conversation.next_turn.endings import Ending
 from unrender.conversation.next_turn.pieces import Extended, appended_pieces, check_shown
-from unrender.conversation.next_turn.positions import Past, Position, may_be, pasts, system_in
-from unrender.conversation.next_turn.read_back import histories
+from unrender.conversation.next_turn.positions import Past, Position, histories, may_be, pasts, system_in
 from unrender.conversation.next_turn.stubs import QUESTION, THOUGHT, AnswerKind, Called, Stub, WrittenTail
 from unrender.conversation.preparation import Planned
 from unrender.conversation.tools import read_request
