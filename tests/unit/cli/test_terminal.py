@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import unrender
 from unrender import ChatTemplate
@@ -154,13 +155,16 @@ def folder(attacked, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def seen(attacked):
-    """Return what the terminal was sent by each of the commands, in their order."""
+def seen(attacked, request):
+    """Return what the terminal was sent by each of the commands that are asked, by its number."""
+    cases = [item.callspec.params for item in request.session.items if "seen" in getattr(item, "fixturenames", ())]
+    asked = sorted(case["index"] for case in cases)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(attacked)
-        sent = on_terminal("-c", DRIVER, text=json.dumps(COMMANDS), NO_COLOR="1").split("<<over>>\r\n")
-    assert len(sent) == len(COMMANDS) + 1, sent[-1]
-    return sent
+        given = json.dumps([COMMANDS[index] for index in asked])
+        sent = on_terminal("-c", DRIVER, text=given, NO_COLOR="1").split("<<over>>\r\n")
+    assert len(sent) == len(asked) + 1, sent[-1]
+    return dict(zip(asked, sent, strict=False))
 
 
 @pytest.mark.few(10)
@@ -186,8 +190,9 @@ def test_styles_are_the_command_lines_own(folder):
 @pytest.mark.slow
 def test_plain_means_no_codes_and_no_progress(folder):
     """With --plain, before or after the command, a terminal is sent what a file would be."""
-    before = on_terminal("-m", "unrender", "--plain", "verify", M, "--samples", "1", NO_COLOR="")
-    after = on_terminal("-m", "unrender", "verify", M, "--samples", "1", "--plain", NO_COLOR="")
+    words = ["verify", M, "--samples", "1"]
+    text = json.dumps([(["--plain", *words], ""), ([*words, "--plain"], "")])
+    before, after, _ = on_terminal("-c", DRIVER, text=text, NO_COLOR="").split("<<over>>\r\n")
 
     assert "\x1b" not in before
     assert "\r" not in before.replace("\r\n", "")
@@ -239,20 +244,21 @@ def test_reader_that_leaves_early_is_no_error(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [("inspect", M), ("format", "show", M), ("parse", M, "--stream", "--json")])
-def test_encoding_that_lacks_characters_is_no_error(folder, arguments):
+def test_encoding_that_lacks_characters_is_no_error(folder):
     """Where the output's encoding lacks characters, they are written as their numbers, and JSON stays JSON."""
-    env = {**os.environ, "PYTHONPATH": SOURCES, "PYTHONIOENCODING": "ascii"}
+    commands = [("inspect", M), ("format", "show", M), ("parse", M, "--stream", "--json")]
     done = subprocess.run(
-        [sys.executable, "-m", "unrender", *arguments], input="«é»😀".encode(), capture_output=True, check=True, env=env
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps([(words, "«é»😀") for words in commands]).encode(),
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": SOURCES, "PYTHONIOENCODING": "ascii"},
     )
+    inspected, shown, parsed, _ = done.stdout.decode("ascii").split("<<over>>\n")
 
-    assert done.stdout
-    if arguments[0] == "format":
-        json.loads(done.stdout)
-    elif arguments[0] == "parse":
-        texts = [json.loads(line).get("text", "") for line in done.stdout.splitlines()]
-        assert "".join(texts) == "«é»😀"
+    assert inspected
+    assert json.loads(shown)
+    assert "".join(json.loads(line).get("text", "") for line in parsed.splitlines()) == "«é»😀"
 
 
 def test_version_and_help_are_at_hand(run):
@@ -287,31 +293,19 @@ def test_help_has_at_most_twelve_commands_in_sections(run):
     assert all(f"\n  {name} " in text for name in names)
 
 
-@pytest.mark.few(1)
-@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell):
-    """The script that a shell sources is printed, and the commands are offered."""
-    env = {**os.environ, "PYTHONPATH": SOURCES}
-    script = subprocess.run(
-        [sys.executable, "-m", "unrender"],
-        env=env | {"_UNRENDER_COMPLETE": f"{shell}_source"},
-        capture_output=True,
-        check=False,
-    )
-    words = {
-        "COMP_WORDS": "unrender format ex",
-        "COMP_CWORD": "2" if shell != "fish" else "ex",
-        "_UNRENDER_COMPLETE": f"{shell}_complete",
-    }
-    offered = subprocess.run([sys.executable, "-m", "unrender"], env=env | words, capture_output=True, check=False)
+    """The script that a shell sources is printed, and commands and files are offered."""
 
-    assert b"_UNRENDER_COMPLETE" in script.stdout or b"bash" in script.stderr.lower()
-    assert b"export" in offered.stdout
+    def completed(what: str, words: str = "", at: str = "") -> str:
+        env = {"_UNRENDER_COMPLETE": f"{shell}_{what}", "COMP_WORDS": words, "COMP_CWORD": at}
+        result = CliRunner(env=env).invoke(app, prog_name="unrender")
+        return result.stdout + result.stderr
 
-    files = words | {"COMP_WORDS": "unrender inspect ", "COMP_CWORD": "2" if shell != "fish" else ""}
-    offered = subprocess.run([sys.executable, "-m", "unrender"], env=env | files, capture_output=True, check=False)
-    assert offered.stdout.startswith(b"file")  # The shell is told to offer its files.
+    script = completed("source")
+    assert "_UNRENDER_COMPLETE" in script or "bash" in script.lower()
+    assert "export" in completed("complete", "unrender format ex", "ex" if shell == "fish" else "2")
+    assert completed("complete", "unrender inspect ", "" if shell == "fish" else "2").startswith("file")
 
 
 def test_decisions_are_told_when_asked_for(run):
