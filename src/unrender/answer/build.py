@@ -7,32 +7,25 @@ Rule: whatever is written is read as it was meant.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from unrender.answer.literals import json_tokens, keyed_tokens, tokens
-from unrender.answer.markers import (
-    after_reasoning,
-    dropped,
-    ends,
-    headers_in_words,
-    joints_before_calls,
-    joints_in_words,
-    layout,
-    spellings,
-    trail,
-)
+from unrender.answer.follow import call_signs
+from unrender.answer.literals import holds_token, json_tokens, keyed_tokens, tokens
 from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Elements, Marker, ReasoningPart
-from unrender.answer.signs import call_signs
-from unrender.answer.written import Order
 from unrender.cache import kept
-from unrender.format import CallSyntax, Format, Reasoning, Skeleton, Slot, TurnTexts
+from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Skeleton, Slot, TurnTexts
 from unrender.format.parts import text_of
 from unrender.messages.wire import Request, Tool, ToolChoice
-from unrender.nodes import Literal, Tag, children
+from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"
 """The layout after reasoning whose format nobody knows: what most models write."""
+_SPECIAL = re.compile(r"<[^<>\s]+>$")
+"""A special token at the end of a text."""
+_JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 
 
 def answer_of(format: Format, request: Request, known: Collection[Reasoning] = ()) -> Answer:
@@ -41,24 +34,12 @@ def answer_of(format: Format, request: Request, known: Collection[Reasoning] = (
     `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them.
     """
     calls = calls_of(format, request)
-    unasked, silent = format.turn.unasked, list(dropped(format))
-    joints, before_calls = list(joints_in_words(format)), joints_before_calls(format.turn)
-    # A special token is dropped wherever it is.
-    header = "" if layout(unasked) or unasked.strip() in map(str.strip, silent) else unasked
     own = next((found for found in calls if found.own), None)
-    answer = Answer(
-        written=Order(format, request, own, _stops(format, calls)).whole_answer(),
+    answer = replace(
+        _frame(format),
+        written=_Order(format, request, own, _stops(format, calls)).whole_answer(),
         parts=tuple(_parts(format, calls if request.calls_allowed else _empty_calls(format), known)),
-        ends=tuple(map(Marker, ends(format))),
-        dropped=tuple(map(Marker, silent)),
-        headers=tuple(map(Marker, headers_in_words(format))),
-        joints=tuple(map(Marker, joints)),
-        call_joints=tuple(Marker(joint) for joint in joints if joint in before_calls),
-        header=Marker(header),
-        lead=layout(unasked) + format.turn.start_to_content,
-        trail=trail(format),
         json=request.response_schema is not None,
-        cleans=format.cleans_content,
     )
     assert not (unread := list(_unread(format, answer))), f"written, and not read: {unread}"
     return answer
@@ -66,7 +47,7 @@ def answer_of(format: Format, request: Request, known: Collection[Reasoning] = (
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:
     """Yield what is written between parts, and is not made of markers that are read; there should be none."""
-    markers = [*answer.ends, *answer.dropped, *answer.headers, *answer.joints, answer.header]
+    markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
     # A prompt has words of its own where it opens reasoning, and behind what it writes for none.
@@ -102,7 +83,7 @@ def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
     return ReasoningPart(
         open=_marker(format, markers.start) if markers.start.strip() else Marker(),
         close=_marker(format, markers.end),
-        joint=after_reasoning(format.turn) if declared else _BLANK_LINE,
+        joint=_after_reasoning(format.turn) if declared else _BLANK_LINE,
         holds_calls=markers.holds_calls,
         declared=declared,
     )
@@ -111,19 +92,14 @@ def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
 def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
     """Return the reasoning that may begin an answer though the format does not have it: other openers of its own block."""
     own = format.reasoning
-    begun = set(_openers(format))
+    # Taken are the openers of the format's parts, and what is between parts.
+    openers = [wrapper.start for wrapper in format.wrappers]
+    openers += [marker.text for calls in calls_in(format) for marker in calls.openers]
+    taken = {own.start.strip(), *(text.split()[0] for text in openers if text.strip())}
+    taken |= {marker.core for marker in _frame(format).between}
     # Where `<think>` is the format's own, `<thought>` is read as well only if `</think>` ends it too.
-    others = [other for other in known if other.start.strip() not in begun]
+    others = [other for other in known if other.start.strip() not in taken]
     return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
-
-
-def _openers(format: Format) -> Iterator[str]:
-    """Yield every marker that is already taken: openers of the format's parts, and markers that are dropped."""
-    between = (*ends(format), *dropped(format), *headers_in_words(format), *joints_in_words(format))
-    yield from map(str.strip, (format.reasoning.start, *between))
-    texts = [wrapper.start for wrapper in format.wrappers]
-    texts += [text for syntax in format.syntaxes for text in syntax.openers]
-    yield from (text.split()[0] for text in texts if text.strip())
 
 
 def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
@@ -131,10 +107,11 @@ def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
     # Free text that held "<tool_call>" would be read as a call, which the model did not mean.
     parts = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
     parts += [format.opening, format.reasoning.end]
-    texts = [*ends(format), *dropped(format)]
+    frame = _frame(format)
     # Where no prompt writes the header, an answer that begins with it is one after its header.
-    texts += [header for header in headers_in_words(format) if header.strip() in format.turn.unasked]
-    texts += [*joints_in_words(format), *(text for part in parts for text in spellings(format, part))]
+    headers = (header for header in frame.headers if header.core in format.turn.unasked)
+    texts = [marker.text for marker in (*frame.ends, *frame.dropped, *headers, *frame.joints)]
+    texts += [text for part in parts for text in _spellings(format, part)]
     texts += [sign for found in calls for sign in call_signs(found)]
     stops = dict.fromkeys(text.strip() for text in texts if text.strip())
     # Text ends at the first stop: one that begins before another's end hides it.
@@ -162,7 +139,7 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
 @kept(10_000)
 def calls_in(format: Format) -> tuple[Calls, ...]:
     """Return the calls that are read, to any tool, those in the format's own syntax first."""
-    closing = {text.strip() for text in (*ends(format), *dropped(format))}
+    closing = {marker.core for marker in (*_frame(format).ends, *_frame(format).dropped)}
     return tuple(calls_in_syntax(format, syntax, closing) for syntax in format.syntaxes)
 
 
@@ -185,8 +162,8 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
     """Return the calls in one syntax; `closing` are the markers that end a turn, or are dropped."""
     turn, own, split = format.turn, syntax is format.tools, _splitter(syntax)
     # `Hi <call>` and `</think>\n\n<call>`: less layout than either is read as well.
-    joints = joints_before_calls(turn)
-    leads = sorted(dict.fromkeys(map(layout, joints)), key=len, reverse=True)
+    joints = _before_calls(turn)
+    leads = sorted(dict.fromkeys(map(_layout, joints)), key=len, reverse=True)
     # `to=f {…}`: nothing begins a call but the ` to=` that the template writes between content and calls.
     unmarked = not syntax.openers
     shown = dict.fromkeys(joint for joint in joints[:2] if unmarked and joint.strip())
@@ -209,7 +186,8 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
         cleans=format.cleans_content,
         ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
         leads=tuple(lead for at, lead in enumerate(leads) if not any(longer.endswith(lead) for longer in leads[:at])),
-        on_lines=_on_lines(turn, syntax),
+        # `weather\n{"city": "Paris"}`: nothing but a line with the name of a tool shows that a call begins.
+        on_lines=unmarked and not syntax.arguments.entry and "\n" in _layout(turn.content_to_tools),
         maximum=None if syntax.parallel else 1,
     )
 
@@ -219,13 +197,7 @@ def names_matter(format: Format) -> bool:
 
     They do where a call has no marker and begins with a name on a line of its own.
     """
-    return any(_on_lines(format.turn, syntax) for syntax in format.syntaxes)
-
-
-def _on_lines(turn: TurnTexts, syntax: CallSyntax) -> bool:
-    # `weather\n{"city": "Paris"}`: nothing but a line with the name of a tool shows that a call begins.
-    unmarked = not syntax.openers and not syntax.arguments.entry
-    return unmarked and "\n" in layout(turn.content_to_tools)
+    return any(calls.on_lines for calls in calls_in(format))
 
 
 def _takes_commas(syntax: CallSyntax) -> bool:
@@ -270,7 +242,7 @@ def _splitter(syntax: CallSyntax) -> _Splitter:
 
 def _marker(format: Format, text: str, split: _Splitter = tokens) -> Marker:
     """Return a marker with all its spellings."""
-    first, *others = (Marker(spelling, tuple(split(spelling))) for spelling in spellings(format, text) or [""])
+    first, *others = (Marker(spelling, tuple(split(spelling))) for spelling in _spellings(format, text) or [""])
     return replace(first, others=tuple(others))
 
 
@@ -285,3 +257,241 @@ def _closer(text: str, split: _Splitter, ends: Collection[str]) -> Marker:
     end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
     apart = f"{text.removesuffix(end)} {end}" if end and text == core else text
     return Marker(text, tuple(split(apart)))
+
+
+# Between parts.
+
+
+@kept(10_000)
+def _frame(format: Format) -> Answer:
+    """Return an answer without parts; what is between them depends on the format alone.
+
+    A marker that holds a special token counts wherever it is: text does not have such tokens. One that is made of words
+    counts only where it may stand, and everywhere else the same words are text.
+    """
+    turn, reasoning, trail = format.turn, format.reasoning, Marker(format.turn.end).lead
+    # Of "<end><stop>" the engine strips `<stop>`, the token that stops the model, so that "<end>" alone has to end the turn.
+    ends = (turn.end, *(trail + end.lstrip() for end in turn.ends))
+    others = [getattr(turn, joint) for joint in _JOINTS]
+    # A stray `</think>` says nothing where reasoning has an opener of its own; where it has none, it ends reasoning.
+    if reasoning.mode is not ReasoningMode.DELIMITER and not reasoning.ends_within_start:
+        others = [*(end + _after_reasoning(turn) for end in _spellings(format, reasoning.end)), *others]
+    # Models repeat the last token of their header.
+    lasts = [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
+    dropped = [it for it in _markers((*turn.headers, *format.ignored, *lasts, *others)) if holds_token(it.text)]
+    joints = [it for it in _markers((*format.ignored, *others)) if not holds_token(it.text)]
+    return Answer(
+        written=EMPTY,
+        parts=(),
+        ends=tuple(_markers((*ends, *(_SPECIAL.sub("", end.strip()) for end in ends)))),
+        dropped=tuple(dropped),
+        headers=tuple(it for it in _markers(turn.headers) if not holds_token(it.text)),
+        joints=tuple(joints),
+        call_joints=tuple(joint for joint in joints if joint.text in _before_calls(turn)),
+        # A special token is dropped wherever it is.
+        header=Marker(turn.unasked if turn.unasked.strip() not in ("", *(it.core for it in dropped)) else ""),
+        lead=_layout(turn.unasked) + turn.start_to_content,
+        trail=trail,
+        json=False,
+        cleans=format.cleans_content,
+    )
+
+
+def _before_calls(turn: TurnTexts) -> tuple[str, ...]:
+    """Return the joints that are right before calls."""
+    return turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools
+
+
+def _markers(texts: Iterable[str]) -> Iterator[Marker]:
+    """Yield the texts that may stand for something else than themselves: `$` is a part of prose, `∎` alone is not."""
+    for text in dict.fromkeys(texts):
+        marker = text.strip()
+        if len(marker) > 1 or (not marker.isascii() and unicodedata.category(marker)[0] in "SC"):
+            yield Marker(text)
+
+
+def names_in_openers(format: Format, blocks: Iterable[Reasoning]) -> Iterator[tuple[str, Reasoning]]:
+    """Yield the name of a tool whose calls would begin with a block's opener, and that block.
+
+    Where calls are `<NAME>…</NAME>`, `<think>` begins a call of the tool `think`.
+    """
+    for block in blocks:
+        opener = block.start.strip()
+        for syntax in format.syntaxes:
+            at = syntax.function.index(Slot.NAME)
+            before = "".join((syntax.section_start, syntax.call_start, *map(str, syntax.function[:at]))).strip()
+            after = syntax.name_suffix.strip()
+            name = opener.removeprefix(before).removesuffix(after)
+            if at and after and opener == before + name + after:
+                yield name, block
+
+
+def _spellings(format: Format, marker: str) -> list[str]:
+    """Return a marker in all its spellings, the format's own first."""
+    # A format may say that models also write `<tool-call>` for `<tool_call>`.
+    others = [other for spelling in format.spellings if spelling.marker == marker.strip() for other in spelling.others]
+    return [marker, *others] if marker else others
+
+
+def _after_reasoning(turn: TurnTexts) -> str:
+    """Return the most layout that is between reasoning and content; calls take their own."""
+    # `</think> Hi` beside `</think>\n\n<call>`: the space is not the beginning of the line breaks.
+    to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
+    return to_tools if to_tools.startswith(to_content) else to_content
+
+
+def _layout(joint: str) -> str:
+    """Return a joint that is nothing but white space; "" for any other."""
+    return "" if joint.strip() else joint
+
+
+# The order in which parts are written.
+
+
+def ending(format: Format) -> Node:
+    """Return the layout that a model writes between a closing marker and the token that ends the turn, or its end."""
+    # Before the end "\n<end>" the model writes "\n", or nothing where the engine strips both.
+    before = _frame(format).trail
+    ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
+    return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if before else Literal("")
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Puts the parts of an answer into the order in which they are written."""
+
+    format: Format
+    request: Request
+    calls: Calls | None
+    """Those in the format's own syntax, where calls may be made."""
+    stops: tuple[str, ...]
+    """What no free text holds."""
+
+    def whole_answer(self) -> Node:
+        """Return the whole answer, after the header where no prompt writes it."""
+        unasked = self.format.turn.unasked
+        return in_sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
+
+    def answer(self) -> Node:
+        """Return the answer after its header: reasoning or none, and what follows it."""
+        turn, markers = self.format.turn, self.format.reasoning
+        if markers.holds_calls and turn.tools_first and self.calls is not None:
+            return self.calls_or_answer(self.calls)
+        direct = self.direct()
+        if not markers.end:
+            return direct
+        answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
+        thought = Tag(Role.REASONING, Until(self.stops))
+        start, end = self.format.opening, markers.end
+        # What is written for no reasoning, `<think></think>` for example, alone or with the joint after it; the prompt
+        # may have written it already.
+        empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
+        # After an end like a word only white space shows that it is one.
+        joints = [
+            text.removeprefix(start + end) for text in empty if text.startswith(start + end) and _ends_apart(text)
+        ]
+        unseen = [self.content_and_calls("", "", self.format.content)] if markers.unseen else []
+        after = Choice((answer, *unseen, *(in_sequence(Literal(joint), direct) for joint in joints)))
+        inside = [in_sequence(thought, Literal(end), after)]
+        if markers.holds_calls and self.calls is not None:
+            inside.append(in_sequence(thought, Literal(turn.reasoning_to_tools), self.calls))
+        # Reasoning that nothing opens begins at once: what is before its end cannot be anything else.
+        shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
+        others: list[Node] = [direct] if shown else []
+        if markers.unseen and shown:  # Every answer may be one after reasoning that history has dropped.
+            others.append(
+                self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.wrapper_alone)
+            )
+        for text in empty:
+            if not text.startswith(start + end):
+                following = Choice((answer, direct)) if _ends_apart(text) else answer
+                closed = in_sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
+                (inside if text.startswith(start) else others).append(closed)
+        # The prompt may have opened reasoning: the grammar of the rest drops `start`.
+        opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are not a marker.
+        return Choice((in_sequence(opened, Choice(tuple(inside))), *others))
+
+    def direct(self) -> Node:
+        """Return an answer without reasoning."""
+        turn, wrapper, beside = self.format.turn, self.format.wrapper_alone, self.format.content_with_calls
+        answer = self.content_and_calls(turn.start_to_content, turn.start_to_tools, wrapper)
+        # A wrapper that only tells content from calls may be missing where no call can be made.
+        missing = wrapper.start and not self.request.tools and beside is not None and not beside.start
+        return Choice((answer, self.content(turn.start_to_content, Content()))) if missing else answer
+
+    def calls_or_answer(self, calls: Calls) -> Node:
+        """Return calls, inside reasoning or alone, or an answer without any: what ends reasoning begins content, so no call follows it."""
+        # `Thought: …\nAction: f` or `Thought: …\nFinal Answer: Hi`, and never `Final Answer:\nAction: f`.
+        turn = self.format.turn
+        start, thought = Literal(self.format.opening), Tag(Role.REASONING, Until(self.stops))
+        thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
+        run = in_sequence(calls, ending(self.format))
+        called = in_sequence(Choice((thinking, Literal(turn.start_to_tools))), run)
+        wanted = self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
+        return called if wanted else Choice((replace(self, calls=None).answer(), called))
+
+    def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
+        """Return content and calls, each after its joint."""
+        turn = self.format.turn
+        content = self.content(to_content, wrapper)
+        ended = self.ending_of_content(wrapper)
+        if self.calls is None:
+            return in_sequence(content, ended)
+        run = self.calls
+        last = in_sequence(run, ending(self.format))
+        beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
+        followed = in_sequence(Literal(turn.content_to_tools), last)
+        wanted = self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
+        only_calls = in_sequence(Literal(to_tools), run if turn.tools_first and not wanted else last)
+        if beside is not wrapper and beside.wraps_empty:
+            only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
+        shown = self.calls.openers or turn.content_to_tools.strip()
+        # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
+        if wanted:
+            # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
+            opened = in_sequence(self.content(to_content, beside), followed)
+            return Choice((only_calls, opened)) if beside.start and shown else only_calls
+        if self.request.response_schema is not None:
+            return Choice(
+                (in_sequence(content, ended), only_calls)
+            )  # JSON is the whole answer, or a call in its place.
+        if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
+            return Choice((content, only_calls))  # After content, nothing would show that a call begins.
+        if not turn.tools_first and beside is wrapper:
+            return Choice((in_sequence(content, Choice((followed, ended))), only_calls))
+        if not turn.tools_first:
+            spoken = in_sequence(self.content(to_content, beside), followed)
+            return Choice((in_sequence(content, ended), spoken, only_calls))
+        if turn.tools_to_content.strip():
+            return Choice((content, only_calls))  # What follows the calls is a turn of its own.
+        calls_first = in_sequence(only_calls, self.content(turn.tools_to_content, wrapper))
+        if not turn.tools_to_content + wrapper.start + wrapper.end:
+            return Choice((content, calls_first))  # Content may be empty.
+        return Choice((content, only_calls, calls_first))
+
+    def ending_of_content(self, wrapper: Content) -> Node:
+        """Return the layout that may end an answer of content: free text has it in itself, what is closed and JSON have not."""
+        closed = wrapper.end.strip() or self.request.response_schema is not None
+        return ending(self.format) if closed else Literal("")
+
+    def content(self, joint: str, wrapper: Content) -> Node:
+        return in_sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
+
+    def text(self) -> Node:
+        if self.request.response_schema is not None:
+            return Tag(Role.CONTENT, JsonValue(self.request.response_schema))
+        return Tag(Role.CONTENT, Until(self.stops))
+
+
+def _write_words_for_none(text: str, start: str, end: str) -> Node:
+    """Return what is written for no reasoning, after the opener: some formats have words for it."""
+    # `<think>I need not think.</think>`: the words are the reasoning, so they come back when the answer is read.
+    words, closer, rest = text.partition(end.strip())
+    if words.strip() in ("", start.strip()):
+        return Literal(text)
+    return in_sequence(Tag(Role.REASONING, Literal(words)), Literal(closer + rest))
+
+
+def _ends_apart(text: str) -> bool:
+    """Return whether a word after `text` cannot be taken for a part of it."""
+    return not text[-1].isalnum()

@@ -254,3 +254,8 @@ class Answer:
     """Content is JSON, possibly in a Markdown fence."""
     cleans: bool
     """Text that begins a call and breaks off is kept apart from the free text."""
+
+    @property
+    def between(self) -> tuple[Marker, ...]:
+        """The markers that are no part."""
+        return (*self.ends, *self.dropped, *self.headers, *self.joints)

@@ -15,9 +15,8 @@ from enum import StrEnum
 from typing import Any
 
 from unrender import nodes
-from unrender.answer.build import answer_of, calls_of, own_calls
+from unrender.answer.build import answer_of, calls_of, ending, own_calls
 from unrender.answer.nodes import Calls
-from unrender.answer.written import ending
 from unrender.cache import SHARED, bytes_of
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark

@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
 
-from unrender.answer.build import answer_of, names_matter, offered
-from unrender.answer.markers import names_in_openers
+from unrender.answer.build import answer_of, names_in_openers, names_matter, offered
 from unrender.cache import kept
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode

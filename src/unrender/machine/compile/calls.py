@@ -8,7 +8,7 @@ that, a failure leaves everything content.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,12 +31,6 @@ from unrender.machine.arguments import (
     literal_style,
 )
 from unrender.machine.compile import Code
-from unrender.machine.compile.marker_code import (
-    before_object,
-    doubts_of,
-    literal_code,
-    pieces_of,
-)
 from unrender.machine.envelope import ReadEnvelope, known_fields
 from unrender.machine.instructions import (
     BACKQUOTES,
@@ -488,4 +482,47 @@ def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
         arguments.codec.item_tag,
         space=before[: before.index(closes)] if not arguments.codec.item_tag else "",
         escapes=arguments.codec.escapes,
+    )
+
+
+def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
+    """Return markers as their pieces, and slots as they are; words that say nothing may be left out."""
+    return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))
+
+
+def literal_code(calls: Calls, *markers: Marker) -> list[Instruction]:
+    """Return the code that reads markers of `calls`."""
+    pieces = [piece for marker in markers for piece in marker.pieces]
+    return [step for piece in pieces for step in (Space(), _piece_code(calls, piece))]
+
+
+def _piece_code(calls: Calls, piece: str) -> Instruction:
+    if not without_fences([piece]):
+        return MaybeFence()
+    # One call needs no list around it, even where the syntax wants one.
+    return Lit(piece, optional=piece == "[" and calls.envelope is not None and not calls.whole)
+
+
+def before_object() -> list[Instruction]:
+    """Return the code that reads white space and a Markdown fence before a JSON object."""
+    return [Space(), MaybeFence(), Space()]
+
+
+def doubts_of(calls: Calls, i: int, tags: TagStyle | None) -> Doubts | None:
+    """Return what the values at the slot `i` of an argument do not hold; None where they show their ends by themselves."""
+    arguments, codec, entry = calls.arguments, calls.arguments.codec, calls.arguments.entry
+    notation = notation_of(codec)
+    if not notation.unquoted and not notation.verbatim and codec.containers is not Containers.XML:
+        return None
+    before = literal_of(entry[i - 1]) if i else ""
+    call = "".join(tokens(calls.call_open.text)[:1] or tokens(literal_of(calls.function[0]))[:1])
+    return Doubts.of(
+        literal_of(entry[0]),
+        before,
+        tags.close if tags else arguments.closer.text,
+        call if is_distinctive(call) else "",
+        cdata=codec.cdata,
+        nested=tags is not None and bool(tags.item),
+        between=arguments.separator.text if arguments.in_code else "",
+        equals=before + codec.string_open,
     )
