@@ -127,6 +127,18 @@ def test_unit_tests_mirror_the_source() -> None:
     assert elsewhere == []
 
 
+CALL_FIELDS = re.compile(r"\b(call_start|call_end|section_start|name_prefix)\b")
+KNOW_CALLS = ("answer", "format", "formats", "analysis", "proof")
+
+
+def test_few_modules_know_the_fields_of_a_call_syntax() -> None:
+    """Whoever reads or writes answers walks their tree; a picture shows the fields, and the nearest syntax is made of them."""
+    knowing = {relative(path) for path in MODULES if CALL_FIELDS.search(path.read_text("utf-8"))}
+    others = {path for path in knowing if Path(path).parts[2] not in KNOW_CALLS}
+
+    assert others == {"src/unrender/explain/nearest.py", "src/unrender/explain/picture.py"}
+
+
 EDGES = {"batch", "cli", "gateway", "integrations", "playground", "testing"}
 """Packages that nothing else imports: their names may repeat the core's."""
 CORE = [path for path in MODULES if path.relative_to(SOURCE).parts[0] not in EDGES]

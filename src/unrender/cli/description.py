@@ -20,10 +20,7 @@ from unrender.format import CallSyntax, Format, Part, Slot
 Section = tuple[str, str, list[Row]]
 """A heading, the word that sums it up, and its rows."""
 
-_VIEWS = (
-    "name_prefix", "name_suffix", "function_close", "arg_name_prefix", "arg_name_suffix", "value_prefix", "value_suffix",
-    "call_id",
-)  # fmt: skip
+_VIEWS = (*(name for name in vars(CallSyntax) if name.endswith(("_prefix", "_suffix", "_close"))), "call_id")
 """The field's names for the markers of a call, which `CallSyntax` derives from its skeletons."""
 
 
