@@ -89,6 +89,8 @@ def test_text_that_is_final_is_forgotten() -> None:
         for character in "\n".join(LINES.outputs[:1] * times):
             parser.feed(character)
         machine = parser._machine
-        sizes.append(len(machine.buffer) + sum(map(len, machine.past)) + len(machine.events) + len(machine.frames))
+        sizes.append(
+            len(machine.buffer) + sum(map(len, machine.past.needed)) + len(machine.events) + len(machine.frames)
+        )
         assert len(parser.message.tool_calls) == 2 * times
     assert sizes[1] <= sizes[0]

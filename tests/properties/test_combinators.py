@@ -129,22 +129,9 @@ def program(grammar: Grammar) -> Program | None:
         return None
 
 
-class Unfolded(Machine):
-    """A machine whose tags are no calls: all tags are seen, and what they hold."""
-
-    def open_tag(self, role: nodes.Role) -> None:
-        self.events.append((role, ""))
-
-    def add_text(self, text: str, value: str | None) -> None:
-        self.events.append((None, text if value is None else value))
-
-    def close_tag(self, role: nodes.Role) -> None:
-        pass
-
-
 def read(program: Program, chunks: list[str]) -> list[Any]:
     request = Request(tools=None)
-    machine = Unfolded(program=program, request=request, strict=False, ids=CallIds(numbered_id), roles={})
+    machine = Machine(program=program, request=request, strict=False, ids=CallIds(numbered_id), roles={})
     found = [item for chunk in chunks for item in machine.feed(chunk)]
     found += machine.finish()
     total = len("".join(chunks))
@@ -156,16 +143,12 @@ def read(program: Program, chunks: list[str]) -> list[Any]:
 
 
 def tagged(found: list[Any]) -> str | list[tuple[str, str]]:
-    """Return the text of each stretch of content and reasoning, and of each part of a call; "" when it does not match."""
+    """Return the text of each stretch of content and reasoning; "" when it does not match."""
     parts: list[tuple[str, str]] = []
     for item in found:
         match item:
             case Malformed():
                 return ""
-            case (None, text):
-                parts[-1] = (parts[-1][0], parts[-1][1] + text)
-            case (role, ""):
-                parts.append((role.value, ""))
             case ContentText(text) | ReasoningText(text):
                 parts.append(("content" if isinstance(item, ContentText) else "reasoning", text))
     return joined(parts)

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from unrender.format import Codec, Strings, Typing
 from unrender.limits import MAX_NAME
+from unrender.machine.calls import begin_call, commit, complete_call, seal, start_call, unquote
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE, undecided
 from unrender.machine.interpreter import OR, Machine
@@ -47,9 +48,10 @@ class BeginCall:
     """It counts only when it has been read to its end; until then it is held back."""
 
     def step(self, machine: Machine) -> bool:
-        machine.begin_call()
-        if self.whole:
-            machine.hold()
+        begin_call(machine)
+        frame = machine.frames[-1]
+        if self.whole and not frame.holds:
+            frame.holds = frame.whole = True
         return machine.go_on()
 
 
@@ -79,13 +81,11 @@ class Commit:
     """Calls that were held back are final, too."""
 
     def step(self, machine: Machine) -> bool:
-        if self.recover >= 0:
-            machine.current.recover = self.recover
         if self.release:
-            machine.release()
-        machine.commit()
+            machine.frames.pop()
+        commit(machine, self.recover)
         if self.starts:
-            machine.start_call()
+            start_call(machine)
         return machine.go_on()
 
 
@@ -161,7 +161,7 @@ def run_scanner(machine: Machine) -> Status:
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
     if end < machine.at:
         machine.reread += machine.at - end
-        machine.return_to(machine.base + end)
+        _return_to(machine, machine.base + end)
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
     if status == MORE and not machine.final:
@@ -176,6 +176,17 @@ def run_scanner(machine: Machine) -> Status:
         machine.malformed(duplicate, "another argument")
     machine.scanner = None
     return DONE
+
+
+def _return_to(machine: Machine, position: int) -> None:
+    """Read the text from `position` on again: it was taken as the latest span, or a part of that."""
+    machine.recall(position)
+    machine.at = position - machine.base
+    roles, ends = machine.span_roles, machine.span_ends
+    if len(ends) > 1 and ends[-2] >= position:
+        del roles[-1], ends[-1]
+    else:
+        ends[-1] = position
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,9 +412,8 @@ class CloseTag:
         after = end_of(SPACE, buffer, end + 2, end + MAX_NAME)
         if not machine.final and (after == len(buffer) or self.arguments.may_grow(buffer, after)):
             return True
-        call.recover = self.tail
-        machine.commit()
-        machine.start_call()
+        commit(machine, self.tail)
+        start_call(machine)
         if self.arguments.at(buffer, after) or not call.types.fit("{}"):
             return machine.fail("the end of the tag that begins a call")
         machine.malformed(buffer[machine.at : end + 2], "arguments, and what closes the call")
@@ -411,8 +421,8 @@ class CloseTag:
         machine.arguments("{}")
         call.closed, machine.closed = True, self.closers
         if self.is_last:
-            machine.complete_call()
-            machine.seal()
+            complete_call(machine)
+            seal(machine)
         return machine.go_to(self.tail)
 
 
@@ -426,13 +436,13 @@ class DropEmpty:
     """What ends a turn."""
 
     def step(self, machine: Machine) -> bool:
-        machine.commit()
+        commit(machine)
         if machine.quotation:  # "`<call></call>`": an example, and not one that was forgotten.
             around = going_on(machine.quotation)
             quoted = around and around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
             if around and quoted is not False:
                 return True if quoted is None else machine.quote()
-            machine.unquote()
+            unquote(machine)
         machine.malformed("", "a call")
         machine.closed = self.closers
         return machine.go_on()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from unrender.format import Envelope
 from unrender.limits import MAX_NAME
 from unrender.machine.arguments import run_scanner
-from unrender.machine.failed_calls import unoffered
+from unrender.machine.calls import commit, name_call, start_call, unoffered
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
@@ -194,17 +194,16 @@ class ReadEnvelope:
 
     def _name(self, machine: Machine, state: EnvelopeState, end: int, name: str) -> bool:
         # Until the name is that of a tool, nothing has happened: the object may still be content.
-        if not machine.named(name) and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=self.shown):
+        if not name_call(machine, name) and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=self.shown):
             return self._fail(machine, ONE_OF_THE_TOOLS)
         machine.take(Role.MARKER, machine.at + 1)
         machine.take(Role.NAME, end - 1)
         machine.take(Role.MARKER, end)
-        machine.current.recover = self.recover
-        machine.commit()
+        commit(machine, self.recover)
         if state.repeated:
             machine.malformed(state.repeated, "another field")
         if not self.waits or machine.current.id:
-            machine.start_call()
+            start_call(machine)
         state.step = _COLON if self.fields.name_is_key else _NEXT
         return False
 
@@ -261,7 +260,7 @@ class ReadEnvelope:
         state.ids = (*state.ids, (*state.path, state.key))
         machine.take(Role.ID, found.end())
         if machine.current.name:
-            machine.start_call()
+            start_call(machine)
         state.step = _NEXT
         return False
 
@@ -344,7 +343,7 @@ class ReadEnvelope:
         machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:
             machine.arguments("{}")
-        machine.start_call()
+        start_call(machine)
         call.closed = True
         machine.scanner = None
         return machine.go_on()

@@ -1,15 +1,27 @@
-"""Defines what the machine keeps: the ways back, the rules and tags that are open, and what is known of a call so far."""
+"""Defines what a machine keeps: the ways back, the rules and tags that are open, and what is known of a call so far."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Self
 
 from unrender.machine.quotation import Quotation
 from unrender.messages.wire import Tool
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.resumable import Resumable
+
+IN_CALLS: Mapping[Role, Role] = {
+    Role.CALL: Role.MARKER,
+    Role.NAME: Role.NAME,
+    Role.ID: Role.ID,
+    Role.KEY: Role.ARGUMENT,
+    Role.VALUE: Role.ARGUMENT,
+    Role.ARGUMENT: Role.ARGUMENT,
+}
+"""The tags that only a call has, and the role of their text in a span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +81,12 @@ class Frame(Resumable):
     name: str = ""
     cut: bool = False
     """Open where the token limit has cut the output off."""
+    limited: bool = False
+    """What was tried last from here has come up to that place."""
     call: CallState | None = None
-    """The call that was cut off here, if its name was read; in a grammar made by hand, the call that is open here."""
+    """The call that was cut off here, if its name was read."""
+    saved: CallState | None = None
+    """The call that was open here, as it was."""
 
     def next_target(self) -> int:
         """Take the next alternative; it says itself whether it holds a call."""
@@ -119,12 +135,39 @@ class CallState(Resumable):
     """What is around the arguments has been closed as well: a fence, or brackets."""
     repaired: bool = False
     """A marker that closes the call, or a value of it, is missing or torn."""
-    recover: int = 0
-    """Where to go on when the committed call breaks."""
+    committed: bool = False
+    """Nothing before the arguments is taken back."""
     broken: tuple[str, str, int] | None = None
     """What was wanted where the call broke, what was met, and the position, while its end is looked for."""
     cut: bool = False
     """Open where the token limit has cut the output off."""
+    written: str = ""
+    """With tags: how the arguments are written: "whole" in one value, or as "entries"; "" for not known yet."""
+    tags: frozenset[Role] = frozenset()
+    """The tags that were read."""
+    pieces: list[str] = field(default_factory=list)
+    """Text of the tag that is open, where it was not read as a value."""
+    streamed: bool = False
+    """The tag that is open was read as a value."""
+    sizes: tuple[int, int] = (0, 0)
+    """How many arguments and pieces there were when this copy was kept."""
+
+    def kept(self) -> Self:
+        """Return a copy to come back to. It shares the texts, which only grow, so that a way back costs the same in a long call."""
+        made = self._same()
+        made.sizes = len(self.arguments), len(self.pieces)
+        return made
+
+    def restored(self) -> Self:
+        """Return the call as it was when this copy was kept."""
+        del self.arguments[self.sizes[0] :], self.pieces[self.sizes[1] :]
+        return self._same()
+
+    def _same(self) -> Self:
+        other = object.__new__(type(self))
+        for name in self._names:
+            setattr(other, name, getattr(self, name))
+        return other
 
     @property
     def missing(self) -> tuple[str, ...]:

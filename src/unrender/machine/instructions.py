@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME
-from unrender.machine.failed_calls import drop_opener
+from unrender.machine.calls import commit, cut_short_at, drop_opener, unquote
+from unrender.machine.frames import Frame
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow, end_of
@@ -139,6 +140,8 @@ class Attempt:
     """Such a marker begins a call only where nothing but white space is before it on its line."""
 
     def step(self, machine: Machine) -> bool:
+        if machine.left is not None:
+            return self._leave(machine, machine.left)
         # "<think>I could <call>…</call>, but no</think>": only what follows the call shows whether it was meant.
         holds = self.sealed >= 0
         if holds and machine.policy.calls_in_reasoning == "ignore":
@@ -148,20 +151,33 @@ class Attempt:
         if self.on_line and not _begins_line(machine):
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
-        frame = machine.attempt(
-            self.targets,
-            self.otherwise,
-            holds=holds,
-            sealed=self.sealed,
-            reported=self.reported and not holds,
-            alone=self.alone,
-        )
+        frame = machine.way_back(self.targets[1:], machine.pc)
+        frame.holds, frame.sealed, frame.alone = holds, self.sealed, self.alone
+        frame.reported = self.reported and not holds
+        machine.failed_at, machine.wanted, machine.loose = machine.at, "", False
         frame.role = self.role
         if not (
             machine.specials and machine.buffer.startswith(machine.specials, end_of(SPACE, machine.buffer, machine.at))
         ):
             frame.hub, frame.anchored = self.hub, self.weak
-        return False
+        return machine.go_to(self.targets[0])
+
+    def _leave(self, machine: Machine, frame: Frame) -> bool:
+        """Go on where nothing that was tried could be read."""
+        machine.left = None
+        if frame.limited and cut_short_at(machine, frame):
+            return False
+        if quotation := machine.quotation:
+            # Text follows a call that may be quoted, and not another call.
+            if quotation.any_text:
+                return machine.quote()
+            unquote(machine)
+        # Prose does not write `<tool_call>`, nor `<function=now`: where no call follows it, somebody should know.
+        if frame.reported and frame.alone:
+            failed = machine.buffer[machine.at : machine.failed_at] or machine.buffer[machine.at : machine.at + 1]
+            machine.malformed(failed, machine.wanted)
+            machine.wanted = ""
+        return machine.go_to(self.otherwise)
 
 
 def _begins_line(machine: Machine) -> bool:
@@ -312,7 +328,7 @@ class OpenFence:
         if found.end() == len(machine.buffer) and not machine.final and not found.group().endswith("\n"):
             return True
         machine.take(Role.MARKER, found.end())
-        machine.commit()
+        commit(machine)
         return machine.go_on()
 
 

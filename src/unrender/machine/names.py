@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unrender.format import Slot
 from unrender.limits import MAX_NAME, MAX_SMALL, MAX_WORDS
-from unrender.machine.failed_calls import unoffered
+from unrender.machine.calls import name_call, unoffered
 from unrender.machine.instructions import Lit
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
@@ -37,7 +37,7 @@ class ReadName:
         if ends is None:
             return True
         for end in ends:
-            if machine.named(machine.buffer[machine.at : end]):
+            if name_call(machine, machine.buffer[machine.at : end]):
                 machine.take(Role.NAME, end)
                 return machine.go_on()
         if machine.request.tools is None:

@@ -12,11 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_WORD
+from unrender.machine.calls import (
+    ABANDONED,
+    begin_call,
+    call_failed,
+    complete_call,
+    cut_short,
+    fail_call,
+    fate,
+    seal,
+    unquote,
+)
 from unrender.machine.events import BrokenText
-from unrender.machine.failed_calls import cut_short
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import BACKQUOTES, SPACE, shared_length, tool_at, undecided
-from unrender.machine.interpreter import ABANDONED, Machine
+from unrender.machine.interpreter import Machine
 from unrender.machine.quotation import going_on
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
@@ -87,11 +97,28 @@ class Tail:
                 return named is None or self._next_call(machine, at, mark)
         return self._excess(machine, at, mark) if mark in self.excess else self._leave(machine, at)
 
+    def _break(self, machine: Machine) -> None:
+        """End a committed call that does not go on as it must; the rest of the text is read on its own."""
+        machine.broke = False
+        call, wanted = machine.call or begin_call(machine), machine.wanted
+        # `{"a": ` at the end of the output was cut off; `{"a": ;` was broken before it ended.
+        truncated = machine.final and machine.failed_at >= len(machine.buffer)
+        # Only one character: how many more have come depends on the chunks.
+        met = machine.buffer[machine.at : machine.at + 1]
+        status = CallStatus.TRUNCATED if truncated or machine.cut_at(call) else CallStatus.INVALID
+        if status is CallStatus.INVALID and not machine.strict and fate(machine, call, False) != "content":
+            call.broken = (wanted, met, machine.position)
+            return
+        fail_call(machine, status, wanted, met)
+        machine.closed, machine.refused = ABANDONED, status is CallStatus.INVALID
+
     def _end_failed(self, machine: Machine) -> bool | None:
         """Read on to the end of a call that failed; return None where there is none, or its end is reached."""
+        if machine.broke:
+            self._break(machine)
         if machine.call and machine.call.broken:
             return self._end_broken(machine, *machine.call.broken)
-        return True if machine.refused >= 0 and self._end_refused(machine) else None
+        return True if machine.refused and self._end_refused(machine) else None
 
     def _end_broken(self, machine: Machine, wanted: str, met: str, position: int) -> bool:
         """Read on to the end of a call that broke, whose text is not content."""
@@ -110,7 +137,7 @@ class Tail:
                 return False
         elif mark in self.section:
             closed = len(self.closers)
-        machine.fail_call(CallStatus.INVALID, wanted, met, position)
+        fail_call(machine, CallStatus.INVALID, wanted, met, position)
         machine.closed = closed
         return False
 
@@ -123,11 +150,11 @@ class Tail:
             while mark == BACKQUOTES and not machine.fenced:  # No fence is open that these would close.
                 at, mark = search(buffer, at + len(mark))
             end = at if mark or not machine.final else len(buffer)
-            closed = machine.call_failed() and (mark in self.closers or mark in self.section)
+            closed = call_failed(machine) and (mark in self.closers or mark in self.section)
             machine.text(Role.CONTENT, end + len(mark) if closed else end)
             if not mark and not machine.final:
                 return True
-        machine.refused = -1
+        machine.refused = False
         return False
 
     def _ends_this(self, machine: Machine, mark: str) -> bool:
@@ -153,7 +180,7 @@ class Tail:
         # A closer that came already is doubled, and dropped; but a single `]` again may be text.
         if not ahead and len(mark) == 1:
             return False
-        if machine.call_failed():
+        if call_failed(machine):
             machine.text(Role.CONTENT, at + len(mark))
             return True
         machine.take(Role.LAYOUT, at)
@@ -171,12 +198,12 @@ class Tail:
     def _complete(self, machine: Machine) -> None:
         call = machine.call
         if call and (call.repaired or self.unmarked) and not self._fits(call):
-            machine.fail_call(CallStatus.INVALID, "arguments that the tool takes", "")
+            fail_call(machine, CallStatus.INVALID, "arguments that the tool takes", "")
             machine.closed = ABANDONED
         elif call:
-            machine.complete_call()
+            complete_call(machine)
         if call:
-            machine.seal()
+            seal(machine)
 
     def _repair(self, machine: Machine, missing: str) -> None:
         """Report a closer that is missing: such a call counts only with arguments that the tool takes."""
@@ -200,7 +227,7 @@ class Tail:
         following = self.marks.at(buffer, after)
         if following not in self.openers:
             return self._leave(machine, at)
-        if machine.call_failed():
+        if call_failed(machine):
             machine.text(Role.CONTENT, after)
         machine.take(Role.LAYOUT, at)
         machine.take(Role.MARKER, end)
@@ -238,12 +265,12 @@ class Tail:
             )
             if quoted is not False:
                 return True if quoted is None else machine.quote()
-            machine.unquote()
+            unquote(machine)
         torn = self._torn(machine, at)
         ended = torn or limited or at >= len(machine.buffer)
         expected = (*self.closers, *self.section)
         if limited and machine.closed >= len(expected):
-            machine.fail_call(CallStatus.TRUNCATED, "the end of the call", "")
+            fail_call(machine, CallStatus.TRUNCATED, "the end of the call", "")
         if machine.closed < len(expected):
             wanted = repr(expected[machine.closed])
             cut_off = ended and machine.call and self._was_cut_off(machine)
@@ -252,22 +279,21 @@ class Tail:
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
                 return machine.fail(wanted)
             if cut_off:
-                machine.fail_call(CallStatus.TRUNCATED, wanted, "")
+                fail_call(machine, CallStatus.TRUNCATED, wanted, "")
                 machine.closed = ABANDONED
             # At the end of the output a closer that also ends the turn is not missing: the engine has
             # stripped it.
             elif not ended or expected[machine.closed] not in self.optional:
                 self._repair(machine, expected[machine.closed])
         self._complete(machine)
-        if not machine.call_failed():  # After a call that is text, white space is text as well.
+        if not call_failed(machine):  # After a call that is text, white space is text as well.
             # Before more text only the layout that the format writes is taken: a third line break is the
             # text's own.
             shared = shared_length(machine.buffer, machine.at, self.after)
             machine.take(Role.LAYOUT, at if ended else machine.at + shared)
         if torn and machine.at < len(machine.buffer):
             self._drop(machine)
-        machine.leave_calls(self.hub)
-        return False
+        return machine.go_to(machine.frames[-1].sealed if machine.frames else self.hub)
 
     def _torn(self, machine: Machine, at: int) -> bool:
         """Return whether the token limit has cut the output off in a marker that begins at `at`."""
@@ -309,7 +335,7 @@ class Tail:
 
 def _take(machine: Machine, end: int) -> None:
     """Take a closing marker; after a call that has failed it is content like the call."""
-    if machine.call_failed():
+    if call_failed(machine):
         machine.text(Role.CONTENT, end)
     else:
         machine.take(Role.MARKER, end)

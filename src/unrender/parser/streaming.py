@@ -18,7 +18,7 @@ from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats import known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
-from unrender.machine.buffer import Span
+from unrender.machine.calls import open_call
 from unrender.machine.compile.program import CONTENT_HUB, compile_answer
 from unrender.machine.events import (
     ArgumentsText,
@@ -34,6 +34,7 @@ from unrender.machine.handmade.steps import UpTo
 from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine, Program
+from unrender.machine.past import Span
 from unrender.machine.policy import USUAL, Policy
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
 from unrender.nodes import Grammar, Role
@@ -71,6 +72,7 @@ def begun_machine(
     machine = Machine(program=program, request=request, strict=strict, ids=ids, roles=roles)
     # What the prompt wrote lies before position 0: spans and errors count from what the model wrote.
     machine.policy, machine.base, machine.given = transcript.policy, -len(begun), not transcript.continued
+    machine.answered = grammar is not None  # Its tags alone say what is content.
     if transcript.skips_reasoning:
         machine.pc = CONTENT_HUB
     events = machine.feed(begun)
@@ -455,7 +457,7 @@ class Parser(Resumable):
 
     def expected(self) -> tuple[str, ...]:
         """Return what may come now, in the words of `MalformedOutput.expected`: quoted texts, and names of free parts."""
-        return _expected_by(self.copy()._machine)
+        return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
     def program(self) -> tuple[Any, ...]:
@@ -466,7 +468,7 @@ class Parser(Resumable):
     def message(self) -> Message:
         """The message so far: what the events add up to, and after it the call that waits until it is complete."""
         self._account()
-        message, call = self._fold.message, self._machine.open_call()
+        message, call = self._fold.message, open_call(self._machine)
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
 
     @property
@@ -491,11 +493,14 @@ class Parser(Resumable):
     def spans(self) -> tuple[Span, ...]:
         """The role of every character read so far, in order and without gaps, except text that is held back."""
         self._account()
-        spans, start = [], 0
+        spans: list[Span] = []
         for role, end in self._machine.final_spans():
+            start = spans[-1].end if spans else 0
             if end > start:
+                # In a grammar made by hand, whether a failed call is beside content or a part of it would depend on the chunks.
+                if self._grammar is not None and spans and spans[-1].role is role:
+                    start = spans.pop().start
                 spans.append(Span(role, start, end))
-                start = end
         return tuple(spans)
 
 
@@ -517,12 +522,11 @@ def _flowing(machine: Machine) -> Role | None:
 
 def _account(machine: Machine, text: str) -> None:
     """Tell the machine that `text` took the fast path."""
-    if machine.span_roles[-1] is Role.ARGUMENT:
-        machine.past.append(text)  # The call that it belongs to may die.
-        if machine.scanner is not None:
-            machine.scanner.passed(text)
-    else:
-        machine.pass_over(text)
+    # The call that an argument belongs to may fail; other text is context for what follows.
+    argument = machine.span_roles[-1] is Role.ARGUMENT
+    machine.past.add(text, machine.base, machine.needed_from() if argument else machine.base + len(text))
+    if argument and machine.scanner is not None:
+        machine.scanner.passed(text)
     machine.base += len(text)
     machine.failed_at -= len(text)
     machine.span_ends[-1] += len(text)
@@ -535,7 +539,7 @@ _NO_MARKER = "\0"
 _TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
 
 
-def _expected_by(machine: Machine) -> tuple[str, ...]:
+def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
     """Return what may come now: texts in quotes, and names of free parts.
 
     It is empty after the end of the output.
@@ -547,7 +551,7 @@ def _expected_by(machine: Machine) -> tuple[str, ...]:
     asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
     # A copy is fed a character that no marker holds: where something is wanted it fails, and says what.
     wanted = _wanted(asked, asked.feed(_NO_MARKER))
-    if asked.rest:
+    if by_hand:
         stops = now.finder.literals if isinstance(now, UpTo) else ()
         return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
     if not wanted and asked.scanner is not None:

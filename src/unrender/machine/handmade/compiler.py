@@ -15,8 +15,8 @@ from unrender.errors import GrammarError
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
 from unrender.machine import arguments, instructions
 from unrender.machine.compile import Code
+from unrender.machine.frames import IN_CALLS
 from unrender.machine.handmade import steps
-from unrender.machine.handmade.tagged import IN_CALLS
 from unrender.machine.interpreter import Instruction, Program
 from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
@@ -44,10 +44,10 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     known = starts_of(grammar.rules)
     start_of(grammar.root, known)
     has_ids = _check_tags(grammar)
-    compiler = _Compiler(known)
+    compiler = _Compiler(known, has_ids)
     code = compiler.code
     begin = code.reserve()
-    start = compiler.node(grammar.root)
+    compiler.node(grammar.root)
     rest = nodes.Tag(nodes.Role.CONTENT, nodes.Until(ends))
     if ends:
         compiler.node(nodes.Repeat(_end_of_turn(ends)))
@@ -55,7 +55,7 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     text = code.emit(steps.BreakOff())
     compiler.node(nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((_end_of_turn(ends), rest))))) if ends else rest)
     code.emit(instructions.Halt())
-    code.put(begin, steps.Begin(start, text, has_ids))
+    code.put(begin, arguments.Commit(text))
     rules = {}
     for name, node in grammar.rules.items():
         rules[name] = compiler.node(node)
@@ -106,6 +106,7 @@ def _inside(around: nodes.Role | None) -> str:
 @dataclass(slots=True)
 class _Compiler:
     known: Mapping[str, Start]
+    has_ids: bool
     code: Code = field(default_factory=Code)
     entered: list[tuple[int, str]] = field(default_factory=list)
     """Where rules are entered, and which; where they begin is known at the end."""
@@ -138,7 +139,7 @@ class _Compiler:
             case nodes.Tag(role, inner):
                 self.code.emit(steps.Tagged(role))
                 self.node(inner)
-                self.code.emit(steps.Untagged(role))
+                self.code.emit(steps.Untagged(role, self.has_ids))
             case nodes.Cut():
                 self.code.emit(arguments.Commit())
             case nodes.End():
@@ -153,25 +154,23 @@ class _Compiler:
 
     def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
         """Emit what is tried as a whole before anything after it is read."""
-        # The code is `Guarded`, the part, its end, and after that what happens if it does not match.
+        # The code is `Try`, the part, its end, and after that what happens if it does not match.
         said, head = _wanted_by(node.node), self.code.reserve()
-        self.node(node.node)
+        body, last = self.node(node.node), self.code.reserve()
         if isinstance(node, nodes.Negate):
-            otherwise = self.code.emit(steps.Refused(f"anything but {said}")) + 1
+            self.code.put(last, steps.Rewind(self.code.emit(steps.Never(f"anything but {said}"))))
+            otherwise = self.code.emit(steps.Chosen(len(self.code) + 1))
         else:
-            last = self.code.reserve()
             otherwise = self.code.emit(steps.Never(said))
-            after = otherwise + 1
-            self.code.put(last, steps.PeekEnd(after) if isinstance(node, nodes.Peek) else steps.Chosen(after))
-        self.code.put(head, steps.Guarded(otherwise))
+            kind = steps.Rewind if isinstance(node, nodes.Peek) else steps.Chosen
+            self.code.put(last, kind(len(self.code)))
+        self.code.put(head, steps.Try(((None, body), (None, otherwise)), said, holds=True))
 
     def _chars(self, node: nodes.Chars) -> None:
         most = steps.UNLIMITED if node.maximum is None else node.maximum
         ranges = ranges_of(node)
         characters = class_of(ranges) if ranges else "(?!)"
-        self.code.emit(
-            steps.Count(), steps.CharRun(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node))
-        )
+        self.code.emit(steps.CharRun(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node)))
 
     def _choice(self, options: tuple[nodes.Node, ...]) -> None:
         head = self.code.reserve()
@@ -188,20 +187,18 @@ class _Compiler:
         self.code.put(head, steps.Try(tuple(table), wanted, any(guard is not None for guard, _ in table)))
 
     def _repeat(self, node: nodes.Repeat) -> None:
-        self.code.emit(steps.Count())
         head = self.code.reserve()
         # Without a separator the code of both rounds is the same, and the empty text costs one step.
         separator = node.separator if node.separator is not None else nodes.Literal("")
         # The first round begins at `first`, each further one at the separator before it.
         later = self.node(separator)
         first = self.node(node.node)
-        end = self.code.reserve()
-        otherwise = self.code.emit(steps.Counted())
-        self.code.put(end, steps.Again(head, otherwise))
         once = start_of(node.node, self.known)
         guards = (once.pattern(), start_of(separator, self.known).then(once).pattern())
         most = steps.UNLIMITED if node.maximum is None else node.maximum
-        self.code.put(head, steps.Round(node.minimum, most, guards, (first, later), otherwise))
+        loop = steps.Loop(node.minimum, most, guards, (first, later), len(self.code) + 1)
+        self.code.put(head, loop)
+        self.code.emit(steps.Again(loop))
 
 
 def _value(node: nodes.JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:

@@ -10,14 +10,17 @@ import re
 from dataclasses import dataclass
 
 from unrender.limits import MAX_NAME, MAX_STACK
-from unrender.machine.handmade.tagged import IN_CALLS
+from unrender.machine.calls import fail_call, offers
+from unrender.machine.frames import IN_CALLS
+from unrender.machine.handmade.tagged import close_tag, open_tag
 from unrender.machine.interpreter import Machine
+from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow, end_of
 from unrender.values.resumable import DONE, MORE
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
-UNLIMITED = -1
+UNLIMITED = 1 << 60
 _TEXTS = (Role.CONTENT, Role.REASONING)
 
 OptionGuard = re.Pattern[str] | None
@@ -30,17 +33,8 @@ def at_edge(machine: Machine) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """Begin to count characters, or rounds."""
-
-    def step(self, machine: Machine) -> bool:
-        machine.push(count=0)
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
 class CharRun:
-    """`[a-z]{minimum,maximum}`, after `Count`: as many characters as match."""
+    """`[a-z]{minimum,maximum}`: as many characters as match."""
 
     pattern: re.Pattern[str]
     """Zero or more of the characters."""
@@ -49,16 +43,13 @@ class CharRun:
     wanted: str
 
     def step(self, machine: Machine) -> bool:
-        before = machine.top.count
-        limit = len(machine.buffer) if self.maximum == UNLIMITED else machine.at + self.maximum - before
-        size = end_of(self.pattern, machine.buffer, machine.at, limit) - machine.at
-        machine.take(Role.MARKER, machine.at + size)
-        count = before + size
-        if machine.at == len(machine.buffer) and count != self.maximum and not machine.final:
-            machine.pop()
-            machine.push(count=count)  # The next chunk goes on counting.
-            return True
-        machine.pop()
+        limit = machine.at + self.maximum - machine.counted
+        end = end_of(self.pattern, machine.buffer, machine.at, limit)
+        machine.counted += end - machine.at
+        machine.take(Role.MARKER, end)
+        if at_edge(machine) and machine.counted < self.maximum:
+            return True  # The next chunk goes on counting.
+        count, machine.counted = machine.counted, 0
         return machine.fail(self.wanted) if count < self.minimum else machine.go_on()
 
 
@@ -117,8 +108,10 @@ class Try:
 
     options: tuple[tuple[OptionGuard, int], ...]
     wanted: str
-    guarded: bool
+    guarded: bool = False
     """Some option depends on the next character."""
+    holds: bool = False
+    """A cut inside ends there: the way back leads out of a lookahead, or of what is read as a whole."""
 
     def step(self, machine: Machine) -> bool:
         here = machine.at
@@ -131,7 +124,7 @@ class Try:
         serial = machine.serial + 1 if len(viable) > 1 else 0
         machine.push(way=serial)
         if serial:
-            machine.open(viable[1:])
+            machine.open(viable[1:], holds=self.holds)
         return machine.go_to(viable[0])
 
 
@@ -151,8 +144,8 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """`a{minimum,maximum}`, after `Count`: read another round, or go on."""
+class Loop:
+    """`a{minimum,maximum}`: read another round, or go on."""
 
     minimum: int
     maximum: int
@@ -162,52 +155,43 @@ class Round:
     otherwise: int
 
     def step(self, machine: Machine) -> bool:
-        count = machine.top.count
+        return self.round(machine, 0)
+
+    def round(self, machine: Machine, count: int) -> bool:
+        """Begin a round after `count` others, if one is here; return True to suspend."""
+        again, serial = min(count, 1), 0
         if count == self.maximum:
             return machine.go_to(self.otherwise)
-        again = min(count, 1)
         # A round that has to come needs no way back.
-        if count < self.minimum:
-            self._begin(machine, count, 0)
-            return machine.go_to(self.targets[again])
-        guard = self.guards[again]
-        if guard is not None:
-            if at_edge(machine):
-                return True
-            if not guard.match(machine.buffer, machine.at):
-                return machine.go_to(self.otherwise)
-        # A way back for each round: `("a" "b")* "a"` reads "aba" only by giving the second round up.
-        serial = machine.open((self.otherwise,))
-        self._begin(machine, count, serial)
-        return machine.go_to(self.targets[again])
-
-    def _begin(self, machine: Machine, count: int, serial: int) -> None:
-        machine.pop()
+        if count >= self.minimum:
+            guard = self.guards[again]
+            if guard is not None:
+                if at_edge(machine):
+                    return True
+                if not guard.match(machine.buffer, machine.at):
+                    return machine.go_to(self.otherwise)
+            # A way back for each round: `("a" "b")* "a"` reads "aba" only by giving the second round up.
+            serial = machine.open((self.otherwise,))
         machine.push(count=count, start=machine.position, way=serial)
+        return machine.go_to(self.targets[again])
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
     """The end of a round: another one follows, unless this one took no text."""
 
-    head: int
-    otherwise: int
+    loop: Loop
 
     def step(self, machine: Machine) -> bool:
-        entry = machine.pop()
+        stack, entry = machine.stack, machine.pop()
         machine.close(entry.way)
-        machine.push(count=entry.count + 1)
         # `(a?)*` matches nothing at all any number of times: one such round is enough.
-        return machine.go_to(self.head if machine.position > entry.start else self.otherwise)
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """The end of a loop."""
-
-    def step(self, machine: Machine) -> bool:
-        machine.pop()
-        return machine.go_on()
+        if machine.position == entry.start:
+            return machine.go_to(self.loop.otherwise)
+        waits = self.loop.round(machine, entry.count + 1)
+        if waits:
+            machine.stack = stack
+        return waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +227,7 @@ class Tagged:
         if self.role is Role.NAME:
             machine.name = ""
         if self.role in IN_CALLS:
-            machine.open_tag(self.role)
+            open_tag(machine, self.role)
         return machine.go_on()
 
 
@@ -252,18 +236,50 @@ class Untagged:
     """The end of a tag. A tag of a call's name fails unless a tool of that name is offered."""
 
     role: Role
+    waits: bool = False
+    """Calls may have ids of their own, and begin with both."""
 
     def step(self, machine: Machine) -> bool:
         if self.role is Role.NAME and not _is_name(machine):
             return machine.fail("the name of a tool")
         if self.role in IN_CALLS:
-            machine.close_tag(self.role)
+            close_tag(machine, self.role, waits=self.waits)
         machine.tag = machine.pop().tag
         return machine.go_on()
 
 
 def _is_name(machine: Machine) -> bool:
-    return machine.request.calls_allowed and len(machine.name) <= MAX_NAME and machine.offers(machine.name)
+    return machine.request.calls_allowed and len(machine.name) <= MAX_NAME and offers(machine, machine.name)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakOff:
+    """The reading broke off here: the rest is plain content."""
+
+    def step(self, machine: Machine) -> bool:
+        if at_edge(machine):
+            return True
+        machine.tag = None
+        # What a caller sees depends on the text alone: one character is the same in any chunks.
+        met = machine.buffer[machine.at : machine.at + 1]
+        if machine.call is None:
+            machine.malformed(met, machine.wanted)
+        else:  # The call that is open ends.
+            fail_call(machine, CallStatus.INVALID if met else CallStatus.TRUNCATED, machine.wanted, met)
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """The end of a lookahead: go back to its beginning, then on at `target`."""
+
+    target: int
+
+    def step(self, machine: Machine) -> bool:
+        if not machine.rewind(machine.pop().way):
+            return False
+        machine.pop()  # The way back has the entry of its choice on the stack.
+        return machine.go_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,67 +290,3 @@ class Never:
 
     def step(self, machine: Machine) -> bool:
         return machine.fail(self.wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """The first instruction of a grammar made by hand."""
-
-    start: int
-    """Where the answer is read."""
-    rest: int
-    """Where the text is read on which the grammar cannot go on."""
-    has_ids: bool
-    """Calls may have ids of their own."""
-
-    def step(self, machine: Machine) -> bool:
-        machine.rest, machine.has_ids = self.rest, self.has_ids
-        machine.answered = True
-        return machine.go_to(self.start)
-
-
-@dataclass(frozen=True, slots=True)
-class BreakOff:
-    """The reading broke off here: the rest is plain content."""
-
-    def step(self, machine: Machine) -> bool:
-        if at_edge(machine):
-            return True
-        machine.report()
-        return machine.go_on()
-
-
-# What is tried as a whole: lookaheads, atoms and cuts.
-
-
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """The start of a lookahead or an atom. A cut inside ends there; on failure, reading goes on at `otherwise`."""
-
-    otherwise: int
-
-    def step(self, machine: Machine) -> bool:
-        # It holds: a cut inside must not close the way back that leads out of the lookahead.
-        serial = machine.open((self.otherwise,), holds=True)
-        machine.push(way=serial)
-        return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class PeekEnd:
-    """The end of `&a`: go back to its beginning, then on at `target`."""
-
-    target: int
-
-    def step(self, machine: Machine) -> bool:
-        return machine.rewind(machine.pop().way) and machine.go_to(self.target)
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The end of `!a`: `a` has matched, so the lookahead fails."""
-
-    wanted: str
-
-    def step(self, machine: Machine) -> bool:
-        return machine.rewind(machine.pop().way) and machine.fail(self.wanted)

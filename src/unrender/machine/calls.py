@@ -1,0 +1,294 @@
+"""Begins and ends calls: a call's name, its start and end, the quotation around it, and where the text of a failed call goes."""
+
+from __future__ import annotations
+
+import re
+
+from unrender.limits import MAX_CONTEXT
+from unrender.machine.events import ArgumentsText, ContentText, Malformed, ToolCallFinished, ToolCallStarted
+from unrender.machine.frames import CallState, Frame
+from unrender.machine.interpreter import Machine
+from unrender.machine.past import relabel
+from unrender.machine.policy import FailedCalls, instead_of_call
+from unrender.machine.quotation import going_on, opened
+from unrender.messages.wire import CallStatus, ToolCall
+from unrender.nodes import Role
+from unrender.values.coercion import ArgumentTypes
+
+ABANDONED = 1 << 30
+"""Counts as more closing markers than any call has: none is missed."""
+_BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
+"""Roles of what may be between the text before a call and the call."""
+_NAME = re.compile(r"[\w.:/-]{1,128}")
+"""What the name of a tool looks like that is not offered."""
+_LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
+"""What may be most of a tool's name, at the end of the output."""
+
+
+def begin_call(machine: Machine) -> CallState:
+    """Start to read a call."""
+    # The way back was opened at the call's first marker: the text of a call that fails begins there.
+    machine.call = CallState(start=machine.frames[-1].at if machine.frames else machine.position)
+    machine.closed = 0
+    return machine.call
+
+
+def offers(machine: Machine, name: str) -> bool:
+    """Return whether a call may have this name."""
+    request = machine.request
+    any_name = request.tools is None or machine.policy.unknown_tools == "call"
+    return bool(name) and (any_name or request.tool(name) is not None)
+
+
+def name_call(machine: Machine, name: str) -> bool:
+    """Give the call its name; return False, and leave it unchanged, when no such tool is offered."""
+    if not offers(machine, name):
+        return False
+    call, tools, tool = machine.current, machine.request.tools, machine.request.tool(name)
+    call.name, call.tool, call.known = name, tool, tools is None or tool is not None
+    call.types = ArgumentTypes.of(tool)
+    return True
+
+
+def start_call(machine: Machine) -> None:
+    """Emit the start of the call, unless calls are given when they are complete."""
+    if machine.given_as_written(machine.current):
+        _emit_start(machine)
+
+
+def _emit_start(machine: Machine) -> None:
+    """Emit the start of the call, and the arguments that waited for it."""
+    call = machine.current
+    if call.begun:
+        return
+    call.begun = True
+    call.id = machine.ids.give(machine.calls, call.name, call.id)
+    machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.known))
+    if expected := instead_of_call(machine.request, call.name):
+        # A strict parser refuses it when it is final: what is read of it here may yet be taken back.
+        machine.events.append(Malformed(call.name, call.start, expected))
+    # `{"arguments": {…}, "name": "f"}`: the arguments were read before there was a call to give them to.
+    if waiting := "".join(call.arguments):
+        machine.events.append(ArgumentsText(machine.calls, waiting))
+    machine.calls += 1
+
+
+def end_call(machine: Machine, status: CallStatus, text: str = "") -> None:
+    """Emit the end of the call, and all of it that has waited."""
+    _emit_start(machine)
+    machine.events.append(ToolCallFinished(machine.calls - 1, status, text))
+    machine.call = None
+
+
+def complete_call(machine: Machine) -> None:
+    """Give a call that was read to its end, unless the request allows no more."""
+    call = machine.current
+    if call.unoffered:
+        machine.frames.clear()  # It is text, quoted or not.
+        fail_call(machine, CallStatus.INVALID, "", "")
+        machine.closed = ABANDONED
+    elif machine.surplus(call):
+        fail_call(machine, CallStatus.INVALID, "no more than one call", call.name, call.start)
+    else:
+        end_call(machine, CallStatus.COMPLETE)
+
+
+def seal(machine: Machine) -> None:
+    """End a call that was held: its text is final, unless several calls are held together, or it may be quoted."""
+    if machine.frames and machine.frames[-1].whole and not machine.frames[-1].quotation:
+        machine.frames.pop()
+
+
+def open_call(machine: Machine) -> ToolCall | None:
+    """Return the call that is being read, as far as the caller was not told of it."""
+    call = machine.call
+    # With a way back from before the call still open, it may yet be text: nobody is told of it.
+    if call is None or not call.name or call.begun or call.unoffered:
+        return None
+    if machine.frames and machine.frames[0].at <= call.start:
+        return None
+    return _read_so_far(call, CallStatus.OPEN)
+
+
+# Ways back, and calls that may be quoted.
+
+
+def commit(machine: Machine, recover: int = -1) -> None:
+    """Close the ways back, except those that hold a whole call; `recover` is where reading goes on when a call breaks."""
+    if recover >= 0:
+        machine.recover = recover
+        if machine.call:
+            machine.call.committed = True
+    # A call inside reasoning is committed, and still may turn out to be a thought: its holding frame stays.
+    while machine.frames and not _is_quoted(machine, machine.frames[-1]) and not machine.frames[-1].holds:
+        machine.frames.pop()
+
+
+def _is_quoted(machine: Machine, frame: Frame) -> bool:
+    """Return whether a quotation is open where the way back was opened; then it holds what follows."""
+    if frame.hub < 0 or frame.quotation:
+        return frame.quotation is not None
+    (before, thought), call = _text_before(machine, frame), machine.since(frame.at)
+    cut = len(before) >= MAX_CONTEXT
+    before += call[: len(call) - len(call.lstrip())]
+    found = opened(before, cut=cut, anchored=frame.anchored and not thought)
+    frame.quotation = going_on(found) if thought and found else found
+    if frame.quotation is None:
+        frame.hub = -1
+        return False
+    frame.holds = True
+    return True
+
+
+def _text_before(machine: Machine, frame: Frame) -> tuple[str, bool]:
+    """Return the free text before a way back, and whether it is a thought that has ended."""
+    position, spans, line = frame.at, frame.spans, ""
+    while spans:
+        role = machine.span_roles[spans - 1]
+        before = "" if role in _BETWEEN else machine.context(position, spans, MAX_CONTEXT)
+        if before.strip() or (role not in _BETWEEN and not before):
+            return before + line, role is not frame.role
+        # Of "`<|im_start|>assistant <call>`" the header is dropped: it hides no quotation.
+        spans -= 1
+        begin = machine.span_ends[spans - 1] if spans else 0
+        line = "\n" if "\n" in machine.recent(max(begin, position - MAX_CONTEXT), position) else line
+        position = begin
+    return "", False
+
+
+def unquote(machine: Machine) -> None:
+    """Let a call be a call that was held because it might have been quoted."""
+    frame = machine.frames[-1]
+    frame.quotation = None
+    if machine.call is None or not frame.whole:
+        machine.frames.pop()
+
+
+# Calls that fail.
+
+
+def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
+    """End a call that cannot be completed, and report it. `Policy.failed_calls` says what becomes of its text.
+
+    `at` is where it failed, if more was read since.
+    """
+    _end_failed(machine, status, wanted, met, at)
+    machine.barrier = machine.position if at is None else at
+
+
+def _end_failed(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None) -> None:
+    call = machine.current
+    if machine.strict and at is None:
+        machine.malformed(met, wanted)
+    at = machine.position if at is None else at
+    cut = status is CallStatus.TRUNCATED and machine.cut_at(call)
+    if cut:
+        machine.take(Role.MALFORMED, len(machine.buffer))
+    # The caller has its beginning already: the same text is not given again as content.
+    if machine.given_as_written(call):
+        end_call(machine, status)
+        machine.malformed(met, wanted, at=at)
+        return
+    # A prompt may have written the call's first marker, which is then not a part of the model's text.
+    text = machine.since(max(call.start, 0) if machine.given else call.start)
+    outcome = fate(machine, call, cut)
+    if outcome == "call":
+        call.arguments = [text]
+        end_call(machine, status, text)
+        machine.malformed(met, wanted, at=at)
+        return
+    machine.call = None
+    failed = bool(call.name) or cut
+    if not call.unoffered:  # It was reported at its name.
+        machine.malformed(met, wanted, _read_so_far(call, status, text) if failed else None, at)
+    if outcome == "content":
+        # White space between the call before and this one is between content and content.
+        if machine.carried:
+            machine.bring()
+        machine.answered = True
+    if text:
+        machine.events += [ContentText(text)] if outcome == "content" else []
+        role = Role.CONTENT if outcome == "content" else Role.MALFORMED
+        relabel(machine.span_roles, machine.span_ends, call.start, machine.position, role)
+
+
+def call_failed(machine: Machine) -> bool:
+    """Return whether the latest call has failed, so that its closing markers are content."""
+    policy = machine.policy
+    return machine.closed == ABANDONED and policy.calls == "complete" and policy.failed_calls in ("auto", "content")
+
+
+def cut_short(machine: Machine, call: CallState | None = None) -> None:
+    """End the output here: the rest of the text is a call that the token limit has cut off; `call` is what was read of it."""
+    machine.call = call or CallState()
+    machine.call.start, machine.call.cut = machine.position, True
+    machine.frames.clear()
+    fail_call(machine, CallStatus.TRUNCATED, machine.wanted or "a call", "")
+    machine.halted = True
+
+
+def drop_opener(machine: Machine) -> None:
+    """End the output in a marker of a call, or a part of one: it says nothing, and is reported."""
+    if machine.length_limited:
+        cut_short(machine)
+        return
+    machine.malformed(machine.buffer[machine.at :], "a call")
+    machine.take(Role.MALFORMED, len(machine.buffer))
+
+
+def cut_short_at(machine: Machine, frame: Frame) -> bool:
+    """End the output at a way back where the limit has cut a call off; return False where none begins there."""
+    machine.cut_from = frame.at
+    if not _begins_call(machine, frame):
+        return False
+    cut_short(machine, frame.call)
+    return True
+
+
+def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) -> bool:
+    """Read on in a call of a tool that is not offered, whose text is content to its end, and report it.
+
+    Return False where what is before the name may be prose, unless a call is `shown` there: then what follows is read for itself.
+    """
+    frame = machine.frames[-1] if machine.frames else None
+    shown = shown or (frame is not None and frame.reported and frame.alone)
+    if machine.strict or frame is None or not shown or frame.role is not Role.CONTENT or not _NAME.fullmatch(name):
+        return False
+    machine.failed_here(wanted)
+    machine.malformed(machine.since(frame.at), wanted, at=frame.at)
+    call = machine.current
+    call.name, call.known, call.unoffered = name, False, True
+    return True
+
+
+def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
+    """Return what becomes of the text of a call that fails."""
+    chosen = machine.policy.failed_calls
+    if call.unoffered or machine.given_as_written(call):
+        return "content"
+    if machine.surplus(call):  # Who asked for one call does not get another in its place.
+        return "content" if chosen == "content" else "apart"
+    if chosen == "auto":
+        return "apart" if cut else "content"
+    # Before the call has its name, it is text that began like one, unless the limit has cut it off.
+    if not call.name:
+        return "apart" if cut and chosen == "call" else chosen if cut else "content"
+    return chosen
+
+
+def _begins_call(machine: Machine, frame: Frame) -> bool:
+    """Return whether the text from a way back on, where the limit has cut it off, shows the call that it begins."""
+    if frame.holds and not (frame.whole or frame.quotation):  # In reasoning that goes on it is a thought.
+        return False
+    if frame.call or frame.at == machine.separated or (frame.reported and frame.alone):
+        return True
+    # `functools[` alone may be prose; `functools[{"name": "get_we` is not.
+    name = _LAST_WORD.search(machine.buffer, machine.at)
+    names = (tool.name for tool in machine.request.tools or ())
+    return name is not None and any(offered.startswith(name.group()) for offered in names)
+
+
+def _read_so_far(call: CallState, status: CallStatus, text: str = "") -> ToolCall:
+    """Return a call as far as it was read; `text` is its own, where it failed."""
+    arguments = "".join(call.arguments)
+    return ToolCall(name=call.name, arguments=arguments, id=call.id, status=status, known=call.known, text=text)
