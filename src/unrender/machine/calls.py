@@ -172,15 +172,10 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
 
     `at` is where it failed, if more was read since.
     """
-    _end_failed(machine, status, wanted, met, at)
-    machine.barrier = machine.position if at is None else at
-
-
-def _end_failed(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None) -> None:
     call = machine.current
     if machine.strict and at is None:
         machine.malformed(met, wanted)
-    at = machine.position if at is None else at
+    machine.barrier = at = machine.position if at is None else at
     cut = status is CallStatus.TRUNCATED and machine.cut_at(call)
     if cut:
         machine.take(Role.MALFORMED, len(machine.buffer))
@@ -218,13 +213,14 @@ def call_failed(machine: Machine) -> bool:
     return machine.closed == ABANDONED and policy.calls == "complete" and policy.failed_calls in ("auto", "content")
 
 
-def cut_short(machine: Machine, call: CallState | None = None) -> None:
+def cut_short(machine: Machine, call: CallState | None = None) -> bool:
     """End the output here: the rest of the text is a call that the token limit has cut off; `call` is what was read of it."""
     machine.call = call or CallState()
     machine.call.start, machine.call.cut = machine.position, True
     machine.frames.clear()
     fail_call(machine, CallStatus.TRUNCATED, machine.wanted or "a call", "")
     machine.halted = True
+    return False
 
 
 def drop_opener(machine: Machine) -> None:
@@ -234,15 +230,6 @@ def drop_opener(machine: Machine) -> None:
         return
     machine.malformed(machine.buffer[machine.at :], "a call")
     machine.take(Role.MALFORMED, len(machine.buffer))
-
-
-def cut_short_at(machine: Machine, frame: Frame) -> bool:
-    """End the output at a way back where the limit has cut a call off; return False where none begins there."""
-    machine.cut_from = frame.at
-    if not _begins_call(machine, frame):
-        return False
-    cut_short(machine, frame.call)
-    return True
 
 
 def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) -> bool:
@@ -276,7 +263,7 @@ def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
     return chosen
 
 
-def _begins_call(machine: Machine, frame: Frame) -> bool:
+def begins_call(machine: Machine, frame: Frame) -> bool:
     """Return whether the text from a way back on, where the limit has cut it off, shows the call that it begins."""
     if frame.holds and not (frame.whole or frame.quotation):  # In reasoning that goes on it is a thought.
         return False

@@ -39,14 +39,14 @@ _HEADS = ("{", '"')
 """What arguments begin with: an object, or the text of one."""
 _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
 """How values are read, strictly or not."""
-_OPEN, _KEY, _COLON, _VALUE, _SCAN, _SKIP, _NEXT = range(7)
 
 
 @dataclass(slots=True, eq=False)
 class EnvelopeState(Scanner):
     """How far the object has been read. What it reads now is a value, with a scanner of its own."""
 
-    step: int = _OPEN
+    step: str = "_open"
+    """The method that reads on."""
     path: tuple[str, ...] = ()
     """The keys of the objects around the present field, e.g. `function`."""
     key: str = ""
@@ -102,10 +102,10 @@ class ReadEnvelope:
         if not isinstance(state, EnvelopeState):
             state = machine.scanner = EnvelopeState()
         while machine.scanner is state:
-            if state.step is not _SCAN and state.step is not _SKIP and take_space(machine):
+            if state.step not in ("_scan", "_skip") and take_space(machine):
                 return True
             pc = machine.pc
-            if _STEPS[state.step](self, machine, state):
+            if getattr(self, state.step)(machine, state):
                 return True
             # The object has ended or failed, and the machine is elsewhere.
             if machine.pc != pc:
@@ -113,12 +113,12 @@ class ReadEnvelope:
         return False
 
     def _open(self, machine: Machine, state: EnvelopeState) -> bool:
-        return self._punctuation(machine, state, "{", _KEY)
+        return self._punctuation(machine, state, "{", "_key")
 
     def _colon(self, machine: Machine, state: EnvelopeState) -> bool:
-        return self._punctuation(machine, state, ":", _VALUE)
+        return self._punctuation(machine, state, ":", "_value")
 
-    def _punctuation(self, machine: Machine, state: EnvelopeState, char: str, following: int) -> bool:
+    def _punctuation(self, machine: Machine, state: EnvelopeState, char: str, following: str) -> bool:
         if not machine.buffer.startswith(char, machine.at):
             return self._fail(machine, repr(char))
         machine.take(Role.MARKER, machine.at + 1)
@@ -148,7 +148,7 @@ class ReadEnvelope:
         if self.bare and not self._may_precede_name(machine, state):
             return self._fail(machine, "the tool's name")
         machine.take(Role.MARKER, found.end())
-        state.step = _COLON
+        state.step = "_colon"
         return False
 
     def _repeats(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -204,7 +204,7 @@ class ReadEnvelope:
             machine.malformed(state.repeated, "another field")
         if not self.waits or machine.current.id:
             start_call(machine)
-        state.step = _COLON if self.fields.name_is_key else _NEXT
+        state.step = "_colon" if self.fields.name_is_key else "_next"
         return False
 
     def _value(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -222,7 +222,7 @@ class ReadEnvelope:
         wraps = self._is_wrapper(path) or path == ("function",)
         if wraps and machine.buffer.startswith("{", machine.at):
             machine.take(Role.MARKER, machine.at + 1)
-            state.path, state.step = path, _KEY
+            state.path, state.step = path, "_key"
             return False
         ids = (field[: len(path)] for field in (fields.id_field, fields.gen_id_field))
         # What the format itself writes beside name and arguments says nothing.
@@ -232,7 +232,7 @@ class ReadEnvelope:
     def _ignore(self, state: EnvelopeState) -> bool:
         """The value is read and left out; what it says is settled when the whole object is there."""
         state.value = LiteralScanner(_STYLES[self.strict])
-        state.step = _SKIP
+        state.step = "_skip"
         return False
 
     def _is_arguments(self, path: tuple[str, ...]) -> bool:
@@ -261,7 +261,7 @@ class ReadEnvelope:
         machine.take(Role.ID, found.end())
         if machine.current.name:
             start_call(machine)
-        state.step = _NEXT
+        state.step = "_next"
         return False
 
     def _arguments(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -270,18 +270,18 @@ class ReadEnvelope:
             return self._no_arguments(machine, state)
         state.value = (LiteralScanner if head == "{" else QuotedScanner)(_STYLES[self.strict])
         machine.current.count = 1
-        state.step = _SCAN
+        state.step = "_scan"
         return False
 
     def _no_arguments(self, machine: Machine, state: EnvelopeState) -> bool:
         """Read null, or nothing where the format writes that. A call without its arguments would be another call."""
         if self.left_out and machine.buffer.startswith((",", "}"), machine.at):
-            state.step = _NEXT
+            state.step = "_next"
             return False
         if not machine.buffer.startswith(_NULLS, machine.at):
             return any(map(machine.may_begin, _NULLS)) or self._fail(machine, "a JSON object")
         machine.take(Role.MARKER, machine.at + len(_NULLS[0]))
-        state.step = _NEXT
+        state.step = "_next"
         return False
 
     def _scan(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -292,7 +292,7 @@ class ReadEnvelope:
         machine.scanner = state
         if not machine.current.name:
             state.repeated = state.repeated or state.duplicate
-        state.step = _NEXT
+        state.step = "_next"
         return False
 
     def _skip(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -304,7 +304,7 @@ class ReadEnvelope:
             if not state.skips:
                 state.others = (*state.others, (state.key, "".join(state.held)))
                 state.held = []
-            state.step = _NEXT
+            state.step = "_next"
         elif status is FAILED or machine.final:
             self._fail(machine, "a JSON value")
         return status is MORE and not machine.final
@@ -319,12 +319,12 @@ class ReadEnvelope:
             machine.malformed("", "'}'")
             machine.current.repaired = True
             return self._finish(machine, state, 0)
-        return self._punctuation(machine, state, ",", _KEY)
+        return self._punctuation(machine, state, ",", "_key")
 
     def _close(self, machine: Machine, state: EnvelopeState) -> bool:
         if state.path:
             machine.take(Role.MARKER, machine.at + 1)
-            state.path, state.step = state.path[:-1], _NEXT
+            state.path, state.step = state.path[:-1], "_next"
             return False
         return self._finish(machine, state, 1)
 
@@ -347,17 +347,6 @@ class ReadEnvelope:
         call.closed = True
         machine.scanner = None
         return machine.go_on()
-
-
-_STEPS = {
-    _OPEN: ReadEnvelope._open,
-    _KEY: ReadEnvelope._key,
-    _COLON: ReadEnvelope._colon,
-    _VALUE: ReadEnvelope._value,
-    _SCAN: ReadEnvelope._scan,
-    _SKIP: ReadEnvelope._skip,
-    _NEXT: ReadEnvelope._next,
-}
 
 
 def _defines(call: CallState) -> bool:

@@ -78,7 +78,6 @@ class Frame(Resumable):
     """Counts the ways back that a grammar made by hand opens."""
     stack: StackEntry | None = None
     tag: Role | None = None
-    name: str = ""
     cut: bool = False
     """Open where the token limit has cut the output off."""
     limited: bool = False

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from unrender.errors import MalformedOutput
-from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK, MAX_NAME
+from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, Malformed, ReasoningText
 from unrender.machine.frames import IN_CALLS, CallState, Frame, StackEntry
 from unrender.machine.ids import CallIds
@@ -130,8 +130,6 @@ class Machine(Resumable):
     """The rules, choices, loops and tags that are open."""
     tag: Role | None = None
     """The tag that is open: what is consumed in it has its role."""
-    name: str = ""
-    """The name of the tagged call, as far as it was read."""
     counted: int = 0
     """Characters of a run that has not ended."""
 
@@ -315,8 +313,6 @@ class Machine(Resumable):
             self.text(self.tag, end)
             return
         text = self.buffer[self.at : end]
-        if self.tag is Role.NAME and len(self.name) <= MAX_NAME:
-            self.name += text
         if value is None or self.tag not in _VALUES:
             if self.tag is not Role.CALL:
                 self.current.pieces.append(text)
@@ -413,7 +409,7 @@ class Machine(Resumable):
         # What was tried from here was cut off; if something else is tried from here, it is as well.
         frame.cut = frame.at == self.cut_from
         frame.saved = self.call.kept() if self.call else None
-        frame.stack, frame.tag, frame.name = self.stack, self.tag, self.name
+        frame.stack, frame.tag = self.stack, self.tag
         self.frames.append(frame)
         return frame
 
@@ -496,7 +492,7 @@ class Machine(Resumable):
         self.at = frame.at - self.base
         self.scanner = None
         self.calls, self.call = frame.calls, frame.saved.restored() if frame.saved else None
-        self.stack, self.tag, self.name = frame.stack, frame.tag, frame.name
+        self.stack, self.tag = frame.stack, frame.tag
 
     def break_off(self, wanted: str) -> bool:
         """Go on where there is no way back. Return False, as a step does."""

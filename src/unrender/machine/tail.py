@@ -25,7 +25,7 @@ from unrender.machine.calls import (
 )
 from unrender.machine.events import BrokenText
 from unrender.machine.frames import CallState
-from unrender.machine.instructions import BACKQUOTES, SPACE, shared_length, tool_at, undecided
+from unrender.machine.instructions import BACKQUOTES, NO_MARKERS, SPACE, shared_length, tool_at, undecided
 from unrender.machine.interpreter import Machine
 from unrender.machine.quotation import going_on
 from unrender.messages.wire import CallStatus
@@ -345,26 +345,32 @@ def _take(machine: Machine, end: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TextRun:
+class Unread:
     """Reads what could not be read as a call as text.
 
-    The text goes up to the place where reading failed, or to the next beginning of the same marker.
+    The text goes up to the place where reading failed, or to the next beginning of the same marker. Where `ends` are given, text
+    with the shape of a call goes up to a closing brace and the call's closers.
     """
 
     role: Role
     hub: int
     finder: Finder
-    closers: Finder
+    stops: Finder
     """What ends the text wherever it is, also where a call was looked for."""
     openers: frozenset[str] = frozenset()
     """Markers that show a call by themselves, without white space: an answer that is nothing else says nothing."""
+    ends: Finder | None = None
+    """The closing brace, and what begins another call."""
+    closers: Finder = NO_MARKERS
 
     def step(self, machine: Machine) -> bool:
+        if self.ends is not None and (end := self._brace(machine, self.ends)) != _NOWHERE:
+            return end == _UNDECIDED or self._drop(machine, end)
         # At least one character becomes text, or the same marker would be found here for ever.
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         end = self._again(machine, failed) if machine.rereads else failed
         # "…with <call> and</think>": what failed as a call must not swallow the end of the reasoning.
-        closed, closer = self.closers.find(machine.buffer, machine.at + 1, end + self.closers.longest)
+        closed, closer = self.stops.find(machine.buffer, machine.at + 1, end + self.stops.longest)
         end = closed if closer and closed < end else end
         # `<call> <ca`: whether the marker comes again, and ends this text, is not known yet.
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
@@ -398,27 +404,9 @@ class TextRun:
             at, literal = self.finder.find(buffer, at + 1, limit + self.finder.longest)
         return failed
 
-
-@dataclass(frozen=True, slots=True)
-class BrokenRun:
-    """Reads text with the shape of a call that could not be read as one.
-
-    It goes from the call's marker to a closing brace and the call's closers. Without these it is text.
-    """
-
-    text: TextRun
-    ends: Finder
-    """The closing brace, and what begins another call."""
-    closers: Finder
-
-    def step(self, machine: Machine) -> bool:
-        buffer = machine.buffer
-        end = self._brace(machine)
-        if end == _NOWHERE:
-            return self.text.step(machine)
-        if end == _UNDECIDED:
-            return True
-        closer = "}"
+    def _drop(self, machine: Machine, end: int) -> bool:
+        """Take text with the shape of a call, whose brace closes before `end`, and its closers."""
+        buffer, closer = machine.buffer, "}"
         while closer:
             after = end_of(SPACE, buffer, end, end + MAX_BLANK)
             if undecided(machine, self.closers, after):
@@ -429,9 +417,9 @@ class BrokenRun:
         if text := buffer[max(machine.at, -machine.base) if machine.given else machine.at : end]:
             machine.events.append(BrokenText(text))
         machine.take(Role.MALFORMED, end)
-        return machine.go_to(self.text.hub)
+        return machine.go_to(self.hub)
 
-    def _brace(self, machine: Machine) -> int:
+    def _brace(self, machine: Machine, ends: Finder) -> int:
         """Return where the brace has closed that opens after the marker, with at most a word between."""
         buffer, failed = machine.buffer, max(machine.at + 1, machine.failed_at)
         opened = buffer.find("{", machine.at, failed)
@@ -444,7 +432,7 @@ class BrokenRun:
         # Up to the place of the failure all was JSON: no brace before it closes the outer one.
         inside = max(opened + 1, failed)
         limit = inside + MAX_WORD
-        search = self.ends.find if machine.final else self.ends.decided
+        search = ends.find if machine.final else ends.decided
         at, literal = search(buffer, inside)
         if literal == "}" and at < limit:
             return at + 1

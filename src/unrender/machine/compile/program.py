@@ -17,10 +17,23 @@ from unrender.freezing import FrozenDict
 from unrender.machine.arguments import Commit
 from unrender.machine.compile import Code
 from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
-from unrender.machine.instructions import Attempt, FreeText, Halt, Jump, Lit, Look, OpenFence, Skip, Space, Unsure
+from unrender.machine.instructions import (
+    NO_MARKERS,
+    Attempt,
+    FreeText,
+    Halt,
+    Jump,
+    Lit,
+    Look,
+    Mention,
+    OpenFence,
+    OpenUndeclared,
+    Skip,
+    Space,
+    Unsure,
+)
 from unrender.machine.interpreter import Program
-from unrender.machine.tail import BrokenRun, TextRun
-from unrender.machine.undeclared import Mention, OpenUndeclared
+from unrender.machine.tail import Unread
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
@@ -181,11 +194,11 @@ class _Compiler:
         alone = frozenset("".join(text.split()) for text in (*openers, *sections)) - {""}
         # Reasoning that mentions a call must still end where its closer stands.
         stops = Finder(hub.direct if hub.role is Role.REASONING else ())
-        run = TextRun(hub.role, hub.at, finder, stops, alone if hub.role is Role.CONTENT else frozenset())
-        if not self.tree.cleans or hub.role is not Role.CONTENT:
-            return self.code.emit(run)
+        if hub.role is not Role.CONTENT:
+            return self.code.emit(Unread(hub.role, hub.at, finder, stops))
         closers = [piece for calls in self.runs for piece in calls.all_closers]
-        return self.code.emit(BrokenRun(run, Finder(("}", *hub.attempts)), Finder(closers)))
+        broken = (Finder(("}", *hub.attempts)), Finder(closers)) if self.tree.cleans else ()
+        return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken))
 
     def _enter(self, hub: _Hub, entries: Iterable[CallEntry]) -> None:
         for entry in entries:
@@ -345,7 +358,7 @@ class _Compiler:
         if not thought.holds_calls and self.runs:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
-            over = Look(Finder(()), ends=True)
+            over = Look(NO_MARKERS, ends=True)
             self.code.emit(Space(), Look(ends, sealed, takes=True), over, Commit(release=True), Jump(hub.at))
         self._seal(inner, sealed)
         return inner

@@ -18,7 +18,6 @@ from unrender.machine.compile import Code
 from unrender.machine.frames import IN_CALLS
 from unrender.machine.handmade import steps
 from unrender.machine.interpreter import Instruction, Program
-from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
 
 _STRICT = LiteralStyle(strict=True)
@@ -51,7 +50,7 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     rest = nodes.Tag(nodes.Role.CONTENT, nodes.Until(ends))
     if ends:
         compiler.node(nodes.Repeat(_end_of_turn(ends)))
-    code.emit(instructions.Look(Finder(()), ends=True), instructions.Halt())
+    code.emit(instructions.Look(instructions.NO_MARKERS, ends=True), instructions.Halt())
     text = code.emit(steps.BreakOff())
     compiler.node(nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((_end_of_turn(ends), rest))))) if ends else rest)
     code.emit(instructions.Halt())
@@ -143,7 +142,7 @@ class _Compiler:
             case nodes.Cut():
                 self.code.emit(arguments.Commit())
             case nodes.End():
-                self.code.emit(instructions.Look(Finder(()), ends=True))
+                self.code.emit(instructions.Look(instructions.NO_MARKERS, ends=True))
             case nodes.Mark():
                 pass
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():

@@ -6,21 +6,28 @@ Rules: a step that cannot decide returns True and leaves the machine as it was; 
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_NAME, MAX_STACK
-from unrender.machine.calls import fail_call, offers
-from unrender.machine.frames import IN_CALLS
-from unrender.machine.handmade.tagged import close_tag, open_tag
+from unrender.machine.calls import complete_call, fail_call, name_call, offers, start_call
+from unrender.machine.events import Malformed
+from unrender.machine.frames import IN_CALLS, CallState
 from unrender.machine.interpreter import Machine
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
+from unrender.values.coercion import coerce
 from unrender.values.finder import Finder, Flow, end_of
 from unrender.values.resumable import DONE, MORE
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 UNLIMITED = 1 << 60
+_CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
+"""What ends the arguments, by how they were written."""
+_ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
+_BEFORE_START = frozenset((Role.NAME, Role.ID))
 _TEXTS = (Role.CONTENT, Role.REASONING)
 
 OptionGuard = re.Pattern[str] | None
@@ -224,32 +231,84 @@ class Tagged:
     def step(self, machine: Machine) -> bool:
         machine.push(tag=machine.tag)
         machine.tag = self.role
-        if self.role is Role.NAME:
-            machine.name = ""
-        if self.role in IN_CALLS:
-            open_tag(machine, self.role)
+        if self.role is Role.CALL:
+            machine.call = CallState(start=machine.position)
+        elif self.role in IN_CALLS:
+            call = machine.current
+            if self.role in call.tags and self.role in _ONCE:
+                machine.events.append(Malformed("", machine.position, f"one {self.role.value} in a call"))
+            call.pieces, call.streamed = [], False
         return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
 class Untagged:
-    """The end of a tag. A tag of a call's name fails unless a tool of that name is offered."""
+    """The end of a tag. A tag of a call's name fails unless a tool of that name is offered.
+
+    Any part of a call may be taken back: a way back inside a call keeps a copy of the call. Calls that are given as they are
+    written start when the name is known (and the id, where the grammar reads ids); arguments that come before wait. A value read
+    as JSON streams; other text is held until its tag ends, and an argument's is then typed by the tool's schema. A call is complete
+    when its parts add up to a name and one JSON object.
+    """
 
     role: Role
     waits: bool = False
     """Calls may have ids of their own, and begin with both."""
 
     def step(self, machine: Machine) -> bool:
-        if self.role is Role.NAME and not _is_name(machine):
-            return machine.fail("the name of a tool")
         if self.role in IN_CALLS:
-            close_tag(machine, self.role, waits=self.waits)
+            call = machine.current
+            text = "".join(call.pieces)
+            allowed = machine.request.calls_allowed and len(text) <= MAX_NAME
+            if self.role is Role.NAME and not (allowed and offers(machine, text)):
+                return machine.fail("the name of a tool")
+            _close(machine, call, self.role, text, waits=self.waits)
         machine.tag = machine.pop().tag
         return machine.go_on()
 
 
-def _is_name(machine: Machine) -> bool:
-    return machine.request.calls_allowed and len(machine.name) <= MAX_NAME and offers(machine, machine.name)
+def _close(machine: Machine, call: CallState, role: Role, text: str, *, waits: bool) -> None:
+    """End the call, or a part that the call is given."""
+    match role:
+        case Role.NAME if role not in call.tags:
+            name_call(machine, text)
+        case Role.ID if role not in call.tags:
+            call.id = text
+        case Role.KEY:
+            before = ", " if call.written == "entries" else "{"
+            machine.arguments(f"{before}{json.dumps(text, ensure_ascii=False)}: ")
+            call.written, call.key = "entries", text
+        case Role.VALUE if not call.streamed:
+            machine.arguments(coerce(text, call.types.types(call.key)))
+        case Role.ARGUMENT:
+            call.written = "whole"
+            machine.arguments("" if call.streamed else text)
+        case Role.CALL:
+            _end(machine, call)
+            return
+    call.tags |= {role}
+    # A grammar with ids gives a call when it has both, in any order.
+    if role in _BEFORE_START and call.name and (not waits or Role.ID in call.tags):
+        start_call(machine)
+
+
+def _end(machine: Machine, call: CallState) -> None:
+    """End a call that was read to its end; without a name it is invalid."""
+    if call.name:
+        machine.arguments(_CLOSING[call.written])
+    # `arguments(json_value())` reads `[1]` as well, which are no arguments.
+    if call.name and _is_object("".join(call.arguments)):
+        complete_call(machine)
+        return
+    wanted = "arguments that are one JSON object" if call.name else "the name of a tool in the call"
+    fail_call(machine, CallStatus.INVALID, wanted, "", machine.position)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text, parse_int=str), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)
