@@ -14,7 +14,7 @@ from typing import assert_never
 
 from unrender.format import Codec, Strings, Typing
 from unrender.limits import MAX_NAME
-from unrender.machine.calls import begin_call, commit, complete_call, seal, start_call, unquote
+from unrender.machine.call_events import begin_call, commit, complete_call, seal, start_call, unquote
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE, undecided
 from unrender.machine.interpreter import OR, Machine

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from unrender.format import Envelope
 from unrender.limits import MAX_NAME
 from unrender.machine.arguments import run_scanner
-from unrender.machine.calls import commit, name_call, start_call, unoffered
+from unrender.machine.call_events import commit, name_call, start_call, unoffered
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine

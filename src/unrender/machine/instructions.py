@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME
-from unrender.machine.calls import begins_call, commit, cut_short, drop_opener, unquote
+from unrender.machine.call_events import begins_call, commit, cut_short, drop_opener, unquote
 from unrender.machine.frames import Frame
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role

@@ -23,7 +23,7 @@ from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, Malformed, ReasoningText
 from unrender.machine.frames import IN_CALLS, CallState, Frame, StackEntry
 from unrender.machine.ids import CallIds
-from unrender.machine.past import Past, up_to
+from unrender.machine.past import ReadText, up_to
 from unrender.machine.policy import USUAL, Policy, instead_of_silence, refuse
 from unrender.machine.quotation import Quotation
 from unrender.messages.wire import Request, ToolCall
@@ -78,7 +78,7 @@ class Machine(Resumable):
     """Where in `buffer` the reading is."""
     base: int = 0
     """The position of `buffer[0]`."""
-    past: Past = field(default_factory=Past)
+    past: ReadText = field(default_factory=ReadText)
     scanner: Scanner | None = None
     flow: Taker | None = None
     """What takes more of what was read last; None when only an instruction can tell."""

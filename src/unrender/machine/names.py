@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unrender.format import Slot
 from unrender.limits import MAX_NAME, MAX_SMALL, MAX_WORDS
-from unrender.machine.calls import name_call, unoffered
+from unrender.machine.call_events import name_call, unoffered
 from unrender.machine.instructions import Lit
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role

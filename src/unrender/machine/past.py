@@ -23,7 +23,7 @@ class Span:
 
 
 @dataclass(slots=True, eq=False)
-class Past(Resumable):
+class ReadText(Resumable):
     """Text before a machine's buffer, in pieces, so that nothing is copied with each chunk."""
 
     needed: deque[str] = field(default_factory=deque)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_WORD
-from unrender.machine.calls import (
+from unrender.machine.call_events import (
     ABANDONED,
     begin_call,
     call_failed,

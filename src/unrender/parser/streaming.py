@@ -18,7 +18,7 @@ from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats import known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
-from unrender.machine.calls import open_call
+from unrender.machine.call_events import open_call
 from unrender.machine.compile.program import CONTENT_HUB, compile_answer
 from unrender.machine.events import (
     ArgumentsText,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_NAME, MAX_STACK
-from unrender.machine.calls import complete_call, fail_call, name_call, offers, start_call
+from unrender.machine.call_events import complete_call, fail_call, name_call, offers, start_call
 from unrender.machine.events import Malformed
 from unrender.machine.frames import IN_CALLS, CallState
 from unrender.machine.interpreter import Machine
