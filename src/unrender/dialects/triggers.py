@@ -59,7 +59,10 @@ def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trig
     if marker and not before:
         return (*found, Trigger(TriggerKind.WORD, marker))
     sign = re.escape(marker) if marker else re.escape(opener) + called
-    return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{_unopened(format)}({sign})"))
+    # Text in which no reasoning is opened.
+    start = "" if format.reasoning.holds_calls else format.reasoning.start.strip()
+    unopened = f"(?:(?!{re.escape(start)})[\\s\\S])*?" if start else _ANY
+    return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{unopened}({sign})"))
 
 
 def _marker(opener: str, format: Format) -> str:
@@ -102,9 +105,3 @@ def _before(format: Format, begun: str) -> str:
     if opened:
         return ended
     return f"(?:\\s*{re.escape(start)}{ended})?" if start else f"(?:{ended})?"
-
-
-def _unopened(format: Format) -> str:
-    """Return the pattern of text in which no reasoning is opened."""
-    start = "" if format.reasoning.holds_calls else format.reasoning.start.strip()
-    return f"(?:(?!{re.escape(start)})[\\s\\S])*?" if start else _ANY

@@ -7,7 +7,7 @@ beside `target`, `end`, `hub` and the like is an address: where the reading goes
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from itertools import islice
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from unrender.analysis import Evidence
 from unrender.conversation.capabilities import Capabilities
 from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode, TurnTexts
+from unrender.format.parts import MARKERS
 from unrender.limits import MAX_SHOWN_ITEMS
 from unrender.parser.streaming import Parser
 from unrender.values.finder import Finder, Flow
@@ -30,7 +31,7 @@ class PicturePiece:
     text: str
     role: str
     field: str
-    """The field of the format, e.g. `tools.call_start`; by it the evidence is found."""
+    """The field of the format, e.g. `tools.separator`; by it the evidence is found."""
 
 
 def pictures(
@@ -103,12 +104,13 @@ def _between(markers: Reasoning | Content, name: str) -> Iterator[PicturePiece]:
 
 def call_picture(tools: CallSyntax) -> Iterator[PicturePiece]:
     """Yield the parts of a run with one call."""
-    yield from _marker(tools.section_start, "tools.section_start")
-    yield from _marker(tools.call_start, "tools.call_start")
-    for part in tools.function:
-        yield from _arguments(tools.arguments) if part is Slot.ARGUMENTS else _part(part, "tools.function")
-    yield from _marker(tools.call_end, "tools.call_end")
-    yield from _marker(tools.section_end, "tools.section_end")
+    around = [list(_marker(text, f"tools.{field}")) for text, field in zip(tools.markers, MARKERS, strict=True)]
+    inside = (
+        _arguments(tools.arguments) if part is Slot.ARGUMENTS else _part(part, "tools.function")
+        for part in tools.function
+    )
+    for pieces in (*around[:2], *inside, *around[2:]):
+        yield from pieces
 
 
 def _arguments(arguments: Arguments) -> Iterator[PicturePiece]:
@@ -157,12 +159,10 @@ def _fields(holder: Any) -> Iterator[str]:
     """Yield the fields that say something: not what is left at its default, and not how text is skipped fast."""
     for field in fields(holder) if is_dataclass(holder) else ():
         value = getattr(holder, field.name)
-        if not isinstance(value, Flow) and not _is_default(field, value):
+        # What equals its default says nothing.
+        plain = field.default is not MISSING and bool(value == field.default)
+        if not isinstance(value, Flow) and not plain:
             yield f"{field.name}={_shown(value)}"
-
-
-def _is_default(field: Field[Any], value: Any) -> bool:
-    return field.default is not MISSING and bool(value == field.default)
 
 
 def _listed(opening: str, texts: Collection[str], closing: str) -> str:

@@ -223,11 +223,6 @@ class Arguments:
         return "".join(part for part in around if not isinstance(part, Slot))
 
     @property
-    def in_code(self) -> bool:
-        """Whether arguments are between brackets and separators, as in code: `f(a=1, b=2)`."""
-        return bool(self.separator.strip() and self.end.strip())
-
-    @property
     def open_ended(self) -> bool:
         """Whether values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
         if not self.codec.strings.unquoted or Slot.VALUE not in self.entry:
@@ -256,6 +251,10 @@ class Envelope:
     def name_is_key(self) -> bool:
         """Whether the name is a key of the object: `{"f": {…}}`."""
         return not self.name_field
+
+
+MARKERS = ("section_start", "call_start", "call_end", "section_end")
+"""The fields of the markers around a run of calls, and around each call, in the order of the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +310,7 @@ class CallSyntax:
 
     @property
     def markers(self) -> tuple[str, str, str, str]:
-        """The markers around the run and around each call, in the order of the text."""
+        """The markers around the run and around each call, in the order of the text; `MARKERS` are their fields."""
         return self.section_start, self.call_start, self.call_end, self.section_end
 
     @property

@@ -257,7 +257,5 @@ def _own() -> tuple[Declared, ...]:
 
 def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
     """True when both read the same calls: they differ at most in white space around their markers."""
-    shapes = [
-        (tools.section_start, tools.call_start, *tools.function, *tools.arguments.entry) for tools in (one, other)
-    ]
+    shapes = [(*tools.markers[:2], *tools.function, *tools.arguments.entry) for tools in (one, other)]
     return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1

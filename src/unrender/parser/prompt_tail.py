@@ -6,7 +6,7 @@ write. So no character of an earlier turn is taken for the answer; where nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from unrender.errors import MessageError
 from unrender.format import Format, Reasoning
@@ -22,9 +22,14 @@ def prefill(format: Format, prompt: str) -> str:
     '<think>'
     """
     written = after_header(format, prompt)
-    if written is not None and _may_be_begun(format, written):
-        return written
-    return _marker_tail(format, prompt)
+    if written is not None:
+        usual = {text.strip() for text in ("", format.turn.prefill, format.turn.prefill_no_thinking)}
+        known = (format.reasoning, *(known_reasoning() if format.undeclared_reasoning else ()))
+        if written.strip() in usual or any(_is_block_of(format, markers, written.strip()) for markers in known):
+            return written
+    # Without a header, an open reasoning marker at the very end still counts.
+    start = format.reasoning.start.strip()
+    return prompt[prompt.rindex(start) :] if start and prompt.rstrip().endswith(start) else ""
 
 
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
@@ -35,18 +40,14 @@ def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None],
     generation prompt writes them, are `said`. Unlike `prefill`, this function accepts any words after the header.
     """
     known, written = prefill(format, prompt), after_header(format, prompt)
-    if known or not written or _is_over(format, written) or any(text in written for text in said):
+    end = format.turn.end.strip()
+    over = end and end not in format.reasoning.end and end in (written or "")  # The turn that it belongs to has ended.
+    if known or not written or over or any(text in written for text in said):
         return known
     bare = render_bare()
     # A header at the very end of the last input counts; a header of an earlier turn does not.
     added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
     return written if len(written) <= len(added) else ""
-
-
-def _is_over(format: Format, written: str) -> bool:
-    """Return whether the turn that the text belongs to has ended."""
-    end = format.turn.end.strip()
-    return bool(end) and end in written and end not in format.reasoning.end
 
 
 def after_header(format: Format, prompt: str) -> str | None:
@@ -62,19 +63,8 @@ def after_header(format: Format, prompt: str) -> str | None:
     return rest[len(space) :]
 
 
-def _may_be_begun(format: Format, written: str) -> bool:
-    """Return whether a generation prompt of the format may have written this: a known beginning, or a block of reasoning."""
-    known = {text.strip() for text in ("", format.turn.prefill, format.turn.prefill_no_thinking)}
-    return written.strip() in known or _is_block(format, written.strip())
-
-
-def _is_block(format: Format, text: str) -> bool:
-    """Return whether `text` is reasoning, open or closed, and nothing else."""
-    known = known_reasoning() if format.undeclared_reasoning else ()
-    return any(_is_block_of(format, markers, text) for markers in (format.reasoning, *known))
-
-
 def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
+    """Return whether `text` is reasoning between these markers, open or closed, and nothing else."""
     start, end = markers.start.strip(), markers.end.strip()
     if not start or not text.startswith((start, end)):
         return False
@@ -82,23 +72,10 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
     words, _, after = text.removeprefix(start).partition(end)
     if after.strip() not in ("", format.content.start.strip()):
         return False
-    return not any(marker in words for marker in _foreign(format))
-
-
-def _foreign(format: Format) -> Iterator[str]:
-    """Yield what is never inside reasoning that goes on: ends of turn, headers, and the markers of calls."""
-    turn = format.turn
-    yield from (text.strip() for text in (turn.end, *turn.ends, *turn.headers) if len(text.strip()) > 1)
-    for tools in format.syntaxes:
-        yield from (text.strip() for text in tools.markers[:2] if len(text.strip()) > 1)
-
-
-def _marker_tail(format: Format, prompt: str) -> str:
-    """Without a header, an open reasoning marker at the very end still counts."""
-    start = format.reasoning.start
-    if start.strip() and prompt.rstrip().endswith(start.strip()):
-        return prompt[prompt.rindex(start.strip()) :]
-    return ""
+    # Ends of turn, headers and the markers of calls are never inside reasoning that goes on.
+    calls = [text for tools in format.syntaxes for text in tools.markers[:2]]
+    foreign = (text.strip() for text in (format.turn.end, *format.turn.ends, *format.turn.headers, *calls))
+    return not any(marker in words for marker in foreign if len(marker) > 1)
 
 
 # An answer that is to be continued.

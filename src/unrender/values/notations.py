@@ -140,6 +140,9 @@ def notation_of(codec: Codec) -> Notation:
         forms = ", ".join(f"{character!r} as {form!r}" for character, form in codec.escapes)
         omitted = (*omitted, f"in values, {forms}")
         losses = (*losses, Loss(what="what is escaped in values comes as it is written", concerns=("strings",)))
+    if codec.strings is Strings.QUOTED and codec.words is not Words.JSON:
+        broken = "a null that is not spelled as in JSON breaks the reading of a call"
+        losses = (*losses, Loss(what=broken, concerns=("null",)))
     return Notation(
         write=write,
         unquoted=codec.strings.unquoted,
@@ -149,7 +152,7 @@ def notation_of(codec: Codec) -> Notation:
         sentences=(strings, f"{true}, {false} and {null} as words", containers, *omitted),
         exported=exported,
         is_json=(codec.strings, codec.words, codec.containers) == (Strings.JSON, Words.JSON, Containers.JSON),
-        losses=(*_typing_losses(codec.typed_by), *losses, *_word_losses(codec)),
+        losses=(*_typing_losses(codec.typed_by), *losses),
     )
 
 
@@ -297,12 +300,6 @@ def _typing_losses(typing: Typing) -> tuple[Loss, ...]:
             return (Loss(what="types written beside values are not read: the tools' schemas type them, given `tools`"),)
         case _:
             assert_never(typing)
-
-
-def _word_losses(codec: Codec) -> tuple[Loss, ...]:
-    if codec.strings is not Strings.QUOTED or codec.words is Words.JSON:
-        return ()
-    return (Loss(what="a null that is not spelled as in JSON breaks the reading of a call", concerns=("null",)),)
 
 
 def encode_value(value: Any, codec: Codec, entry: Skeleton = (), *, margin: str = "") -> str:

@@ -42,20 +42,6 @@ def test_what_is_between_two_arguments(entry: Skeleton, separator: str, between:
 
 
 @pytest.mark.parametrize(
-    ("texts", "in_code"),
-    [
-        ({"separator": ", ", "end": ")"}, True),
-        ({"separator": "\n", "end": ")"}, False),
-        ({"separator": ", ", "end": "\n"}, False),
-        ({"separator": ", "}, False),
-    ],
-)
-def test_arguments_as_in_code(texts: dict[str, str], in_code: bool) -> None:
-    """A separator and a bracket after the last one, neither of them white space alone."""
-    assert Arguments(**texts).in_code is in_code
-
-
-@pytest.mark.parametrize(
     ("entry", "codec", "open_ended"),
     [
         ((KEY, "=", VALUE), RAW, True),
