@@ -132,11 +132,11 @@ KNOW_CALLS = ("answer", "format", "formats", "analysis", "proof")
 
 
 def test_few_modules_know_the_fields_of_a_call_syntax() -> None:
-    """Whoever reads or writes answers walks their tree; a picture shows the fields, and the nearest syntax is made of them."""
+    """Whoever reads or writes answers walks their tree; only the nearest syntax is made of the fields."""
     knowing = {relative(path) for path in MODULES if CALL_FIELDS.search(path.read_text("utf-8"))}
     others = {path for path in knowing if Path(path).parts[2] not in KNOW_CALLS}
 
-    assert others == {"src/unrender/explain/nearest.py", "src/unrender/explain/picture.py"}
+    assert others == {"src/unrender/explain/nearest.py"}
 
 
 EDGES = {"batch", "cli", "gateway", "integrations", "playground", "testing"}
@@ -309,14 +309,3 @@ def test_what_a_release_has_saved_stays_as_it_was(file: str) -> None:
 def names_in(path: Path) -> set[str]:
     nodes = ast.walk(tree_of(path))
     return {getattr(node, "id", getattr(node, "attr", getattr(node, "name", ""))) for node in nodes}
-
-
-def test_few_modules_name_the_markers_of_calls() -> None:
-    """What the fields of a call syntax mean is known where an answer is built, checked or found; others walk its nodes."""
-    fields = re.compile(r"\b(call_start|section_start|name_prefix|call_end)\b")
-    knowing = ("answer", "format", "analysis", "proof")
-    others = [path for path in MODULES if path.relative_to(SOURCE).parts[0] not in knowing]
-
-    # `explain.nearest` makes syntaxes of guesses, and the command line prints all fields.
-    found = {relative(path) for path in others if fields.search(path.read_text(encoding="utf-8"))}
-    assert found <= {"src/unrender/explain/nearest.py", "src/unrender/cli/description.py"}
