@@ -6,10 +6,16 @@ from collections.abc import Iterator
 
 from oracles.confusion import Confusion, confusions
 
+from unrender import Turn
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
 from unrender.dialects.remainder import Remainder
 from unrender.grammar.expansion import Values
+
+
+def remainder_of(turn: Turn) -> Remainder:
+    """Return what writes the grammars of a turn."""
+    return Remainder(format=turn.format, request=turn.request, begun=turn.begun, handmade=turn.grammar)
 
 
 def confusions_of(answer: Remainder) -> Iterator[Confusion]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from plain_jinja import Message
 
-from unrender import Turn, errors
+from unrender import Turn, UnrenderError
 
 THOUGHT, CONTENT, FIRST, SECOND = "Zandrik", "Contrell", "Marvoth", "Quaxlor"
 WORDS = (THOUGHT, CONTENT, FIRST, SECOND)
@@ -232,9 +232,7 @@ def refusal_of(case: Case, error: Exception) -> Verdict:
     reason = getattr(error, "reason", None)
     why = f"{type(error).__name__} {reason}: {error}"
     if not case.right or case.may_refuse:
-        fits = isinstance(error, errors.UnrenderError) and (
-            case.may_refuse or not case.reasons or reason in case.reasons
-        )
+        fits = isinstance(error, UnrenderError) and (case.may_refuse or not case.reasons or reason in case.reasons)
         return Verdict("right" if fits else "raised", case, why=why)
     return Verdict("refused" if reason is not None else "raised", case, why=why)
 

@@ -99,7 +99,7 @@ def _written(dialect: str, **arguments: Any) -> Operation:
 
 
 def _read(template: Any, held: Held) -> Any:
-    from unrender.machine.ids import numbered_id  # noqa: PLC0415 -- nothing is loaded before it is used
+    from unrender.testing import numbered_id  # noqa: PLC0415 -- nothing is loaded before it is used
 
     turn = _turn(template, held, tools=TOOLS)
     texts = [turn.sample(seed) for seed in range(3)] + [turn.begun + text for text in BROKEN]

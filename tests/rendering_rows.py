@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from unrender import Limits
 from unrender.analysis import Capabilities, ReasoningPlace, shape_messages
-from unrender.limits import Limits
 from unrender.rendering.template import Rendering, Template
 
 RENDERING = Path(__file__).parent / "corpus" / "rendering"

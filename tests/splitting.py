@@ -8,7 +8,7 @@ from unrender import Event, Parser
 from unrender.explain import joined_events
 from unrender.testing.chat import pieces, random_pieces
 
-__all__ = ["fed", "fed_only", "merged", "pieces", "splits"]
+__all__ = ["fed", "fed_only", "merged", "pieces", "random_pieces", "splits"]
 
 
 def splits(text: str, seed: int = 0) -> Iterator[list[str]]:

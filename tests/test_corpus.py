@@ -17,13 +17,12 @@ from properties.invariants import accumulated, check, check_events, check_strict
 from recipes import ANALYSIS, DERIVED, derived, rows_of
 from rows import ANSWERS, FORMATS, Row, rows
 from schema_rows import expected, read, readers, schema_rows
-from splitting import pieces
+from splitting import pieces, random_pieces
 
 from unrender import CallStatus, Policy, deltas
 from unrender.schema.admission import admits
 from unrender.schema.reader import read_schema
 from unrender.testing import numbered_id
-from unrender.testing.chat import random_pieces
 
 FILES = sorted(ANSWERS.glob("*.jsonl"))
 STEPS = 12

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
 
@@ -18,11 +19,10 @@ from answers import QUESTION, TOOL_SETS, all_template_paths, template_named, tem
 from cut_outs import ANSWERS, BEFORE
 from cut_outs import lost as unread
 from kept_arguments import calls, lost, misread, mutated
-from lexing import confusions_of
+from lexing import confusions_of, remainder_of
 from own_words import own_words, refused
 
 from unrender import ChatTemplate, Message, Parser, TemplateError, Turn, assistant_mask, prefill
-from unrender.dialects.remainder import Remainder
 from unrender.format import Slot
 
 each_template = pytest.mark.parametrize("name", all_template_paths())
@@ -105,12 +105,9 @@ def test_no_lexeme_is_lost(name):
         ]
     except TemplateError as error:
         pytest.skip(f"the template refuses the tools: {error}")
-    begun = [prefill(turn.format, turn.prompt) for turn in turns]
-    answers = [
-        Remainder(format=turn.format, request=turn.request, begun=text) for turn, text in zip(turns, begun, strict=True)
-    ]
+    begun = [replace(turn, begun=prefill(turn.format, turn.prompt)) for turn in turns]
 
-    assert [found for answer in answers for found in confusions_of(answer)] == []
+    assert [found for turn in begun for found in confusions_of(remainder_of(turn))] == []
 
 
 CALLS = 3

@@ -9,9 +9,9 @@ import pytest
 from composed.composition import composed
 from composed.parts import FRAMES, ID, JSON, NAME, THOUGHTS, Calls, Thoughts
 from cut_outs import TOOLS, lost
+from lexing import remainder_of
 
 from unrender import ChatTemplate, FormatWarning
-from unrender.dialects.remainder import Remainder
 from unrender.format import ToolMode
 from unrender.verify import Verdict, verify
 
@@ -257,7 +257,7 @@ def test_layout_before_the_end_is_allowed(name, text, asked):
         [{"role": "user", "content": "Hello"}], tools=TOOLS if "tool_choice" in asked else None, **asked
     )
     layout = template.format.turn.end.partition("#")[0]
-    answer = Remainder(format=turn.format, request=turn.request, begun=turn.begun)
+    answer = remainder_of(turn)
 
     assert answer.refused([template.format.turn.unasked + text + layout, text]) == []
 
@@ -269,7 +269,7 @@ def test_keys_that_a_template_sorts_are_generated_sorted():
     turn = ChatTemplate.from_string(CALLED.replace("tojson", "tojson(sort_keys=true)")).prepare(
         [{"role": "user", "content": "Hello"}], tools=[tool], tool_choice="required"
     )
-    answer = Remainder(format=turn.format, request=turn.request, begun=turn.begun)
+    answer = remainder_of(turn)
     call, other = (
         '<call>{"arguments": ' + text + ', "name": "f"}</call>'
         for text in ('{"a": 3, "b": {"c": 2, "d": 1}}', '{"a": 3, "b": {"d": 1, "c": 2}}')

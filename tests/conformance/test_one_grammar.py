@@ -13,7 +13,7 @@ import random
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,11 +30,11 @@ from answers import (
     written,
 )
 from engines import END_TOKEN, Accepts, converted_reader, installed, lark_matcher
+from lexing import remainder_of
 from meaning import differences
 from own_words import DIALECTS
 
 from unrender import CallStatus, Malformed, Message, SchemaWarning, TemplateError, TriggerKind, Turn, prefill
-from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
 from unrender.grammar import Grammar
 
@@ -98,8 +98,7 @@ class Subject:
     @cached_property
     def grammar(self) -> Grammar:
         """What `Turn.sample` draws from."""
-        begun = prefill(self.turn.format, self.turn.prompt)
-        return Remainder(format=self.turn.format, request=self.turn.request, begun=begun).grammar()
+        return remainder_of(replace(self.turn, begun=prefill(self.turn.format, self.turn.prompt))).grammar()
 
 
 def ways(name: str) -> tuple[bool, ...]:

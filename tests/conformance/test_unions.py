@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 from answers import QUESTION, template_named
+from lexing import remainder_of
 
 from unrender.analysis import shape_context, shape_messages
-from unrender.dialects.remainder import Remainder
 
 PLACE = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 UNIONS: dict[str, tuple[dict[str, Any], list[Any]]] = {
@@ -49,7 +49,7 @@ def test_a_value_of_a_union_is_what_it_is(union, name):
     values = [value for value in values if name != "tagged-key" or value not in (None, [])]
     chat, offered = template_named(name), tools(schema)
     turn = chat.prepare(QUESTION, tools=offered, tool_choice="required")
-    grammar = Remainder(format=turn.format, request=turn.request, begun=turn.begun)
+    grammar = remainder_of(turn)
     written = []
     for value in values:
         call = {"name": "keep", "arguments": json.dumps({"value": value})}

@@ -21,12 +21,11 @@ from random import Random
 from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from properties.attacks import Reading, markers, readings
 from properties.invariants import check, check_copies, check_strict, strictly
-from splitting import fed, merged
+from splitting import fed, merged, random_pieces
 from vendor import vendor_cases, vendor_templates
 
 from unrender import ChatTemplate, Malformed, Message, Parser, Request
 from unrender.testing import numbered_id
-from unrender.testing.chat import random_pieces
 
 NAME = "outputs"
 ANY_TOOL = Request(tools=None)

@@ -12,12 +12,12 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from properties.families import FAMILIES, REQUEST
 
-from unrender import GrammarError, Parser, Request, SchemaWarning
-from unrender.dialects.remainder import Remainder
+from unrender import GrammarError, Parser, Request, SchemaWarning, Turn
 from unrender.format import Format, Slot
 from unrender.testing import numbered_id
 
@@ -76,11 +76,11 @@ def _sampled(reading: Reading) -> tuple[str, ...]:
 
 def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...]:
     """Return answers that the format's grammar writes; at least one, be it empty."""
-    answer = Remainder(format=format, request=request, begun=begun)
+    turn = Turn(prompt="", format=format, request=request, begun=begun)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)
-            return tuple(dict.fromkeys(answer.sample(seed) for seed in range(SAMPLES)))
+            return tuple(dict.fromkeys(islice(turn.samples(), SAMPLES)))
     except GrammarError:
         return ("",)
 

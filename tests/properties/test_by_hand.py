@@ -10,8 +10,7 @@ from properties.families import REQUEST
 from properties.grammars import grammars, text_for
 from properties.invariants import check, check_copies, check_strict
 
-from unrender import CallStatus, GrammarError, Malformed, Parser
-from unrender.dialects.remainder import Remainder
+from unrender import CallStatus, GrammarError, Malformed, Parser, Turn
 from unrender.grammar import Grammar
 
 each = pytest.mark.parametrize("made", BY_HAND, ids=repr)
@@ -58,10 +57,10 @@ def test_broken_outputs_are_read_alike_at_every_chunking(made: ByHand, data: st.
 @each
 def test_what_is_generated_is_read(made: ByHand) -> None:
     """Samples are read strictly, and every call in them is whole."""
-    answer = Remainder(format=FORMAT, request=REQUEST, handmade=made.grammar)
+    turn = Turn(prompt="", format=FORMAT, request=REQUEST, grammar=made.grammar)
     for seed in range(25):
         parser = made.parser(strict=True)
-        text = answer.sample(seed)
+        text = turn.sample(seed)
         events = [*parser.feed(text), *parser.finish()]
         assert not [event for event in events if isinstance(event, Malformed)]
         assert all(call.status is CallStatus.COMPLETE for call in parser.message.tool_calls), text

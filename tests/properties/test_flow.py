@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.families import FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from properties.outputs import jumbled, mutated
-from splitting import fed_only, merged, pieces
+from splitting import fed_only, merged, pieces, random_pieces
 
 from unrender import Event, Parser, Policy, Request, Span
 from unrender.machine.policy import CallRelease
 from unrender.testing import numbered_id
-from unrender.testing.chat import random_pieces
 from unrender.values.finder import Flow
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

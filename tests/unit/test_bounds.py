@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, GrammarError, SchemaWarning, TemplateError
-from unrender.limits import Limits
+from unrender import ChatTemplate, GrammarError, Limits, SchemaWarning, TemplateError
 
 SOURCE = (Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -6,17 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from lexing import remainder_of
 
 from unrender import ChatTemplate, SchemaWarning, Turn
-from unrender.dialects.remainder import Remainder
 from unrender.formats import declared_format
 
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 HELLO = [{"role": "user", "content": "Hello"}]
-
-
-def answer_of(turn: Turn) -> Remainder:
-    return Remainder(format=turn.format, request=turn.request, begun=turn.begun)
 
 
 def tools(values):
@@ -57,7 +53,7 @@ def test_what_differs_is_written_for_itself(dialect, changed):
 
     assert json.dumps(getattr(one, dialect)()) != json.dumps(getattr(other, dialect)())
     for turn in (one, other, begun):
-        assert json.dumps(getattr(turn, dialect)()) == json.dumps(getattr(answer_of(turn), dialect)())
+        assert json.dumps(getattr(turn, dialect)()) == json.dumps(getattr(remainder_of(turn), dialect)())
 
 
 def test_a_structural_tag_may_be_changed():

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from unrender import ChatTemplate, FormatWarning, TemplateError
+from unrender import ChatTemplate, FormatWarning, Limits, TemplateError
 from unrender.analysis import analyze
 from unrender.analysis.ask import probes
 from unrender.analysis.ask.probes import Spent
 from unrender.analysis.derivation import UNEXPECTED
 from unrender.format import ReasoningMode
-from unrender.limits import MAX_SLOW_RENDERINGS, STANDARD, Limits
+from unrender.limits import MAX_SLOW_RENDERINGS, STANDARD
 from unrender.rendering.template import Rendering, Template
 
 SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, FormatError, analysis
+from unrender import ChatTemplate, FormatError, Limits, analysis
 from unrender.analysis import Analysis, Evidence, Shown, stored
 from unrender.cache import SHARED
 from unrender.format import Format
 from unrender.formats import FORMATS_VARIABLE as OWN_FORMATS
-from unrender.limits import MAX_DOCUMENT, Limits
+from unrender.limits import MAX_DOCUMENT
 from unrender.rendering.template import Template
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").rglob("*.jinja"))

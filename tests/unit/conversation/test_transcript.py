@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from unrender import ChatTemplate, TemplateError, TemplateWarning, UnrenderError, assistant_mask
+from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning, UnrenderError, assistant_mask
 from unrender.conversation.transcript import SharedTime
-from unrender.limits import Limits
 from unrender.rendering.template import Rendering, Template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"

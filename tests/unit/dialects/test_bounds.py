@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from properties.families import BARE_KEYS, JSON_ENVELOPE, PYTHON_CALLS, RAW_BY_SCHEMA, TAGGED
 
-from unrender import GrammarError, Request, SchemaWarning, Tool
+from unrender import GrammarError, Limits, Request, SchemaWarning, Tool
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
 from unrender.dialects.remainder import Remainder
@@ -19,7 +19,6 @@ from unrender.dialects.sample import sample_text
 from unrender.dialects.structural_tag import structural_tag_of
 from unrender.format import CallSyntax, Codec, Containers, Format, Strings, TurnTexts, Typing, Words
 from unrender.grammar import Grammar, Node, Role
-from unrender.limits import Limits
 from unrender.nodes import Chars, Choice, Literal, Optional, Repeat, Sequence, Tag
 
 THINKING = JSON_ENVELOPE.format

@@ -6,10 +6,10 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from unrender import Limits
 from unrender.analysis.ask.probes import Spent
 from unrender.analysis.find.skeletons import json_spans
 from unrender.format.tokens import lexemes
-from unrender.limits import Limits
 from unrender.proof.split import (
     calculate_diff_split,
     closers_of,

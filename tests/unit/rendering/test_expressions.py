@@ -8,7 +8,7 @@ import pytest
 from recipes import rows_of
 from rendering_rows import NOON, RENDERING, facts, rendering_of, shaped
 
-from unrender.limits import Limits
+from unrender import Limits
 from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.template import Template

@@ -8,8 +8,7 @@ import pytest
 from recipes import rows_of
 from rendering_rows import RENDERING
 
-from unrender import TemplateError
-from unrender.limits import Limits
+from unrender import Limits, TemplateError
 from unrender.rendering.template import Template
 
 LONG = "{% set long = 'x' * 5000000 %}"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, TemplateError, TemplateWarning
-from unrender.limits import Limits
+from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning
 from unrender.rendering.template import CodeTemplate, Template
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"

@@ -17,8 +17,7 @@ import jinja2.sandbox
 import pytest
 from vendor import vendor_templates
 
-from unrender import TemplateError
-from unrender.limits import Limits
+from unrender import Limits, TemplateError
 from unrender.rendering.template import Rendering, Template
 
 NOON = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)

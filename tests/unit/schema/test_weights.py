@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from lines import shape_line
 
-from unrender import GrammarError, Tool
+from unrender import GrammarError, Limits, Tool
 from unrender.answer.build import calls_in_syntax
 from unrender.format import CallSyntax, Format, Slot
 from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values, expand
-from unrender.limits import STANDARD, Limits
+from unrender.limits import STANDARD
 from unrender.nodes import JsonValue, Literal, Sequence
 from unrender.schema.reader import Reading, read_schema, within
 from unrender.schema.shapes import (
