@@ -106,7 +106,9 @@ def after_arguments(calls: Calls) -> list[str]:
     # Of `<|end|>calls<|sep|>`, the `<|sep|>` alone closes nothing where it ends the markers of arguments as well.
     inside = [literal_of(piece).strip() for piece in (*calls.arguments.entry, *calls.function[: calls.last_slot])]
     closers = [it for it in calls.all_closers if len(it) < 2 or not any(it in text != it for text in inside)]
-    return [*closers, *without_fences(begins)]
+    # Of `</|x| call>` beside `</|x| value>`, the whole does.
+    whole = [marker.core for marker in (*calls.closing, calls.close) if marker and marker.pieces[0] not in closers]
+    return [*closers, *without_fences(whole), *without_fences(begins)]
 
 
 def first_pieces(*parts: Element) -> tuple[str, ...]:
