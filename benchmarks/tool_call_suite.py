@@ -1,0 +1,174 @@
+"""How many outputs of CanIToolCall, a neutral suite of tool-call formats, unrender reads as the suite expects.
+
+python benchmarks/tool_call_suite.py [--failures] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
+
+Strategy: `UnrenderAdapter` is an adapter as CanIToolCall's own, so that it can be offered to that project; here it is run by the suite's own
+worker and judged by the suite's own checks, in the suite's own chunkings. A model's template is found in a folder of templates (below), and
+the output is read by `ChatTemplate.parser` behind the fixture's generation prompt, as a server does. Where the model's own template is not at
+hand, that of a sibling with the same format is taken. The units of a stream are markers and short pieces of text: the models' tokenizers are
+not at hand.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder in ("tests", "scripts")]
+
+from canitoolcall.adapters.base import Adapter, ReplayInput, Support, ToolSpec  # noqa: E402
+from canitoolcall.adapters.worker import replay  # noqa: E402
+from canitoolcall.chunking import DEFAULT_STRATEGIES, TokensPerStep  # noqa: E402
+from canitoolcall.fixtures import load_families, load_fixtures  # noqa: E402
+from canitoolcall.results import ParsedToolCall, ParseResult, StreamAccumulator  # noqa: E402
+from canitoolcall.runner import evaluate  # noqa: E402
+from vendor import all_vendor_templates  # noqa: E402
+
+import unrender  # noqa: E402
+from unrender import ChatTemplate, Parser, declared_format  # noqa: E402
+
+TEMPLATES = {
+    "Qwen/Qwen3-Coder": "Qwen3-Coder",
+    "Qwen/Qwen3.": "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+    "Qwen/Qwen3": "Qwen-Qwen3-0.6B",
+    "deepseek-ai/DeepSeek-V3-": "llama-cpp-deepseek-r1",
+    "deepseek-ai/DeepSeek-V3.1": "deepseek-ai-DeepSeek-V3.1",
+    "deepseek-ai/DeepSeek-V3.2": "deepseek-ai-DeepSeek-V3.2",
+    "google/gemma-4": "google-gemma-4-31B-it",
+    "meta-llama/Llama-3": "meta-llama-Llama-3.3-70B-Instruct",
+    "meta-llama/Llama-4": "vllm-llama4_json",
+    "mistralai/Devstral": "unsloth-mistral-Devstral-Small-2507",
+    "mistralai/Mistral-Small": "Mistral-Small-3.2-24B-Instruct-2506",
+    "mistralai/Mistral-7B": "mistralai-Mistral-Nemo-Instruct-2407",
+    "mistralai/": "mistralai-Ministral-3-14B-Reasoning-2512",
+    "moonshotai/Kimi-K2-Instruct": "Kimi-K2-Instruct",
+    "moonshotai/Kimi-K2": "Kimi-K2-Thinking",
+    "moonshotai/Kimi-K3": "Kimi-K3",
+    "openai/gpt-oss": "openai-gpt-oss-120b",
+    "zai-org/GLM-4.5": "GLM-4.6",
+    "zai-org/GLM": "GLM-4.7-Flash",
+}
+"""The beginning of a model's name → the template that is taken; the first that fits counts."""
+DECLARED = {"deepseek-ai/DeepSeek-V4.1": "dsml-calls", "deepseek-ai/DeepSeek-V4": "dsml-tool-calls"}
+"""The same for models that ship no template → the declared format."""
+_PIECE = re.compile(r"\s?\w{1,5}|\s+|[^\w\s]")
+
+
+class UnrenderAdapter(Adapter):
+    """Replays outputs through unrender, which reads them by the model's chat template alone."""
+
+    name: ClassVar[str] = "unrender"
+    supports_text_deltas: ClassVar[bool] = True
+    pinned_version: ClassVar[str] = unrender.__version__
+    tokens_per_step: ClassVar[TokensPerStep] = "many"
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._texts: list[str] = []
+
+    def version(self) -> str:
+        return unrender.__version__
+
+    def supports(self, family: str, model: str) -> Support:  # noqa: ARG002 -- the suite's signature
+        found = _template(model)
+        return Support(found is not None, None if found else "no template of this model is at hand")
+
+    def parser_config(self, raw: ReplayInput) -> dict[str, Any]:
+        name = _named(DECLARED, raw.model) or _named(TEMPLATES, raw.model)
+        return {"template": name, "prompt": raw.generation_prompt}
+
+    def units(self, raw: ReplayInput) -> list[int]:
+        return [self._id(piece) for piece in self._pieces(raw)]
+
+    def _pieces(self, raw: ReplayInput) -> Iterator[str]:
+        markers = self._markers(raw)
+        found = re.compile("|".join(map(re.escape, sorted(markers, key=len, reverse=True))) or r"(?!)")
+        at = 0
+        for marker in found.finditer(raw.text):
+            yield from _PIECE.findall(raw.text[at : marker.start()])
+            yield marker.group()
+            at = marker.end()
+        yield from _PIECE.findall(raw.text[at:])
+
+    def _id(self, text: str) -> int:
+        if text not in self._ids:
+            self._ids[text] = len(self._texts)
+            self._texts.append(text)
+        return self._ids[text]
+
+    def special_token_ids(self, raw: ReplayInput) -> Collection[int] | None:
+        return {self._id(marker) for marker in self._markers(raw)}
+
+    def _markers(self, raw: ReplayInput) -> Sequence[str]:
+        template = _template(raw.model)
+        return template.format.preserved_tokens if template else ()
+
+    def parse(self, raw: ReplayInput, tools: Sequence[ToolSpec]) -> ParseResult:
+        parser = self._parser(raw, tools)
+        parser.feed(raw.text)
+        parser.finish("length" if raw.truncated else "stop")
+        message = parser.message
+        calls = tuple(ParsedToolCall(call.name, call.arguments) for call in message.tool_calls)
+        return ParseResult(message.content or None, message.reasoning or None, calls)
+
+    def parse_stream(self, raw: ReplayInput, chunks: Sequence[Sequence[int]], tools: Sequence[ToolSpec]) -> ParseResult:
+        return self.parse_stream_text(raw, ["".join(self._texts[unit] for unit in chunk) for chunk in chunks], tools)
+
+    def parse_stream_text(self, raw: ReplayInput, deltas: Sequence[str], tools: Sequence[ToolSpec]) -> ParseResult:
+        parser, client = self._parser(raw, tools), StreamAccumulator()
+        for events in (*map(parser.feed, deltas), parser.finish("length" if raw.truncated else "stop")):
+            for delta in unrender.deltas(events):
+                client.add_openai_delta(delta)
+        return client.result()
+
+    def _parser(self, raw: ReplayInput, tools: Sequence[ToolSpec]) -> Parser:
+        template = _template(raw.model)
+        assert template is not None  # `supports` has said so.
+        return template.parser(prompt=raw.generation_prompt or "", tools=list(tools))
+
+
+def _named(table: Mapping[str, str], model: str) -> str:
+    return next((name for begins, name in table.items() if model.startswith(begins)), "")
+
+
+@functools.cache
+def _template(model: str) -> ChatTemplate | None:
+    """Return the model's template, or one that is as good; None when there is none."""
+    if declared := _named(DECLARED, model):
+        return ChatTemplate.from_string("", format=declared_format(declared))
+    path = all_vendor_templates().get(_named(TEMPLATES, model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        template = None if path is None else ChatTemplate.from_file(path)
+        return template if template is None or template.format else None
+
+
+def main() -> None:
+    """Print how many fixtures of each family pass, and those that do not."""
+    wanted = {word for word in sys.argv[1:] if not word.startswith("-")}
+    adapter, families = UnrenderAdapter(), load_families()
+    counts: dict[str, Counter[str]] = {}
+    for fixture in load_fixtures():
+        if wanted and fixture.family not in wanted:
+            continue
+        family = families[fixture.family]
+        case = evaluate(fixture, family, replay(adapter, fixture, family, DEFAULT_STRATEGIES))
+        counts.setdefault(fixture.family, Counter())[case.status.value] += 1
+        if "--failures" in sys.argv and case.status.value != "pass":
+            print(fixture.id, *dict.fromkeys(check.check for check in case.checks if check.status.value != "pass"))
+    for name, count in counts.items():
+        print(
+            f"{name:14}", *(f"{word} {count[word]:3}" for word in ("pass", "soft_pass", "fail", "error", "unsupported"))
+        )
+    total = sum(counts.values(), Counter())
+    print(f"{total['pass']} of {sum(total.values())} pass")
+
+
+if __name__ == "__main__":
+    main()
