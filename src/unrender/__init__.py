@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate
     from unrender.conversation.adapt import Media
     from unrender.conversation.offer import Injection
+    from unrender.conversation.salvage import detect_format, rescue
     from unrender.dialects.triggers import Trigger, TriggerKind
     from unrender.errors import (
         ExportError,
@@ -134,10 +135,12 @@ __all__ = [
     "assistant_mask",
     "declared_format",
     "deltas",
+    "detect_format",
     "finish_reason",
     "message_of",
     "prefill",
     "read_response_template",
+    "rescue",
 ]
 
 _HOMES = {
@@ -164,6 +167,7 @@ _HOMES = {
     "unrender.parser.streaming": "Parser Span",
     "unrender.rendering.loading": "LoadedTemplates",
     "unrender.conversation.adapt": "Media",
+    "unrender.conversation.salvage": "detect_format rescue",
     "unrender.turn": "Turn",
 }
 """The modules that define the public names, each with its names."""

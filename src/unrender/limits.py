@@ -108,7 +108,7 @@ MAX_COUNT = 10**9
 MAX_INTEGER_BITS = 8192  # bits
 """An integer that a template computes. Python itself refuses to print much longer ones."""
 MAX_SLOW_TEXT = 100_000  # characters
-"""A text that a template searches or wraps by means that need microseconds for each character."""
+"""A text that a template searches or wraps by means that need microseconds for each character, or that all known formats are tried on."""
 MAX_SLOW_LIST = 400_000  # weight
 """A list that a template sorts: sorting compares everything inside."""
 MAX_TEXT_COMPARISONS = 100_000_000  # comparisons

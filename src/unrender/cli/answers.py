@@ -1,4 +1,4 @@
-"""Commands of one turn: `chat` answers a conversation, `parse` and `explain` read an answer, `grammar` says what may be written."""
+"""Commands of one turn: `chat` answers a conversation, `parse`, `explain` and `rescue` read an answer, `grammar` writes what constrains one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedIOBase
 from itertools import groupby, islice, pairwise
-from typing import cast
+from typing import Any, cast
 
 import click
 
-from unrender import ChatTemplate, Event, Malformed, Parser, Span, Turn
+from unrender import ChatTemplate, Event, Malformed, MessageError, Parser, Span, Turn, rescue
 from unrender.cli.description import answers
 from unrender.cli.inputs import (
     BadInput,
@@ -25,6 +25,7 @@ from unrender.cli.inputs import (
     conversation_options,
     json_of,
     json_option,
+    read_json,
     read_text,
     request_options,
 )
@@ -179,6 +180,34 @@ def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> No
     if turn.request.tools is None and (message.tool_calls or message.failed_calls):
         remark("no tools were given, so any name counts as a tool's; --tools FILE names them")
     sys.exit(bool(complaints))
+
+
+@click.command(short_help="Find calls that a server left in a message's text.")
+@click.argument("message", type=InputPath())
+@click.option(
+    "--tools",
+    required=True,
+    metavar="FILE",
+    type=InputPath(),
+    callback=read_json,
+    help="A JSON file with OpenAI's `tools`.",
+)
+@json_option
+def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
+    """Find the tool calls that a server left in the content or the reasoning of MESSAGE, without its template.
+
+    MESSAGE is a JSON file (- for standard input): an assistant's message, or the response of an OpenAI server. The message is
+    printed as it should have been. The exit code is 1 when it has no call, neither as it is nor as text.
+    """
+    body = json_of(message)
+    if isinstance(body, dict) and isinstance(body.get("choices"), list) and body["choices"]:
+        body = body["choices"][0].get("message")
+    try:
+        found = rescue(body, tools)
+    except MessageError as error:
+        raise BadInput(f"{message}: {error}") from error
+    print_json(found.to_openai(), indent=None if as_json else 2)
+    sys.exit(not found.tool_calls)
 
 
 def chunks(source: BufferedIOBase) -> Iterator[str]:

@@ -181,7 +181,7 @@ batch_command = CommandGroup(
             "format": "commands",
             "grammar": "answers",
         },
-        "Answers": {**dict.fromkeys(("chat", "parse", "explain"), "answers"), "batch": "commands"},
+        "Answers": {**dict.fromkeys(("chat", "parse", "explain", "rescue"), "answers"), "batch": "commands"},
         "Serving": dict.fromkeys(("serve", "engine-args", "playground"), "serving"),
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},

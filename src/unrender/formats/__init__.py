@@ -130,6 +130,16 @@ def known_reasoning() -> tuple[Reasoning, ...]:
     return tuple(Reasoning(mode=ReasoningMode.TAG_BASED, start=start, end=end) for start, end in pairs)
 
 
+@cache
+def known_calls() -> tuple[Declared, ...]:
+    """Return the syntaxes of calls that models write whatever their template says, each as a format."""
+    data = json.loads((resources.files(__name__) / "markers" / "calls.json").read_text("utf-8"))
+    return tuple(
+        Declared(name=item["name"], why=item["why"], format=_format({"version": 2, **item["format"]}, item["name"]))
+        for item in data["formats"]
+    )
+
+
 # The users' own files.
 
 GROUP = "unrender.formats"

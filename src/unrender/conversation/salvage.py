@@ -1,0 +1,146 @@
+"""Finds calls that a server left in the text of a message, for callers who have neither its template nor its raw output.
+
+In: a message and the offered tools. Out: the message with its calls, by the one format that reads them. The formats are data:
+the declared ones, and the syntaxes of `formats/markers/calls.json`.
+
+Rules: nothing is called that is not offered, or whose arguments its schema refuses. Calls stand at the beginning of a line, with
+nothing but calls and layout behind them. Where two formats read different calls, and neither reads all that the other does, there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.conversation.messages import read_messages
+from unrender.conversation.tools import read_offer
+from unrender.errors import MessageError
+from unrender.format import Format
+from unrender.formats import Declared, declared_formats, known_calls
+from unrender.grammar import conforms
+from unrender.limits import MAX_SLOW_TEXT
+from unrender.machine.policy import Policy
+from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall
+from unrender.parser.streaming import Parser
+
+_FENCE = "```"
+_ESCAPED = re.compile(r"&lt;/[\w.:-]+&gt;\s*$")
+_TOKEN = re.compile(r"\s*(<[|｜]|\[[A-Z_]{4,}\])")
+_POLICY = Policy(failed_calls="content")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    format: Format
+    message: Message
+
+
+def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
+    r"""Return the known format in which a text calls some of these tools; None when there is none, or in doubt.
+
+    Known are the declared formats, and those of `formats/markers/calls.json`. `tools` are as in `ChatTemplate.prepare`. Raises
+    `MessageError` for tools that cannot be read.
+
+    >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
+    >>> detect_format('<tool_call>{"name": "now", "arguments": {}}</tool_call>', tools).tools.call_end
+    '\n</tool_call>'
+    >>> detect_format('Write <tool_call>{"name": "now", "arguments": {}}</tool_call> to ask for the time.', tools)
+    """
+    found = _read(text, read_offer(tools).tools)
+    return found.format if found else None
+
+
+def rescue(message: Any, tools: Sequence[Any]) -> Message:
+    r"""Return an assistant's message with the calls that its content, or the end of its reasoning, holds as text.
+
+    A message that has calls, or holds none without doubt, comes back as it is. `message` is OpenAI's, as a dict or an
+    object of its SDK. Raises `MessageError` for a message or tools that cannot be read.
+
+    >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
+    >>> message = {"role": "assistant", "content": 'A moment.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'}
+    >>> rescue(message, tools).tool_calls[0].name
+    'now'
+    """
+    [said, *others], _ = read_messages([message])
+    if others or said.role != "assistant":
+        raise MessageError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
+    content = said.content if isinstance(said.content, str) else ""
+    plain = Message(
+        content=content,
+        reasoning=said.reasoning,
+        tool_calls=tuple(_call(call.name, call.arguments, call.id or "") for call in said.calls),
+    )
+    if said.calls:
+        return plain
+    offered = read_offer(tools).tools
+    if found := _read(content, offered):
+        return replace(found.message, reasoning=found.message.reasoning or said.reasoning)
+    # A server that took the calls for a part of the thought has no answer either.
+    if not content.strip() and (found := _read(said.reasoning, offered)):
+        thought = "\n".join(filter(None, (found.message.reasoning, found.message.content)))
+        return replace(plain, reasoning=thought, tool_calls=found.message.tool_calls)
+    return plain
+
+
+def _call(name: str, arguments: Any, id: str) -> ToolCall:
+    return ToolCall(name=name, arguments=arguments if isinstance(arguments, str) else json.dumps(arguments), id=id)
+
+
+def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
+    """Return the reading of `text` whose calls include those of all other readings; None when there is none."""
+    if len(text) > MAX_SLOW_TEXT or not any(tool.name in text for tool in tools):
+        return None
+    found = list(_readings(text, tools))
+    # `<tool_call>{…}</tool_call>` is read by bare JSON as well, or its first call is: who reads most says what was meant.
+    best = max(found, key=lambda one: (len(one.message.tool_calls), -len(one.message.content)), default=None)
+    agreed = best and all(_is_part(_said(other.message), _said(best.message)) for other in found)
+    return best if agreed else None
+
+
+def _readings(text: str, tools: tuple[Tool, ...]) -> Iterator[_Reading]:
+    """Yield the formats that read calls in `text`, all of them whole and where calls stand."""
+    for declared in (*known_calls(), *declared_formats()):
+        parser = Parser(declared.format, Request(tools=tools), policy=_POLICY)
+        parser.feed(text)
+        parser.finish("stop")
+        message = parser.message
+        if message.tool_calls and _is_sure(message, text, declared, tools):
+            yield _Reading(format=declared.format, message=message)
+
+
+def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[Tool]) -> bool:
+    """Return whether all calls are whole, fit their schemas, begin on a line of their own or with a special token, and end the text."""
+    schemas = {tool.name: tool.parameters for tool in tools}
+    if message.failed_calls or not all(_fits(call, schemas) for call in message.tool_calls):
+        return False
+    said = (message.content, message.reasoning, *(call.arguments for call in message.tool_calls))
+    quoted = text.count(_FENCE) > sum(part.count(_FENCE) for part in said) and _FENCE not in declared.format.to_json()
+    # `<p>Paris&lt;/p&gt;`: who escapes a marker means to end the value all the same.
+    escaped = any(
+        _ESCAPED.search(str(value)) for call in message.tool_calls for value in json.loads(call.arguments).values()
+    )
+    content = message.content.strip()
+    rest = text[text.find(content) + len(content) :]
+    apart = not content or "\n" in rest[: len(rest) - len(rest.lstrip())] or _TOKEN.match(rest) is not None
+    return content in text and apart and not quoted and not escaped
+
+
+def _fits(call: ToolCall, schemas: Mapping[str, Any]) -> bool:
+    return (
+        call.status is CallStatus.COMPLETE
+        and call.name in schemas
+        and conforms(json.loads(call.arguments), schemas[call.name])
+    )
+
+
+def _said(message: Message) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+
+
+def _is_part(some: Sequence[Any], of: Sequence[Any]) -> bool:
+    """Return whether `some` calls are among those of another list, in the same order."""
+    left = iter(of)
+    return all(any(call == other for other in left) for call in some)

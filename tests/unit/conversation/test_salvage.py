@@ -1,0 +1,133 @@
+"""Calls that a server left in a message's text."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from vendor import vendor_cases
+
+from unrender import Format, Message, MessageError, detect_format, rescue
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+PARIS = [("get_weather", {"city": "Paris"})]
+JSON_CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+TAG_CALL = "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>"
+
+CALLS = {
+    "json in tags": JSON_CALL,
+    "tags": TAG_CALL,
+    "after words": f"One moment.\n{TAG_CALL}",
+    "no template has both": '<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>',
+    "token after words": 'One moment. [TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}',
+    "fenced": '```json\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n```',
+    "bare": '{"name": "get_weather", "parameters": {"city": "Paris"}}',
+    "Python": "[get_weather(city='Paris')]",
+    "a thought before it": f"<think>\nWhere?\n</think>\n\n{JSON_CALL}",
+}
+NONE = {
+    "mention": f"Write {JSON_CALL} to ask.",
+    "in a sentence": f"Write {JSON_CALL}",
+    "in a block of code": f"It looks so:\n```\n{TAG_CALL}\n```",
+    "words after it": f"{TAG_CALL}\nDone.",
+    "another tool": JSON_CALL.replace("get_weather", "get_wether"),
+    "argument missing": JSON_CALL.replace('"city": "Paris"', ""),
+    "wrong type": JSON_CALL.replace('"Paris"', "3"),
+    "cut off": JSON_CALL[:40],
+    "escaped closer": TAG_CALL.replace("\n</parameter>", "\n&lt;/parameter&gt;"),
+    "words": "It rains in Paris.",
+    "nothing": "",
+}
+
+
+def calls(message: Message) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+
+
+@pytest.mark.parametrize("text", CALLS.values(), ids=CALLS)
+def test_calls_in_content_are_found(text: str) -> None:
+    """A whole call of an offered tool is found, whatever its syntax."""
+    assert calls(rescue({"role": "assistant", "content": text}, [WEATHER])) == PARIS
+
+
+@pytest.mark.parametrize("text", NONE.values(), ids=NONE)
+def test_what_is_in_doubt_stays_text(text: str) -> None:
+    """What may be no call stays content, character for character."""
+    found = rescue({"role": "assistant", "content": text}, [WEATHER])
+
+    assert (found.content, found.tool_calls) == (text, ())
+    assert detect_format(text, [WEATHER]) is None
+
+
+def test_several_calls_keep_their_order() -> None:
+    """Calls come in the order of the text."""
+    found = rescue({"role": "assistant", "content": f"{TAG_CALL}\n{TAG_CALL.replace('Paris', 'Oslo')}"}, [WEATHER])
+
+    assert calls(found) == [*PARIS, ("get_weather", {"city": "Oslo"})]
+
+
+def test_calls_at_the_end_of_reasoning_are_found_where_there_is_no_answer() -> None:
+    """A call at the end of reasoning counts where nothing was said after it, and only there."""
+    message = {"role": "assistant", "content": None, "reasoning_content": f"Where?\n{JSON_CALL}"}
+
+    found = rescue(message, [WEATHER])
+    spoken = rescue({**message, "content": "Paris?"}, [WEATHER])
+
+    assert (calls(found), found.reasoning.strip(), found.content) == (PARIS, "Where?", "")
+    assert (spoken.tool_calls, spoken.reasoning) == ((), message["reasoning_content"])
+
+
+def test_calls_that_are_there_are_kept() -> None:
+    """A message with calls comes back as it was."""
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+    found = rescue({"role": "assistant", "content": JSON_CALL, "tool_calls": [call]}, [WEATHER])
+
+    assert (calls(found), found.content) == ([("f", {})], JSON_CALL)
+
+
+def test_an_object_of_an_sdk_is_read() -> None:
+    """A client's own object of a message is as good as a dict."""
+    message = SimpleNamespace(model_dump=lambda **_: {"role": "assistant", "content": JSON_CALL, "tool_calls": None})
+
+    assert calls(rescue(message, [WEATHER])) == PARIS
+
+
+def test_another_role_is_refused() -> None:
+    """Only an assistant's message is searched."""
+    with pytest.raises(MessageError, match="expected an assistant's, found one of role 'user'"):
+        rescue({"role": "user", "content": JSON_CALL}, [WEATHER])
+
+
+def test_the_format_of_a_text_is_known() -> None:
+    """The format is returned in which the text calls a tool."""
+    found = detect_format(TAG_CALL, [WEATHER])
+
+    assert isinstance(found, Format)
+    assert "<function=" in found.tools.function
+
+
+@pytest.mark.parametrize("name", ["drift", "drift-controls"])
+def test_nothing_is_called_that_nobody_wrote(name: str) -> None:
+    """Of answers that real models wrote, and of prose about calls, each call that is found is one that a person sees."""
+    rows = vendor_cases(name)
+    if not rows:
+        pytest.skip("no drifted answers found")
+    missed = 0
+    for row in rows:
+        found = calls(rescue({"role": "assistant", "content": row["text"]}, row["tools"]))
+        wanted = [
+            [(call["name"], call["arguments"]) for call in said["calls"]]
+            for said in (row["wanted"], *row.get("also", ()))
+        ]
+        assert not found or found in wanted, row["id"]
+        missed += not found and [] not in wanted
+    assert missed <= 20
