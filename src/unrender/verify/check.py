@@ -84,7 +84,7 @@ class _Run:
     def of(cls, template: ChatTemplate, samples: int, seed: int) -> Self:
         candidate = Candidate.of(template)
         random = Random(seed)  # noqa: S311 - reproducible, not secret
-        answers = [answer for axis in AXES.values() if judge.claims(candidate, answer := axis(random))]
+        answers = [answer for axis in AXES.values() if candidate.claims(answer := axis(random))]
         return cls(template, candidate, samples, seed, random, answers)
 
 

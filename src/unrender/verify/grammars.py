@@ -29,7 +29,7 @@ from unrender.proof.cut import CutOut
 from unrender.proof.reading import disallowed, with_and_without_end
 from unrender.turn import Turn, generated_format
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer
-from unrender.verify.judge import NOT_WRITTEN, claims, finding, message_json
+from unrender.verify.judge import NOT_WRITTEN, claimed, finding, message_json
 from unrender.verify.liberties import unwritten
 from unrender.verify.renditions import REQUEST, Candidate, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
@@ -204,8 +204,7 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
             continue
         begun = prefill(candidate.format, prompt)
         # The engine must also take what the template writes, not only what our own sampler writes by the same grammar.
-        claimed = [answer for answer in _ANSWERS if claims(candidate, answer) and (tools or not answer.calls)]
-        written = [found for answer in claimed if (found := show_after_prompt(asked, answer))]
+        written = claimed(asked, [said for said in _ANSWERS if tools or not said.calls], show_after_prompt)
         for name, request in requests.items():
             # A grammar made by hand is the same for each request.
             other = bool(request.tools) != bool(tools) or (by_hand and request is not REQUEST)

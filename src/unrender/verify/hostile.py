@@ -30,32 +30,22 @@ from unrender.proof.said import as_message
 from unrender.turn import Turn
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer, proof_id
 from unrender.verify.judge import (
-    Judge,
     as_meant,
     as_meant_or_refused,
-    claims,
+    claimed,
     finding,
+    judge_capability,
     markers_of,
     message_json,
-    refute,
+    refutations,
 )
 from unrender.verify.renditions import Candidate, show, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 _QUOTES = (
     *("it's", 'say "hi"', """both ' and \"""", "C:\\new\\", "two\n'lines'", "a\\'b\\\"c", 'f("x")', '{"a": "b"}'),
-    *(
-        "'tis late",
-        '"Yes" it is',
-        "'",
-        '"',
-        "'a', note='b'",
-        '"a", "note": "b"',
-        "ends in '",
-        'ends in "',
-        "a)]",
-        "b}}",
-    ),
+    *("'tis late", '"Yes" it is', "'", '"', "'a', note='b'", '"a", "note": "b"'),
+    *("ends in '", 'ends in "', "a)]", "b}}"),
 )
 """Texts with what strings are put into, at every place, and what that is escaped with."""
 _NAMES = ("weather.get", "get-weather", "2fa", "get", "get_weather_now", "functions")
@@ -76,19 +66,6 @@ _NAMES_TRIED = 12
 _UNKNOWN, _LAST = "no_such_tool", "Rome"
 
 
-def _judged(
-    capability: str, candidate: Candidate, answers: Sequence[Said], random: Random, judge: Judge = as_meant
-) -> CapabilityFinding:
-    return finding(capability, _tried(candidate, answers, random, judge))
-
-
-def _tried(
-    candidate: Candidate, answers: Sequence[Said], random: Random, judge: Judge = as_meant
-) -> list[Counterexample | None]:
-    shown = [found for answer in answers if claims(candidate, answer) and (found := show(candidate, answer))]
-    return [refute(candidate, found, random, judge) for found in shown]
-
-
 def words_in_text(candidate: Candidate, random: Random) -> CapabilityFinding:
     """Parse texts that hold headers and markers of plain words: in the middle of a line, they are words like any others."""
     turn = candidate.format.turn
@@ -101,7 +78,7 @@ def words_in_text(candidate: Candidate, random: Random) -> CapabilityFinding:
     answers += [proof_answer(content="So 42.", reasoning=f"Question 1. {text} 42.") for text in headers]
     if not words:
         return finding("marker words in text", [], reason="the format's markers are special tokens")
-    return _judged("marker words in text", candidate, answers, random)
+    return judge_capability(candidate, "marker words in text", answers, random)
 
 
 def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
@@ -126,7 +103,7 @@ def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
         whole = content in shown.answer and _UNKNOWN in content and content.count(_LAST) == shown.answer.count(_LAST)
         return not reading.message.tool_calls and whole
 
-    return _judged("calls of unknown tools", candidate, answers, random, as_text)
+    return judge_capability(candidate, "calls of unknown tools", answers, random, as_text)
 
 
 def tool_names(candidate: Candidate, random: Random) -> CapabilityFinding:
@@ -136,7 +113,7 @@ def tool_names(candidate: Candidate, random: Random) -> CapabilityFinding:
     properties = PROOF_TOOLS[0]["function"]["parameters"]["properties"]
     offering = candidate.offering(tuple(_tool(name, properties) for name in names))
     answers = [proof_answer(calls=((name, {"text": "Rome", "count": 3}),)) for name in names]
-    return _judged("unusual names of tools", offering, answers, random)
+    return judge_capability(offering, "unusual names of tools", answers, random)
 
 
 def argument_names(candidate: Candidate, random: Random) -> CapabilityFinding:
@@ -150,7 +127,8 @@ def argument_names(candidate: Candidate, random: Random) -> CapabilityFinding:
         pairs = zip(names, (*names[1:], names[0]), strict=True)
         return [proof_answer(calls=((TOOL_NAMES[0], {key: "red", other: "a b"}),)) for key, other in pairs]
 
-    tried = [*_tried(offering, calls(_KEYS), random), *_tried(offering, calls(_SIGN_KEYS), random, as_meant_or_refused)]
+    tried = refutations(offering, claimed(offering, calls(_KEYS)), random)
+    tried += refutations(offering, claimed(offering, calls(_SIGN_KEYS)), random, as_meant_or_refused)
     return finding("unusual names of arguments", tried)
 
 
@@ -160,7 +138,7 @@ def no_parameters(candidate: Candidate, random: Random) -> CapabilityFinding:
     offering = candidate.offering((*bare, PROOF_TOOLS[2]))
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = tuple((name, {}) for name in TOOL_NAMES)
     answers = [proof_answer(calls=calls[:1]), proof_answer(calls=calls[1:2]), proof_answer(calls=calls)]
-    return _judged("tools without parameters", offering, answers, random)
+    return judge_capability(offering, "tools without parameters", answers, random)
 
 
 def strings(candidate: Candidate, random: Random) -> Iterator[CapabilityFinding]:
@@ -171,14 +149,15 @@ def strings(candidate: Candidate, random: Random) -> Iterator[CapabilityFinding]
     codec = candidate.format.tools.arguments.codec
     # `<v>Not </v> here</v>`: where nothing encloses a string, the text may not tell a marker in it from its end.
     judge = as_meant_or_refused if codec.strings.unquoted else as_meant
-    yield _judged("quotes in strings", candidate, quoted, random, judge)
+    yield judge_capability(candidate, "quotes in strings", quoted, random, judge)
     # Nor does it tell a string's own quote, where nothing escapes that.
     quotes = [text for _, text in texts_in(codec, "") if isinstance(text, str)]
     tried = []
     for marker in dict.fromkeys(text.strip() for text in (*markers_of(candidate.format), *_literals(candidate.format))):
         texts = (f"Not {marker} here", f"Not\n{marker}\nhere") if len(marker) > 1 else ()
         marked = [proof_answer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in texts]
-        tried += _tried(candidate, marked, random, as_meant_or_refused if marker in quotes else judge)
+        last = as_meant_or_refused if marker in quotes else judge
+        tried += refutations(candidate, claimed(candidate, marked), random, last)
     yield finding("markers in strings", tried)
 
 
@@ -191,13 +170,10 @@ def stops(candidate: Candidate) -> CapabilityFinding:
         proof_answer(calls=(call,)),
         proof_answer(reasoning="Look.", calls=(call,)),
     )
-    shown = [
-        found for answer in answers if claims(candidate, answer) and (found := show_after_prompt(candidate, answer))
-    ]
     begun = prefill(candidate.format, candidate.prompt or "")
     ends = Turn(prompt="", request=candidate.request, format=candidate.format, begun=begun).stop
     tried = []
-    for found in shown:
+    for found in claimed(candidate, answers, show_after_prompt):
         last = "Rome" if found.said.calls else found.said.content
         before = found.answer[: found.answer.rfind(last)]
         stop = next((stop for stop in ends if stop in before), "")
@@ -228,14 +204,10 @@ def empty_results(candidate: Candidate, random: Random) -> CapabilityFinding:
     if not show(candidate, call):
         return finding("empty results", [], reason="the template does not render calls")
     later = replace(candidate, before=(_ASKED, call))
-    empty = replace(later, question="").prompt
+    empty = replace(later, question="").prompt or ""
     answers = [proof_answer(content="Some are."), replace(call, reasoning="Once more."), call]
-    shown = [found for answer in answers if claims(later, answer) and (found := show_after_prompt(later, answer))]
-    tried = (
-        [refute(later, replace(found, prompt=empty, start=empty), random) for found in shown]
-        if empty is not None
-        else []
-    )
+    shown = claimed(later, answers, show_after_prompt) if empty else []
+    tried = refutations(later, [replace(found, prompt=empty, start=empty) for found in shown], random)
     return finding("empty results", tried, reason="the template refuses them")
 
 

@@ -19,7 +19,6 @@ from unrender.conversation.messages import Conversation, Said, conversation_of
 from unrender.format import Format
 from unrender.messages.wire import Message
 from unrender.nodes import Role
-from unrender.proof.claims import claims_to_read
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import ReadAnswer, with_and_without_end, written_alike
 from unrender.proof.said import as_message, misread_parts, said_by
@@ -29,24 +28,6 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
 
 NOT_WRITTEN = "the template does not render it"
 NOT_CLAIMED = "the format does not claim to read it"
-
-
-def judge_capability(
-    candidate: Candidate, capability: str, answers: Sequence[Said], random: Random
-) -> CapabilityFinding:
-    """Return the verdict on a capability from answers that use it."""
-    shown = [found for answer in answers if (found := show(candidate, answer))]
-    claimed = [found for found in shown if claims(candidate, found.said)]
-    reason = NOT_CLAIMED if shown else NOT_WRITTEN
-    return finding(capability, [refute(candidate, found, random) for found in claimed], reason=reason)
-
-
-def claims(candidate: Candidate, answer: Said) -> bool:
-    """Return whether the format claims to read such an answer.
-
-    It does not claim capabilities that analysis gave up with a diagnostic.
-    """
-    return not candidate.gave_up or claims_to_read(candidate.format, answer)
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
@@ -64,10 +45,6 @@ def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: 
         total=len(tried),
         counterexample=min(failures, key=lambda failure: len(failure.answer), default=None),
     )
-
-
-Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
-"""Returns whether an answer was read right."""
 
 
 def as_meant(candidate: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
@@ -95,6 +72,33 @@ def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = a
                     chunking=chunking,
                 )
     return None
+
+
+Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
+"""Returns whether an answer was read right."""
+Render = Callable[[Candidate, Said], CutOut | None]
+
+
+def judge_capability(
+    candidate: Candidate, capability: str, answers: Sequence[Said], random: Random, judge: Judge = as_meant
+) -> CapabilityFinding:
+    """Return the verdict on a capability from answers that use it."""
+    shown = [found for answer in answers if (found := show(candidate, answer))]
+    reason = NOT_CLAIMED if shown else NOT_WRITTEN
+    tried = refutations(candidate, [found for found in shown if candidate.claims(found.said)], random, judge)
+    return finding(capability, tried, reason=reason)
+
+
+def claimed(candidate: Candidate, answers: Iterable[Said], render: Render = show) -> list[CutOut]:
+    """Return the answers that the format claims to read and that the template shows."""
+    return [found for answer in answers if candidate.claims(answer) and (found := render(candidate, answer))]
+
+
+def refutations(
+    candidate: Candidate, shown: Iterable[CutOut], random: Random, judge: Judge = as_meant
+) -> list[Counterexample | None]:
+    """Return for each answer a counterexample, or None where it is read as it must be."""
+    return [refute(candidate, found, random, judge) for found in shown]
 
 
 def _chunkings(text: str, random: Random, *, in_letters: bool) -> Iterator[tuple[str, Iterable[str]]]:
@@ -136,7 +140,7 @@ def thinking(candidate: Candidate, answers: Sequence[Said], random: Random, *, o
     switched = replace(candidate, thinking=on)
     asked = [answer for answer in answers if on or not answer.reasoning]
     shown = [found for answer in asked if (found := show_after_prompt(switched, answer))]
-    return finding(capability, [refute(switched, found, random) for found in shown])
+    return finding(capability, refutations(switched, shown, random))
 
 
 def second_turn(candidate: Candidate, answers: Sequence[Said]) -> CapabilityFinding:
@@ -189,7 +193,7 @@ def _later(
     later = replace(candidate, before=before)
     shown = [found for answer in answers if (found := show(later, answer))]
     begun = [_begun_content(later)] if shown else []
-    return finding(capability, [*begun, *(refute(later, found, random) for found in shown)], reason=reason)
+    return finding(capability, [*begun, *refutations(later, shown, random)], reason=reason)
 
 
 def _begun_content(candidate: Candidate) -> Counterexample | None:
@@ -238,7 +242,7 @@ def markers_in_question(candidate: Candidate, answers: Sequence[Said], random: R
     # A question such as `What do <think> and </call> mean?` must not be taken for a part of the answer.
     asked = replace(candidate, question=f"What do {' and '.join(markers)} mean?")
     shown = [found for answer in answers if (found := show(asked, answer))]
-    return finding("markers in a question", [refute(asked, found, random) for found in shown], reason=reason)
+    return finding("markers in a question", refutations(asked, shown, random), reason=reason)
 
 
 def markers_of(format: Format) -> list[str]:

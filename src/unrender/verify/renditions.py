@@ -18,6 +18,7 @@ from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
 from unrender.messages.wire import Request, read_tools
 from unrender.parser.prompt_tail import prefill
+from unrender.proof.claims import claims_to_read
 from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.reading import ReadAnswer, read
 from unrender.proof.split import common_suffix
@@ -114,6 +115,10 @@ class Candidate:
     def read(self, prompt: str, chunks: Iterable[str]) -> ReadAnswer:
         """Read chunks after a prompt, as an answer to the request."""
         return read(self.format, self.request, prompt, chunks, self.grammar)
+
+    def claims(self, answer: Said) -> bool:
+        """Return whether the format claims to read such an answer: it does not where analysis gave that up."""
+        return not self.gave_up or claims_to_read(self.format, answer)
 
     def writes(self, conversation: Conversation, *, prompts: bool = False) -> str | None:
         """Return a conversation as the template writes it, as a prompt or to its end; None when the template refuses."""

@@ -111,13 +111,7 @@ class _Analysis:
     """The comparisons of one template's calls, once mode and arguments are known."""
 
     def __init__(
-        self,
-        frame: TurnFrame,
-        answers: Answers,
-        known: Known,
-        mode: ToolMode,
-        found: ArgumentsFinding,
-        spent: Spent,
+        self, frame: TurnFrame, answers: Answers, known: Known, mode: ToolMode, found: ArgumentsFinding, spent: Spent
     ) -> None:
         self.frame, self.answers, self.known, self.mode, self.found = frame, answers, known, mode, found
         self.spent = spent

@@ -16,15 +16,7 @@ from unrender.analysis.ask.answers import Continuations, Turns
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
 from unrender.format.tokens import lexemes
 from unrender.limits import MAX_ITEMS, MAX_MARKER
-from unrender.proof.split import (
-    closers_of,
-    common_prefix,
-    common_suffix,
-    is_tag,
-    is_word,
-    split_last_tag,
-    tags_of,
-)
+from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, is_word, split_last_tag, tags_of
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
 """Where white space is, or may be: between words, and beside tags."""
