@@ -304,7 +304,7 @@ class ChatTemplate:
         says how an answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
         """
         from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- loaded when it is used
-        from unrender.conversation.preparation import prepared  # noqa: PLC0415
+        from unrender.conversation.preparation import prepare_turn  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
 
         asked = {
@@ -316,7 +316,7 @@ class ChatTemplate:
         offer, request = read_request(tools, **asked)
         settings: dict[str, Any] = {"documents": documents, "tool_format": tool_format}
         planned, writer = self.writing(offer, request, template_kwargs, **settings)
-        turn = prepared(
+        turn = prepare_turn(
             planned,
             writer,
             request,
@@ -344,7 +344,7 @@ class ChatTemplate:
         tool_format: str | None = "auto",
     ) -> tuple[Planned, Writer]:
         """Return what is known of the template that is used for these tools, and what writes conversations with it."""
-        from unrender.conversation.preparation import planned, read_tool_format, writing  # noqa: PLC0415
+        from unrender.conversation.preparation import make_writer, planned, read_tool_format  # noqa: PLC0415
 
         template, beside = self._with_tools, self._default
         if not offer.tools:
@@ -353,7 +353,9 @@ class ChatTemplate:
         found = self._analysis_of(template)
         format = self._given_format or found.format
         known = planned(template, format, found.capabilities, tool_format, offered=bool(offer.tools))
-        return known, writing(known, template, offer, request, documents=documents, variables=variables, beside=beside)
+        return known, make_writer(
+            known, template, offer, request, documents=documents, variables=variables, beside=beside
+        )
 
     def parser(
         self,

@@ -17,7 +17,7 @@ from unrender.conversation.messages import Continued, read_conversation, split_c
 from unrender.conversation.offer import AUTO, NONE, Injection, Plan, plan_tools
 from unrender.conversation.tools import Offer, fitting
 from unrender.conversation.transcript import Writer
-from unrender.conversation.variables import heard
+from unrender.conversation.variables import resolve_kwargs
 from unrender.errors import MessageError
 from unrender.format import Format
 from unrender.format.tokens import special_tokens
@@ -29,7 +29,7 @@ from unrender.rendering.template import Template
 from unrender.turn import Source, Turn
 
 
-def prepared(
+def prepare_turn(
     planned: Planned,
     writer: Writer,
     request: Request,
@@ -66,7 +66,7 @@ def prepared(
         continued=last is not None,
         injected=taken.injection,
         media=media,
-        thinking=taken.heard.thinking,
+        thinking=taken.kwargs.thinking,
         notes=taken.notes,
         known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
         limits=writer.template.limits,
@@ -92,7 +92,7 @@ def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None
     return tool_format
 
 
-def writing(
+def make_writer(
     planned: Planned,
     template: Template,
     offer: Offer,
@@ -108,13 +108,13 @@ def writing(
     """
     capabilities, plan = planned.capabilities, planned.plan
     offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)
-    asked = heard(variables, template, capabilities, tools=offered, documents=documents, beside=beside)
+    asked = resolve_kwargs(variables, template, capabilities, tools=offered, documents=documents, beside=beside)
     return Writer(
         template=template,
         capabilities=capabilities,
         plan=plan,
         injection=_injection(plan, offer, request),
-        heard=replace(asked, notes=(*asked.notes, *notes)) if notes else asked,
+        kwargs=replace(asked, notes=(*asked.notes, *notes)) if notes else asked,
     )
 
 

@@ -19,7 +19,7 @@ from unrender.conversation.concede import CONCESSIONS, MOVES, Way, conceded, for
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.offer import Injection, Plan
 from unrender.conversation.tools import SINGLE_TYPES, described
-from unrender.conversation.variables import NOT_SET, Heard
+from unrender.conversation.variables import NOT_SET, TemplateKwargs
 from unrender.limits import MAX_RETRIES, MAX_SLOW_RENDERINGS
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
@@ -78,13 +78,13 @@ class Writer:
     capabilities: Capabilities
     plan: Plan
     injection: Injection | None
-    heard: Heard
+    kwargs: TemplateKwargs
     conceded: Way = ()
-    """How a conversation is said otherwise, because the template refuses it or leaves something out."""
+    """Rewrites of conversations that the template refuses, or of which it leaves something out."""
     notes: tuple[str, ...] = ()
-    """What the rendering shows otherwise than it was said, or not at all."""
+    """Sentences on what the rendering changes or leaves out."""
     time: SharedTime | None = None
-    """What time the renderings share; None: each may take as long as the template's limits say."""
+    """Time that the renderings share; with None, each may take as long as the template's limits say."""
 
     @property
     def as_text(self) -> bool:
@@ -96,11 +96,11 @@ class Writer:
 
     def _rendering(self, said: Conversation, *, asks: bool) -> Rendering:
         """Render a conversation that was told; `asks` is whether it ends with what asks for an answer."""
-        said = conceded(said, self.conceded, self.plan.format, self.injection, self.heard.word)
+        said = conceded(said, self.conceded, self.plan.format, self.injection, self.kwargs.word)
         messages = shaped(said, self.capabilities)
 
         def render(template: Template) -> Rendering:
-            return template.render(messages, add_generation_prompt=asks, **self.heard.context)
+            return template.render(messages, add_generation_prompt=asks, **self.kwargs.context)
 
         return self.time.spend(self.template, render) if self.time else render(self.template)
 
@@ -139,9 +139,9 @@ class Writer:
         if self.time is None:
             return replace(self, time=SharedTime.of(self.template)).taken(conversation, asks=asks)
         # Where no answer is asked for, the conversation may end in other ways.
-        offered = bool(self.heard.context.get(self.capabilities.tools_variable))
+        offered = bool(self.kwargs.context.get(self.capabilities.tools_variable))
         refused = [
-            one for one in self.capabilities.refuses if asks and one.holds(thinking=self.heard.thinking, tools=offered)
+            one for one in self.capabilities.refuses if asks and one.holds(thinking=self.kwargs.thinking, tools=offered)
         ]
         said = self._told(conversation)
         known, hopeless = foreseen(said, refused, self.plan.format), is_hopeless(said, refused)
@@ -150,11 +150,11 @@ class Writer:
         attempt = replace(self, conceded=known)._attempt(conversation, said, asks=asks)
         if attempt.fails and not attempt.needs and (attempt.rendering.error or not hopeless):
             attempt = self._searched(conversation, said, others, attempt, asks=asks)
-        if attempt.rendering.error and self.heard.switched and not attempt.rendering.exhausted and not attempt.needs:
-            without = self.heard.without_switch(self.template, self.capabilities)
+        if attempt.rendering.error and self.kwargs.switched and not attempt.rendering.exhausted and not attempt.needs:
+            without = self.kwargs.without_switch(self.template, self.capabilities)
             why = f"the template refuses it ({attempt.rendering.error:.200}): nothing changes"
-            notes = (*without.notes, f"{', '.join(self.heard.switched)}: {why}")
-            untold = replace(self, heard=replace(without, notes=notes))._attempt(conversation, said, asks=asks)
+            notes = (*without.notes, f"{', '.join(self.kwargs.switched)}: {why}")
+            untold = replace(self, kwargs=replace(without, notes=notes))._attempt(conversation, said, asks=asks)
             if untold.rendering.error is None:
                 return untold.writer.taken(conversation, asks=asks)
         return attempt.noted()
@@ -181,18 +181,18 @@ class Writer:
     def _others(self, ways: Iterator[Way], why: str) -> Iterator[Writer]:
         """Yield the writers that concede something which makes a difference."""
         writers = [self]
-        tools = self.heard.context.get("tools")
+        tools = self.kwargs.context.get("tools")
         # Templates that insist on descriptions get empty ones where a tool has none; one that wants a list gets an empty one.
         # Last come tools in plain types: `def f(a: ' + types[param.type]` fails where a type is a list, or is not there.
         for plain, notes in ((False, ()), (True, (SINGLE_TYPES,))):
             other = [described(tool, plain=plain) for tool in tools or ()] if isinstance(tools, list | None) else tools
-            if other != tools and other != writers[-1].heard.context.get("tools"):
-                context = {**self.heard.context, "tools": other}
-                heard = replace(self.heard, context=context, notes=(*self.heard.notes, *notes))
-                writers.append(replace(self, heard=heard))
+            if other != tools and other != writers[-1].kwargs.context.get("tools"):
+                context = {**self.kwargs.context, "tools": other}
+                kwargs = replace(self.kwargs, context=context, notes=(*self.kwargs.notes, *notes))
+                writers.append(replace(self, kwargs=kwargs))
         if self.plan.offers and tools:  # They are described in words, and a template may raise at any tools.
-            untold = {name: value for name, value in self.heard.context.items() if name != "tools"}
-            writers.append(replace(self, heard=replace(self.heard, context=untold)))
+            untold = {name: value for name, value in self.kwargs.context.items() if name != "tools"}
+            writers.append(replace(self, kwargs=replace(self.kwargs, context=untold)))
         yield from writers[1:]
         for way in ways:
             changed = tuple(replace(one, why=why) for one in way)
@@ -270,11 +270,11 @@ class Outcome:
         notes += [f"messages[{i}].content: the template does not show it" for i in self.lost]
         notes += [f"messages[{i}].tool_calls: the template does not show them" for i in self.uncalled]
         notes += [_UNCHECKED] if writer.time and writer.time.cut else []
-        return replace(writer, notes=(*writer.heard.notes, *self._undocumented(), *notes)), rendering
+        return replace(writer, notes=(*writer.kwargs.notes, *self._undocumented(), *notes)), rendering
 
     def _undocumented(self) -> Iterator[str]:
         """Yield a note for each document of which the rendering shows nothing."""
-        for i, document in enumerate(self.writer.heard.context.get("documents") or ()):
+        for i, document in enumerate(self.writer.kwargs.context.get("documents") or ()):
             values = document.values() if isinstance(document, Mapping) else [document]
             if not any(isinstance(value, str) and value.strip() in self.rendering.text for value in values):
                 yield f"documents[{i}]: the template does not show it"

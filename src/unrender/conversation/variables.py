@@ -59,30 +59,30 @@ _TRIED = (True, False, "low", "high", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """What a caller asks for, as the template is told it."""
+class TemplateKwargs:
+    """Variables to render with, and what they do to thinking."""
 
     context: Mapping[str, Any]
     """Variables of the template."""
     thinking: bool | None = None
-    """Whether the model thinks, as asked or as the template has it; None where that cannot be switched, or told."""
+    """Whether the model thinks, as asked or by default; None where nobody can switch it, or the prompt does not show it."""
     word: str = ""
-    """What switches thinking at the end of the last question, e.g. `/no_think`, for templates that look for it there."""
+    """Switch at the end of the last question, e.g. `/no_think`, for templates that look for it there."""
     switched: Mapping[str, Any] = field(default_factory=dict)
-    """What was asked for of thinking, by the names that all applications use."""
+    """Requested settings of thinking, by the names that all applications use."""
     unswitched: tuple[tuple[str, Any], ...] = ()
-    """Variables of the template as they were without that."""
+    """Variables of the template without these settings."""
     notes: tuple[str, ...] = ()
-    """What has no effect, or another than was asked for, in words."""
+    """Sentences on arguments that have no effect, or another effect than the caller asked for."""
 
-    def without_switch(self, template: Template, capabilities: Capabilities) -> Heard:
-        """Return the same without what was asked for of thinking."""
+    def without_switch(self, template: Template, capabilities: Capabilities) -> TemplateKwargs:
+        """Return the same without the settings of thinking."""
         context = dict(self.unswitched)
         thinking = _thinking_of(context, template, capabilities) if capabilities.supports_enable_thinking else None
         return replace(self, context=context, thinking=thinking, word="", switched={}, unswitched=())
 
 
-def heard(
+def resolve_kwargs(
     given: Mapping[str, Any],
     template: Template,
     capabilities: Capabilities,
@@ -90,10 +90,10 @@ def heard(
     tools: Sequence[Mapping[str, Any]] = (),
     documents: Sequence[Any] | None = None,
     beside: Template | None = None,
-) -> Heard:
+) -> TemplateKwargs:
     """Return the variables to render with, for what a caller has `given` beside messages and tools.
 
-    A variable that only the template `beside` it reads is not told of: that one is used for requests with other tools.
+    A variable that only the template `beside` it reads has no note: that template serves requests with other tools.
     Raises `MessageError` for a malformed value, and for a name that is almost one of an argument of `prepare`.
     """
     said = _unpacked(given)
@@ -120,7 +120,7 @@ def heard(
     before, context = tuple(context.items()), context | told
     if thinking is None and capabilities.supports_enable_thinking:
         thinking = _thinking_of(context, template, capabilities)
-    return Heard(
+    return TemplateKwargs(
         context=context, thinking=thinking, word=word, switched=switches, unswitched=before, notes=tuple(notes)
     )
 
@@ -177,7 +177,7 @@ def _switch(
     word = "" if capabilities.supports_enable_thinking else _words(template, capabilities).get(on)
     switched = word is not None
     context: dict[str, Any] = {}
-    unheard = []
+    ignored = []
     for name, is_on in asked.items():
         value = said[name]
         if name in _AMOUNTS and is_on:
@@ -185,7 +185,7 @@ def _switch(
                 continue
             variable, told = _amount(name, value, template, capabilities)
             if not variable:
-                unheard.append(name)
+                ignored.append(name)
                 continue
             context[variable] = told
             if told != value:
@@ -194,9 +194,9 @@ def _switch(
             if name not in switch or isinstance(value, str):
                 context[name] = value
         elif not switched:
-            unheard.append(name)
-    if unheard:
-        named = ", ".join(unheard)
+            ignored.append(name)
+    if ignored:
+        named = ", ".join(ignored)
         why = "has no such amount of thinking, which is switched on" if switched else "has no switch for thinking"
         notes.append(f"{named}: the template {why}{'' if switched else ': nothing changes'}")
     # An amount says more than the switch: `{"reasoning_effort": "high"} | {"reasoning_effort": "low"}`.

@@ -76,7 +76,6 @@ def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = a
 
 Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
 """Returns whether an answer was read right."""
-Render = Callable[[Candidate, Said], CutOut | None]
 
 
 def judge_capability(
@@ -89,7 +88,9 @@ def judge_capability(
     return finding(capability, tried, reason=reason)
 
 
-def claimed(candidate: Candidate, answers: Iterable[Said], render: Render = show) -> list[CutOut]:
+def claimed(
+    candidate: Candidate, answers: Iterable[Said], render: Callable[[Candidate, Said], CutOut | None] = show
+) -> list[CutOut]:
     """Return the answers that the format claims to read and that the template shows."""
     return [found for answer in answers if candidate.claims(answer) and (found := render(candidate, answer))]
 

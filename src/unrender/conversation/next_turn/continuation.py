@@ -147,13 +147,13 @@ _SAID = {"tool": "result"}
 
 def continuation_of(writer: Writer, format: Format) -> Continuation:
     """Return what a template writes behind answers, with these variables, and with tools if any are offered."""
-    heard = writer.heard
-    variable, context = writer.capabilities.tools_variable, dict(heard.context)
+    kwargs = writer.kwargs
+    variable, context = writer.capabilities.tools_variable, dict(kwargs.context)
     if context.get(variable):
         context[variable] = shape_context([_TOOL], writer.capabilities)[variable]
     key = content_key(context)
-    probe = replace(writer, heard=replace(heard, context=context, notes=()))
-    place = ("continuation", writer.template, writer.capabilities, writer.plan, heard.word, key)
+    probe = replace(writer, kwargs=replace(kwargs, context=context, notes=()))
+    place = ("continuation", writer.template, writer.capabilities, writer.plan, kwargs.word, key)
     known: Continuation | None = SHARED.get(place) if key else None
     if known is not None:
         return known

@@ -135,7 +135,7 @@ class Extender:
             remarked=self.remarked.union(remarks),
             extended=Extended(stub, kind, new, lead, end, rest),
         )
-        told = (note for note in writer.heard.notes if note not in before.heard.notes)
+        told = (note for note in writer.kwargs.notes if note not in before.kwargs.notes)
         return replace(
             turn,
             prompt=turn.prompt + answer + lead + end + rest,
@@ -145,7 +145,7 @@ class Extender:
             continued=False,
             injected=writer.injection,
             media=(*turn.media, *media),
-            thinking=writer.heard.thinking,
+            thinking=writer.kwargs.thinking,
             notes=(*told, *self._notes(made, new, remarks)),
             known_ids=(*turn.known_ids, *(call.id for call in calls)),
             _source=following,
@@ -249,7 +249,7 @@ class Extender:
 
     def _notes(self, made: WrittenTail, new: Conversation, remarks: Mapping[str, int]) -> Iterator[str]:
         first = len(made.messages) - len(new)
-        for note in made.writer.notes[len(made.writer.heard.notes) :]:
+        for note in made.writer.notes[len(made.writer.kwargs.notes) :]:
             found = _NOTE.search(note)
             if found is None:
                 yield note
@@ -292,9 +292,9 @@ def _alike(first: Writer, second: Writer) -> bool:
 
 def _without_tools(writer: Writer) -> Writer:
     context = {
-        name: value for name, value in writer.heard.context.items() if name != writer.capabilities.tools_variable
+        name: value for name, value in writer.kwargs.context.items() if name != writer.capabilities.tools_variable
     }
-    return replace(writer, heard=replace(writer.heard, context=context))
+    return replace(writer, kwargs=replace(writer.kwargs, context=context))
 
 
 def _under_ids(said: Answered, calls: Sequence[Called]) -> Said:
