@@ -24,9 +24,6 @@ from unrender.limits import MAX_RETRIES, MAX_SLOW_RENDERINGS
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
-_HELPING = {True: (*MOVES, *CONCESSIONS), False: MOVES}
-"""Concessions that may help where a template refuses, and where it leaves something out."""
-_Others = Mapping[bool, Iterator[Way]]
 _MOVABLE = ("system", "developer", "user", "tool")
 """Whose words may move to another message where the template does not show them in their own."""
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
@@ -122,6 +119,11 @@ class Writer:
         rendering = self._rendering(self._told(conversation), asks=False)
         return None if rendering.error is not None and not rendering.exhausted else rendering.unwrap()
 
+    def without(self, variable: str) -> Writer:
+        """Return the writer without one of the template's variables."""
+        context = {name: value for name, value in self.kwargs.context.items() if name != variable}
+        return replace(self, kwargs=replace(self.kwargs, context=context))
+
     def own_words(self, conversation: Conversation) -> Iterator[str]:
         """Yield the texts of a conversation, the last first, that cannot be a part of what the template itself writes."""
         source = self.template.source
@@ -145,11 +147,9 @@ class Writer:
         ]
         said = self._told(conversation)
         known, hopeless = foreseen(said, refused, self.plan.format), is_hopeless(said, refused)
-        # Nothing is rewritten before it is asked for: by whether the template refuses, what may help then.
-        others = {refuses: ways(said, self.plan.format, some) for refuses, some in _HELPING.items()}
         attempt = replace(self, conceded=known)._attempt(conversation, said, asks=asks)
         if attempt.fails and not attempt.needs and (attempt.rendering.error or not hopeless):
-            attempt = self._searched(conversation, said, others, attempt, asks=asks)
+            attempt = self._searched(conversation, said, attempt, asks=asks)
         if attempt.rendering.error and self.kwargs.switched and not attempt.rendering.exhausted and not attempt.needs:
             without = self.kwargs.without_switch(self.template, self.capabilities)
             why = f"the template refuses it ({attempt.rendering.error:.200}): nothing changes"
@@ -159,17 +159,18 @@ class Writer:
                 return untold.writer.taken(conversation, asks=asks)
         return attempt.noted()
 
-    def _searched(
-        self, conversation: Conversation, said: Conversation, others: _Others, attempt: Outcome, *, asks: bool
-    ) -> Outcome:
+    def _searched(self, conversation: Conversation, said: Conversation, attempt: Outcome, *, asks: bool) -> Outcome:
         """Return the first attempt that does better than one that failed: with other tools, or with concessions."""
         first = self._attempt(conversation, said, asks=asks) if attempt.writer.conceded else attempt
         if not first.fails:
             return first
         error = first.rendering.error
         why = f"refuses the conversation ({error:.200})" if error else "does not show all that is said"
-        # A template that ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
-        for other in self._others(iter(()) if first.rendering.exhausted else others[error is not None], why):
+        # What a template leaves out may be shown elsewhere; one that refuses may want it said otherwise, too. A template that
+        # ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
+        helping = MOVES if error is None else (*MOVES, *CONCESSIONS)
+        some = iter(()) if first.rendering.exhausted else ways(said, self.plan.format, helping)
+        for other in self._others(some, why):
             if self.time is None or self.time.is_over:
                 break
             found = other._attempt(conversation, said, asks=asks)
@@ -191,8 +192,7 @@ class Writer:
                 kwargs = replace(self.kwargs, context=context, notes=(*self.kwargs.notes, *notes))
                 writers.append(replace(self, kwargs=kwargs))
         if self.plan.offers and tools:  # They are described in words, and a template may raise at any tools.
-            untold = {name: value for name, value in self.kwargs.context.items() if name != "tools"}
-            writers.append(replace(self, kwargs=replace(self.kwargs, context=untold)))
+            writers.append(self.without("tools"))
         yield from writers[1:]
         for way in ways:
             changed = tuple(replace(one, why=why) for one in way)

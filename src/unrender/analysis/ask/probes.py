@@ -15,7 +15,7 @@ from typing import Any
 
 from unrender.conversation.adapt import shaped, short_id
 from unrender.conversation.capabilities import Capabilities, shape_context
-from unrender.conversation.messages import Conversation, Said, SaidCall
+from unrender.conversation.messages import Said, SaidCall
 from unrender.limits import MAX_SLOW_RENDERINGS, STANDARD, Limits
 from unrender.messages.wire import Request, read_tools
 from unrender.proof.split import common_suffix
@@ -224,32 +224,21 @@ class Prober:
         """Return a prober with changed capabilities that shares the memory of renderings."""
         return replace(self, capabilities=replace(self.capabilities, **changes))
 
-    def render(
+    def render(self, messages: Sequence[Said], **asked: Any) -> str | None:
+        """Return the rendering as `ask` does; None when the template refuses."""
+        return self.ask(messages, **asked)[0]
+
+    def ask(
         self,
-        messages: Sequence[Said],
+        conversation: Sequence[Said],
         *,
         tools: Sequence[Any] | None = None,
         prompt: bool = False,
         thinking: bool | None = True,
-    ) -> str | None:
-        """Return the rendering, with the generation prompt if `prompt` is true; None when the template refuses."""
-        context = shape_context(tools, self.capabilities, thinking=thinking)
-        return self._said(shaped(messages, self.capabilities), context, prompt=prompt)[0]
-
-    def write(
-        self,
-        conversation: Conversation,
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        thinking: bool | None = None,
     ) -> tuple[str | None, str]:
-        """Return the prompt for a conversation, and what the template says where it refuses."""
+        """Return the rendering, with the generation prompt if `prompt` is true; when the template refuses, None and its error."""
         context = shape_context(tools, self.capabilities, thinking=thinking)
-        return self._said(shaped(conversation, self.capabilities), context, prompt=True)
-
-    def _said(
-        self, messages: list[dict[str, Any]], context: Mapping[str, Any], *, prompt: bool
-    ) -> tuple[str | None, str]:
+        messages = shaped(conversation, self.capabilities)
         # Different capabilities may shape a probe alike: what is remembered is what the template was given.
         key = repr((messages, sorted(context.items()), prompt))
         if key not in self.texts and not self.spent.is_over:

@@ -40,7 +40,7 @@ _QUESTION = Said(role="user", content=USER)
 def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
     """Return what a template refuses; `format` is how its answers are written."""
     found: list[Refusal] = []
-    if prober.write((_QUESTION,))[0] is None:
+    if prober.render((_QUESTION,), prompt=True, thinking=None) is None:
         return ()
     asked = {name: feature for name, feature in FEATURES.items() if _may_have(prober, feature)}
     shown = _shown(prober, asked)
@@ -106,7 +106,7 @@ def find_tools_wanted(prober: Prober) -> dict[str, Any]:
     """Return what a template demands of the tools that it describes, as fields of `Capabilities`."""
 
     def takes(tool: Mapping[str, Any]) -> bool:
-        return prober.write((_QUESTION,), tools=[tool])[0] is not None
+        return prober.render((_QUESTION,), tools=[tool], prompt=True, thinking=None) is not None
 
     mixed = _tool({"type": ["string", "null"]})
     if not prober.capabilities.supports_tools or takes(mixed):
@@ -136,7 +136,7 @@ class _Asked:
     def fault(self, said: Conversation | None = None) -> str:
         """Return what the template does that does not show all that the example says, for a note; "" where it does."""
         tools = None if self.tools is False else self.prober.offered
-        text, error = self.prober.write(said or self.example, thinking=self.thinking, tools=tools)
+        text, error = self.prober.ask(said or self.example, tools=tools, prompt=True, thinking=self.thinking)
         if text is None:
             # What it says of this conversation is not true of another one.
             return "refuses the conversation" + ("" if _OWN.search(error) else f" ({error:.200})")

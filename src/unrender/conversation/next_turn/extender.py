@@ -192,7 +192,7 @@ class Extender:
         """
         before, writer = writers
         if not how.restate and facts.restates_tools:
-            writer = _without_tools(writer)
+            writer = writer.without(writer.capabilities.tools_variable)
         answer, *new = end
         system = self.system if how.restate else ()
         if how.restate and self.history is None and facts.needs_system & {message.role for message in new}:
@@ -288,13 +288,6 @@ def _alike(first: Writer, second: Writer) -> bool:
         [writer.text(messages, asks=False) for messages in ((QUESTION,), conversation)] for writer in (first, second)
     ]
     return texts[0] == texts[1] and None not in texts[0]
-
-
-def _without_tools(writer: Writer) -> Writer:
-    context = {
-        name: value for name, value in writer.kwargs.context.items() if name != writer.capabilities.tools_variable
-    }
-    return replace(writer, kwargs=replace(writer.kwargs, context=context))
 
 
 def _under_ids(said: Answered, calls: Sequence[Called]) -> Said:
