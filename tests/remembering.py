@@ -131,7 +131,7 @@ def _analysed(template: Any, held: Held) -> Any:
 
 
 def _loaded(template: Any, held: Held) -> Any:
-    facts = template.template.variables, template.template.defaults, template.template.string_constants
+    facts = template.template.variables, template.template.facts.defaults, template.template.facts.string_constants
     return held.got(template.loaded).sources, held.got(facts), held.got(template.variables)
 
 

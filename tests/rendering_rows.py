@@ -54,9 +54,9 @@ def facts(row: Mapping[str, Any]) -> dict[str, Any]:
     template = Template(row["source"])
     return {
         "variables": sorted(template.variables),
-        "attributes": sorted(template.attribute_names),
-        "constants": list(template.string_constants),
-        "defaults": dict(template.defaults),
+        "attributes": sorted(template.facts.attribute_names),
+        "constants": list(template.facts.string_constants),
+        "defaults": dict(template.facts.defaults),
     }
 
 

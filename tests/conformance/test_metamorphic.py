@@ -21,6 +21,7 @@ from vendor import ROOT, all_vendor_templates
 from unrender.analysis import analyze
 from unrender.format import Format
 from unrender.rendering.template import Rendering, Template
+from unrender.rendering.tree import Facts
 
 OWN = {path.stem: path for path in sorted((ROOT / "tests" / "templates").glob("*.jinja"))}
 PATHS: dict[str, Path] = {**OWN, **all_vendor_templates()}
@@ -94,19 +95,20 @@ class Renamed(Template):
     def __init__(self, source: str, words: Mapping[str, str]) -> None:
         super().__init__(source)
         self.words = words
-        facts = self._facts  # Those of the source as it is: what is read does not change its name.
+        facts = super().facts  # Those of the source as it is: what is read does not change its name.
         said = {word: new for word, new in words.items() if word not in self.read_by_name()}
         self.source = renamed(source, said)
         self.constants = tuple(renamed(text, said) for text in facts.string_constants)
 
     def read_by_name(self) -> set[str]:
         """Return the words of variables, fields, and constants that are nothing but a name."""
-        names = {text for text in self._facts.string_constants if re.fullmatch(r"[\w-]+", text)}
-        return {word for name in names | self.attribute_names | self.variables for word in WORD.findall(name)}
+        names = {text for text in super().facts.string_constants if re.fullmatch(r"[\w-]+", text)}
+        return {word for name in names | super().facts.attribute_names | self.variables for word in WORD.findall(name)}
 
     @property
-    def string_constants(self) -> tuple[str, ...]:
-        return self.constants
+    def facts(self) -> Facts:
+        facts = super().facts
+        return replace(facts, string_constants=getattr(self, "constants", facts.string_constants))
 
     def limited(self, limits: Any) -> Template:
         other = Renamed.__new__(Renamed)

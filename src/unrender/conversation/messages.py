@@ -109,8 +109,8 @@ def read_messages(
 
 def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Conversation:
     """Read what is said to a template, as `read_messages` does; each note is a warning."""
-    known = template.string_constants
-    keys = template.attribute_names.union(known)
+    known = template.facts.string_constants
+    keys = template.facts.attribute_names.union(known)
     conversation, notes = read_messages(messages, reads=known, keys=keys, as_text=as_text)
     for note in notes:
         warnings.warn(note, TemplateWarning, stacklevel=4)

@@ -89,7 +89,7 @@ class Writer:
         return self.capabilities.supports_string_arguments and not self.plan.writes_calls
 
     def _told(self, conversation: Conversation) -> Conversation:
-        return told(conversation, self.plan, self.template.string_constants)
+        return told(conversation, self.plan, self.template.facts.string_constants)
 
     def _rendering(self, said: Conversation, *, asks: bool) -> Rendering:
         """Render a conversation that was told; `asks` is whether it ends with what asks for an answer."""

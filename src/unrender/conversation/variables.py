@@ -249,7 +249,7 @@ def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]
         return prompt and "".join(prompt.rpartition(_QUESTION)[2].replace(said[0] if said else "", "").split())
 
     usual = begun()
-    known = any(_OFF in text for text in template.string_constants) and begun(_OFF) not in (None, usual)
+    known = any(_OFF in text for text in template.facts.string_constants) and begun(_OFF) not in (None, usual)
     return {True: "" if begun(_ON) in (None, usual) else _ON, False: _OFF} if known else {}
 
 
@@ -297,7 +297,7 @@ def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str
     found: dict[str, Variable] = {}
     for name in names:
         changes = tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in usual)
-        found[name] = Variable(name=name, default=template.defaults.get(name), changes=changes)
+        found[name] = Variable(name=name, default=template.facts.defaults.get(name), changes=changes)
     variables: Mapping[str, Variable] = frozen(found)
     return variables
 

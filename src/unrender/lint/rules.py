@@ -109,7 +109,9 @@ def variable_undefined(subject: Subject) -> Iterator[Symptom]:
     for messages, tools in _ORDINARY.values():
         rendering = subject.unaided(messages, tools)
         if name := missing_variable(rendering, subject.template):
-            near = get_close_matches(name, [*subject.template.sets, "messages", "tools", "add_generation_prompt"], n=1)
+            near = get_close_matches(
+                name, [*subject.template.facts.sets, "messages", "tools", "add_generation_prompt"], n=1
+            )
             meant = f"; did you mean {near[0]!r}?" if near else ""
             yield Symptom(f"{name!r} is undefined{meant}", messages, line=rendering.line)
             return

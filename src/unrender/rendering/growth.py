@@ -16,26 +16,19 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, M
 from dataclasses import dataclass, field
 from itertools import islice
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MappingProxyType, MethodType, MethodWrapperType
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import exceptions
 from jinja2.sandbox import SandboxedEnvironment, SandboxedEscapeFormatter, SandboxedFormatter
 from markupsafe import Markup
 
-from unrender.limits import (
-    MAX_INTEGER_BITS,
-    MAX_PIECES,
-    MAX_REPETITIONS,
-    MAX_SLOW_LIST,
-    MAX_SLOW_TEXT,
-    MAX_TEXT_COMPARISONS,
-)
+from unrender import limits
 from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.printing import plain
 
 TEXT = (str, bytes, bytearray)
 
-_INTEGER_ERROR = f"the template makes an integer of more than {MAX_INTEGER_BITS} bits"
+_INTEGER_ERROR = f"the template makes an integer of more than {limits.MAX_INTEGER_BITS} bits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +60,10 @@ Guard = Callable[[CostBudget, Operands], None]
 def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> None:
     """Count the result of `left operator right`, before it is computed; the operator is one of `+ - * ** %`."""
     if isinstance(left, int) and isinstance(right, int):
-        _guard_integers(operator, left, right)
+        bits, more = left.bit_length(), right.bit_length()
+        # The length of a product or a power is known before it is calculated: `2 ** 10` has at most 2 * 10 bits.
+        if {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more)) > limits.MAX_INTEGER_BITS:
+            raise Exhausted(_INTEGER_ERROR)
     elif operator == "+":
         # `[1] + "a"` has no size: Python refuses it, and its refusal is the template's own error.
         if any(isinstance(left, kinds) and isinstance(right, kinds) for kinds in (TEXT, (list, tuple))):
@@ -92,7 +88,7 @@ def guard_result(budget: CostBudget, result: Any) -> None:
 
 def guard_integer(value: int) -> None:
     """Refuse an integer that is so long that calculating with it takes time."""
-    if value.bit_length() > MAX_INTEGER_BITS:
+    if value.bit_length() > limits.MAX_INTEGER_BITS:
         raise Exhausted(_INTEGER_ERROR)
 
 
@@ -106,15 +102,8 @@ def guard_keys(budget: CostBudget, asked: Operands) -> None:
             odd += sum(not isinstance(pair[0], str) for pair in items if isinstance(pair, list | tuple) and pair)
         elif isinstance(items, Mapping):
             odd += sum(not isinstance(key, str) for key in items)
-    if odd > MAX_PIECES:
-        raise Exhausted(f"the template hashes more than {MAX_PIECES} keys that are not text at once")
-
-
-def guard_comparisons(text: str | bytes | bytearray, part: Any) -> None:
-    """Refuse to search a long text for a long part."""
-    # `"aaa…a".find("aa…ab")` compares almost all letters of the part at every place of the text.
-    if isinstance(part, TEXT) and len(text) * len(part) > MAX_TEXT_COMPARISONS:
-        raise Exhausted(f"the template compares more than {MAX_TEXT_COMPARISONS} characters at once")
+    if odd > limits.MAX_PIECES:
+        raise Exhausted(f"the template hashes more than {limits.MAX_PIECES} keys that are not text at once")
 
 
 def guard_padding(budget: CostBudget, asked: Operands) -> None:
@@ -152,8 +141,8 @@ def guard_percent(budget: CostBudget, asked: Operands) -> None:
 def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
     """Guard filters and methods that take microseconds for each character."""
     size = budget.weigh(asked.value)
-    if size > MAX_SLOW_TEXT:
-        raise Exhausted(f"the template searches a text of more than {MAX_SLOW_TEXT} characters")
+    if size > limits.MAX_SLOW_TEXT:
+        raise Exhausted(f"the template searches a text of more than {limits.MAX_SLOW_TEXT} characters")
     # `text | wordwrap(1, wrapstring=long)` writes an argument after each letter.
     budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
 
@@ -167,22 +156,14 @@ def guard_numeric(value: Any) -> None:
 def guard_slow_list(budget: CostBudget, asked: Operands) -> None:
     """Guard filters and methods that sort or compare items."""
     _guard_items(budget, asked)
-    if budget.weigh(asked.value) > MAX_SLOW_LIST:
-        raise Exhausted(f"the template compares more than {MAX_SLOW_LIST} characters of list items")
+    if budget.weigh(asked.value) > limits.MAX_SLOW_LIST:
+        raise Exhausted(f"the template compares more than {limits.MAX_SLOW_LIST} characters of list items")
 
 
 def count_of(text: Any, part: Any) -> int:
     """Return how often `part` occurs; the upper bound if the two are of different types."""
     kinds = str if isinstance(text, str) else (bytes, bytearray)
     return text.count(part) if isinstance(part, kinds) else len(text) + 1
-
-
-def _guard_integers(operator: str, left: int, right: int) -> None:
-    bits, more = left.bit_length(), right.bit_length()
-    # The length of a product or a power is known before it is calculated: `2 ** 10` has at most 2 * 10 bits.
-    made = {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more))
-    if made > MAX_INTEGER_BITS:
-        raise Exhausted(_INTEGER_ERROR)
 
 
 def _guard_size(budget: CostBudget, value: Any, size: int) -> None:
@@ -201,8 +182,8 @@ def _guard_items(budget: CostBudget, asked: Operands) -> None:
     """Guard what walks over items in one go, or splits the name of an attribute."""
     if isinstance(asked.value, Sized):
         budget.items(len(asked.value))
-    if any(isinstance(item, str) and len(item) > MAX_SLOW_TEXT for item in asked.given):
-        raise Exhausted(f"the template looks up a name of more than {MAX_SLOW_TEXT} characters")
+    if any(isinstance(item, str) and len(item) > limits.MAX_SLOW_TEXT for item in asked.given):
+        raise Exhausted(f"the template looks up a name of more than {limits.MAX_SLOW_TEXT} characters")
 
 
 def _guard_unique(budget: CostBudget, asked: Operands) -> None:
@@ -214,17 +195,15 @@ def _guard_unique(budget: CostBudget, asked: Operands) -> None:
 
 def _guard_batches(budget: CostBudget, asked: Operands) -> None:
     _guard_items(budget, asked)
-    for item in asked.given:
-        if isinstance(item, int):
-            budget.items(max(0, item))
+    budget.items(max([0, *(item for item in asked.given if isinstance(item, int))]))
 
 
 def _guard_round(budget: CostBudget, asked: Operands) -> None:
     guard_numeric(asked.value)
     budget.step()
     # `1 | round(400000000)` calculates `10 ** 400000000`.
-    if any(isinstance(item, int) and abs(item) > MAX_REPETITIONS for item in asked.given):
-        raise Exhausted(f"the template rounds to more than {MAX_REPETITIONS} digits")
+    if any(isinstance(item, int) and abs(item) > limits.MAX_REPETITIONS for item in asked.given):
+        raise Exhausted(f"the template rounds to more than {limits.MAX_REPETITIONS} digits")
 
 
 _TEXT_FILTERS = ("capitalize", "e", "escape", "forceescape", "lower", "safe", "string", "trim", "truncate", "upper")
@@ -277,17 +256,18 @@ class Formatting:
 
     def __call__(self, *args: Any, **kwargs: Any) -> str:
         """Return the formatted text, of the type of the format string."""
-        budget = self._budget()
+        budget, fields = self._budget(), cast("Mapping[str, Any]", kwargs)
         budget.read(len(self._text))
         if self._is_map:
             if kwargs or len(args) != 1 or not isinstance(args[0], Mapping):
                 raise TypeError("format_map() takes exactly one mapping")
-            return self._formatted(budget, (), args[0])
-        return self._formatted(budget, args, kwargs)
-
-    def _formatted(self, budget: CostBudget, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-        formatter = _formatter(self._environment, budget, self._text)
-        return type(self._text)(formatter.vformat(self._text, args, kwargs))
+            fields, args = args[0], ()
+        # `("<b>{}</b>" | safe).format(x)` escapes x, as markupsafe's own `format` does.
+        text, environment = self._text, self._environment
+        escapes = {"escape": text.escape} if isinstance(text, Markup) else {}
+        formatter = (_EscapeFormatter if escapes else _Formatter)(environment, **escapes)
+        formatter.budget = budget
+        return type(text)(formatter.vformat(text, args, fields))
 
     def __repr__(self) -> str:
         return f"<method {'format_map' if self._is_map else 'format'}>"
@@ -355,14 +335,6 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
     pass
 
 
-def _formatter(environment: SandboxedEnvironment, budget: CostBudget, text: str) -> _Formatter | _EscapeFormatter:
-    # `("<b>{}</b>" | safe).format(x)` escapes x, as markupsafe's own `format` does.
-    made: _Formatter | _EscapeFormatter
-    made = _EscapeFormatter(environment, escape=text.escape) if isinstance(text, Markup) else _Formatter(environment)
-    made.budget = budget
-    return made
-
-
 # Methods.
 
 
@@ -422,12 +394,9 @@ def _sort(budget: CostBudget, asked: Operands) -> None:
     _weigh_owner(budget, asked)
 
 
-def _copy(budget: CostBudget, asked: Operands) -> None:
-    budget.items(len(asked.value))
-
-
 def _extend(budget: CostBudget, asked: Operands) -> None:
-    for items in asked.args:
+    """Guard `copy` and `extend`."""
+    for items in asked.args or [()]:
         budget.items(len(asked.value) + len(items))
 
 
@@ -447,8 +416,11 @@ def _read(budget: CostBudget, asked: Operands) -> None:
 
 def _compare(budget: CostBudget, asked: Operands) -> None:
     _read(budget, asked)
-    for item in asked.given:
-        guard_comparisons(asked.value, item)
+    # `"aaa…a".find("aa…ab")` compares almost all letters of the part at every place of the text.
+    if any(
+        isinstance(item, TEXT) and len(asked.value) * len(item) > limits.MAX_TEXT_COMPARISONS for item in asked.given
+    ):
+        raise Exhausted(f"the template compares more than {limits.MAX_TEXT_COMPARISONS} characters at once")
 
 
 def _split(budget: CostBudget, asked: Operands) -> None:
@@ -473,9 +445,7 @@ def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
 
 
 def _pad(budget: CostBudget, asked: Operands) -> None:
-    for item in asked.given:
-        if isinstance(item, int):
-            budget.text(max(0, item))
+    budget.text(max([0, *(item for item in asked.given if isinstance(item, int))]))
 
 
 def _code(budget: CostBudget, asked: Operands) -> None:
@@ -501,10 +471,6 @@ def _translation(budget: CostBudget, asked: Operands) -> None:
 def _join(budget: CostBudget, asked: Operands) -> None:
     for items in asked.args:
         guard_join(budget, Operands(items, (asked.value,)))
-
-
-def _format_date(_budget: CostBudget, asked: Operands) -> None:
-    guard_date_format(str(asked.argument(0, "format", "")))
 
 
 _READING = (
@@ -546,14 +512,14 @@ METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
         (list,),
         dict.fromkeys(("append", "clear", "insert", "pop", "reverse"), _free)
         | dict.fromkeys(("count", "index", "remove"), _weigh_owner)
-        | {"copy": _copy, "extend": _extend, "sort": _sort},
+        | {"copy": _extend, "extend": _extend, "sort": _sort},
     ),
     ((tuple,), {"count": _weigh_owner, "index": _weigh_owner}),
     (
         (dict,),
         dict.fromkeys(("clear", "items", "keys", "popitem", "values"), _free)
         | dict.fromkeys(("get", "pop", "setdefault"), _hash_key)
-        | {"copy": _copy, "update": guard_keys},
+        | {"copy": _extend, "update": guard_keys},
     ),
     ((range,), {"start": _free, "stop": _free, "step": _free, "count": _weigh_all, "index": _weigh_all}),
     ((KeysView, ValuesView, ItemsView), {}),
@@ -563,4 +529,6 @@ METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
 """Kinds of values, and their attributes with what guards each."""
 
 # Values of the caller's, e.g. a date, keep all attributes that Jinja's sandbox allows.
-_OF_OTHERS: Mapping[str, Guard] = MappingProxyType({"strftime": _format_date})
+_OF_OTHERS: Mapping[str, Guard] = MappingProxyType(
+    {"strftime": lambda _budget, asked: guard_date_format(str(asked.argument(0, "format", "")))}
+)

@@ -29,9 +29,9 @@ class _Shown:
 
     __slots__ = ("_repr", "_text")
 
-    def __init__(self, text: str, representation: str) -> None:
+    def __init__(self, text: str, representation: str = "") -> None:
         self._text = text
-        self._repr = representation
+        self._repr = representation or text
 
     def __str__(self) -> str:
         return self._text
@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
     # `{{ messages.append }}`, a mistake that templates make: Python would write `<built-in method append of list object at 0x7f…>`.
     if isinstance(value, _CODE):
         shown = f"<method {value.__name__}>" if isinstance(value, _METHODS) else "<callable>"
-        return _Shown(shown, shown)
+        return _Shown(shown)
     if is_opaque(value):
         return _Shown(without_addresses(str(value)), without_addresses(repr(value)))
     return _copied(value) if _holds_opaque(value) else value
@@ -103,9 +103,5 @@ def _copied(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(plain(item) for item in value)
     if isinstance(value, Namespace):
-        return _shown(f"<Namespace {plain(variables_of(value))!r}>")
-    return _shown(f"{type(value).__name__}({[plain(item) for item in value]!r})")
-
-
-def _shown(text: str) -> _Shown:
-    return _Shown(text, text)
+        return _Shown(f"<Namespace {plain(variables_of(value))!r}>")
+    return _Shown(f"{type(value).__name__}({[plain(item) for item in value]!r})")

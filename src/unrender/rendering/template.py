@@ -160,35 +160,16 @@ class Template:
     @property
     def variables(self) -> frozenset[str]:
         """Names that a caller may set, e.g. `enable_thinking`: those that the template reads and does not set itself first."""
-        return self._facts.variables - (self._facts.own - _STANDARD)
+        return self.facts.variables - (self.facts.own - _STANDARD)
 
     @property
     def reads(self) -> frozenset[str]:
         """All names whose value may come from outside, be it by an oversight: `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
-        return self._facts.variables
+        return self.facts.variables
 
     @property
-    def sets(self) -> frozenset[str]:
-        """Names that the template sets anywhere, e.g. `message` in a loop over all."""
-        return self._facts.sets
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """The defaults of variables, as far as the source states them as constants."""
-        return self._facts.defaults
-
-    @property
-    def string_constants(self) -> tuple[str, ...]:
-        """Every string constant in the template's expressions, in order of the source, e.g. `</think>`."""
-        return self._facts.string_constants
-
-    @property
-    def attribute_names(self) -> frozenset[str]:
-        """Names used as attributes, constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
-        return self._facts.attribute_names
-
-    @property
-    def _facts(self) -> Facts:
+    def facts(self) -> Facts:
+        """What the source shows without a rendering."""
         return self._sandbox.facts
 
     def _run(self, variables: dict[str, Any]) -> str:
@@ -356,20 +337,14 @@ class CodeTemplate(Template):
             raise Exhausted(f"the renderer writes more than {self.limits.rendering_characters} characters")
         return text
 
-    def stopped(self) -> Template:
-        """Return the same template with a clock that stands still, so that the time changes nothing between renderings."""
-        if "strftime_now" not in self.source:
-            return self
-        now = self._clock()
-        return Template(self.source, **self._tokens, clock=lambda: now, limits=self.limits)
-
     @cached_property
     def digest(self) -> str:
         """A random text for each object: code cannot be hashed, so nothing about it may be found on disk."""
         return secrets.token_hex(32)
 
     @property
-    def _facts(self) -> Facts:
+    def facts(self) -> Facts:
+        """Names of the function's parameters, and their defaults."""
         return self._known
 
     @property

@@ -26,14 +26,20 @@ from unrender.rendering.growth import guard_integer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Static facts about a template; see the properties of `Template` for what each means."""
+    """Static facts about a template."""
 
     variables: frozenset[str] = frozenset()
+    """Names whose value may come from outside; see `Template.reads`."""
     own: frozenset[str] = frozenset()
+    """Names that the template sets before it reads them, or reads only in a loop that sets them."""
     sets: frozenset[str] = frozenset()
+    """Names that the template sets anywhere, e.g. `message` in a loop over all."""
     string_constants: tuple[str, ...] = ()
+    """String constants in the template's expressions, in order of the source, e.g. `</think>`."""
     attribute_names: frozenset[str] = frozenset()
+    """Names used as attributes, constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of variables, as far as the source states them as constants."""
 
 
 def read_facts(tree: nodes.Template) -> Facts:

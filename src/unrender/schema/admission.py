@@ -21,7 +21,7 @@ from unrender.messages.wire import json_type
 from unrender.nodes import smallest
 from unrender.nodes.patterns import matches
 from unrender.schema import shapes
-from unrender.schema.shapes import Array, Nothing, Object, Property, Reference, Shape, Text, alternatives, union
+from unrender.schema.shapes import Array, Nothing, Object, Property, Reference, Shape, Text, alternatives, sized, union
 
 Definitions = Mapping[str, Shape]
 _MAX_EXACT = 2**63
@@ -320,7 +320,8 @@ def without_endless(shape: Shape, ending: Collection[str]) -> Shape:
         case shapes.Union(options):
             return union([without_endless(option, ending) for option in options])
         case Array():
-            return _array(shape, ending)
+            prefix = [without_endless(item, ending) for item in shape.prefix]
+            return sized(shape, prefix, without_endless(shape.items, ending), shape.minimum, shape.maximum)
         case Object():
             return _object(shape, ending)
     return shape
@@ -343,21 +344,6 @@ def _ends(shape: Shape, ending: frozenset[str]) -> bool:
             required = all(_ends(item.shape, ending) for item in properties if item.required)
             return required and (least == 0 or any(_ends(value, ending) for _, value in extra))
     return True
-
-
-def _array(shape: Array, ending: Collection[str]) -> Shape:
-    prefix = [without_endless(item, ending) for item in shape.prefix]
-    items = without_endless(shape.items, ending)
-    # `[text, never, ...]` ends before its second item: no list of two has this shape.
-    cut = next((at for at, item in enumerate(prefix) if isinstance(item, Nothing)), None)
-    if cut is not None:
-        prefix, items = prefix[:cut], Nothing()
-    if isinstance(items, Nothing):
-        most = len(prefix) if shape.maximum is None else min(shape.maximum, len(prefix))
-        if shape.minimum > most:
-            return Nothing()
-        return replace(shape, prefix=tuple(prefix), items=items, maximum=most)
-    return replace(shape, prefix=tuple(prefix), items=items)
 
 
 def _object(shape: Object, ending: Collection[str]) -> Shape:

@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from unrender.errors import GrammarError
 from unrender.limits import MAX_BREAKS, MAX_SMALL
 from unrender.messages.wire import JsonSchema
-from unrender.schema.places import Place, References, pointer, value_in_words
+from unrender.schema.places import Place, References, value_in_words, wrong
 
 ReportLoss = Callable[[str, str, str], None]
 """Takes a path, a keyword, and the reason why it is not enforced."""
@@ -82,15 +81,15 @@ _CONSEQUENCES = frozenset(("then", "else", "unevaluatedItems", "unevaluatedPrope
 
 
 def _dependencies(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place]:
-    found, at = place.get(keyword), f"{pointer(place.path)}/{keyword}"
+    found, at = place.get(keyword), f"{place.path}/{keyword}"
     if not isinstance(found, Mapping):
-        raise GrammarError(f"{at}: expected an object, found {value_in_words(found)}")
+        raise wrong(at, "an object", found)
     places: list[Place] = []
     for name, needed in found.items():
         if not isinstance(name, str):
-            raise GrammarError(f"{at}: expected names that are strings, found {value_in_words(name)}")
+            raise wrong(at, "names that are strings", name)
         if not isinstance(needed, list | tuple | Mapping | bool):
-            raise GrammarError(f"{at}/{name}: expected a list or a JSON Schema, found {value_in_words(needed)}")
+            raise wrong(f"{at}/{name}", "a list or a JSON Schema", needed)
         # `{"a": ["b"]}`: either a is absent, or a and b are there.
         present: JsonSchema = {"required": [name], "allOf": [needed]}
         if isinstance(needed, list | tuple):
@@ -232,11 +231,6 @@ def _items(value: Any, depth: int) -> list[Any]:
     ]
 
 
-def _any(value: Any, depth: int) -> list[Any]:
-    # To break all branches is to break each of them; a branch without a complement cannot be broken.
-    return [{"allOf": [{"anyOf": parts} if parts else False for parts in _complements(value, depth)]}]
-
-
 _BREAKERS: Mapping[str, Callable[[Any, int], list[Any]]] = {
     "type": lambda value, _depth: [{"not": {"type": value}}],
     "enum": lambda value, _depth: [{"not": {"enum": value}}],
@@ -254,5 +248,8 @@ _BREAKERS: Mapping[str, Callable[[Any, int], list[Any]]] = {
     "properties": _properties,
     "prefixItems": _items,
     "allOf": lambda value, depth: [part for parts in _complements(value, depth) for part in parts],
-    "anyOf": _any,
+    # To break all branches is to break each of them; a branch without a complement cannot be broken.
+    "anyOf": lambda value, depth: [
+        {"allOf": [{"anyOf": parts} if parts else False for parts in _complements(value, depth)]}
+    ],
 }

@@ -22,20 +22,9 @@ from unrender.nodes.patterns import UnsupportedPattern, any_pattern, matches, re
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, admits_text, canonical, kinds_of
 from unrender.schema.conjuncts import ABSENT, ITEMS, MEMBERS, excluded_schemas
-from unrender.schema.places import Excluded, KeywordContext, Place, Places, pointer, size_of, value_in_words
+from unrender.schema.places import Excluded, KeywordContext, Place, Places, size_of, value_in_words, wrong
 from unrender.schema.scalars import read_text
-from unrender.schema.shapes import (
-    Anything,
-    Array,
-    Contained,
-    Nothing,
-    Property,
-    Shape,
-    Text,
-    alternatives,
-    shape_identity,
-    union,
-)
+from unrender.schema.shapes import Anything, Array, Contained, Nothing, Property, Shape, Text
 
 
 def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
@@ -47,27 +36,12 @@ def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> 
     items = [[first[at] if at < len(first) else rest for first, rest in lists] for at in range(longest)]
     prefix = [context.child(tuple(place for place in found if place.schema is not True)) for found in items]
     rest = tuple(rest for _, rest in lists if rest.schema is not True)
-    shape = _sized(prefix, context.child(rest), size_of(places, "minItems", "maxItems", context))
+    shape = shapes.sized(Array(), prefix, context.child(rest), *size_of(places, "minItems", "maxItems", context))
     for place in places:
         if "contains" in place.mapping and isinstance(shape, Array):
             shape = _containing(shape, place, rest, context)
     unique = next((place for place in places if place.get("uniqueItems") not in (None, False)), None)
     return _unique(shape, unique, context) if unique and isinstance(shape, Array) else shape
-
-
-def _sized(prefix: list[Shape], items: Shape, size: tuple[int, int | None]) -> Shape:
-    """Return the lists of a size; an item that is impossible ends them."""
-    least, most = size
-    for at, shape in enumerate(prefix):
-        # `prefixItems: [{}, false]` allows one item, and `items` is out of reach.
-        if isinstance(shape, Nothing):
-            prefix, items = prefix[:at], Nothing()
-            break
-    if isinstance(items, Nothing):
-        most = len(prefix) if most is None else min(most, len(prefix))
-    if most is not None and least > most:
-        return Nothing()
-    return Array(prefix=tuple(prefix[:most]), items=items, minimum=least, maximum=most)
 
 
 def _containing(shape: Array, place: Place, rest: Places, context: KeywordContext) -> Shape:
@@ -79,7 +53,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
     if wanted.schema is True or wanted.schema == {}:
         least = max(shape.minimum, low)
         most = shape.maximum if high is None else high if shape.maximum is None else min(high, shape.maximum)
-        return _sized(list(shape.prefix), shape.items, (least, most))
+        return shapes.sized(shape, [*shape.prefix], shape.items, least, most)
     if low == 0 and high is None:
         return shape
     if wanted.schema is False or (high is not None and low > high):
@@ -117,7 +91,7 @@ def _unique(shape: Array, place: Place, context: KeywordContext) -> Shape:
     # Two flags without doubles are `[]`, `[true]`, `[false]`, `[true, false]` and `[false, true]`.
     lists = None if shape.contained else _arranged(shape)
     if lists is not None:
-        return union(list(map(_listed, lists)))
+        return shapes.union(list(map(_listed, lists)))
     context.report(place.path, "uniqueItems", "earlier items are not remembered")
     return shape if shape.contained else _unique_prefix(shape)
 
@@ -136,7 +110,7 @@ def _unique_prefix(shape: Array) -> Shape:
     whole = [tuple(map(shapes.Constant, items)) for items in lists if len(items) == length]
     longer = replace(shape, minimum=max(shape.minimum, length))
     short = [_listed(items) for items in lists if shape.minimum <= len(items) < length]
-    return union([*short, *(replace(longer, prefix=prefix) for prefix in whole)])
+    return shapes.union([*short, *(replace(longer, prefix=prefix) for prefix in whole)])
 
 
 def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
@@ -166,7 +140,7 @@ def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
 def _values(shape: Shape) -> list[str] | None:
     """Return the values of `shape` as JSON, one text for equal ones; None where they are not few."""
     found: dict[str, str] = {}
-    for option in alternatives(shape):
+    for option in shapes.alternatives(shape):
         match option:
             case shapes.Constant(text):
                 found.setdefault(canonical(option.value), text)
@@ -275,12 +249,12 @@ def _report_named_again(
     places: Places, names: Iterable[str], properties: list[Property], extra: _Extra, context: KeywordContext
 ) -> None:
     """Report a name of the schema that is told apart from no pattern, and may be a key with the value of other keys."""
-    shapes_of = {item.name: shape_identity(item.shape) for item in properties}
+    shapes_of = {item.name: shapes.shape_identity(item.shape) for item in properties}
     again = (
         name
         for keys, value in extra
         for name in names
-        if keys.pattern and shape_identity(value) != shapes_of.get(name) and matches(keys.pattern, name)
+        if keys.pattern and shapes.shape_identity(value) != shapes_of.get(name) and matches(keys.pattern, name)
     )
     name = next(again, None)
     for keyword in ("patternProperties", "propertyNames") if name is not None else ():
@@ -294,7 +268,7 @@ def _report_named_again(
 def _mapping(place: Place, keyword: str) -> Mapping[Any, Any]:
     value = place.mapping.get(keyword, _NO_NAMES)
     if not isinstance(value, (dict, Mapping)):
-        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {value_in_words(value)}")
+        raise wrong(f"{place.path}/{keyword}", "an object", value)
     return value
 
 
@@ -310,7 +284,7 @@ def _required(place: Place) -> list[str]:
     if isinstance(value, bool):
         return []
     if not isinstance(value, list | tuple):
-        raise GrammarError(f"{pointer(place.path)}/required: expected a list, found {value_in_words(value)}")
+        raise wrong(f"{place.path}/required", "a list", value)
     return _strings(value)
 
 
@@ -340,9 +314,8 @@ def _unevaluated(place: Place, owned: list[Place], context: KeywordContext) -> P
 
 def _named(place: Place, keyword: str) -> tuple[str, ...]:
     found = _mapping(place, keyword)
-    if wrong := [name for name in found if not isinstance(name, str)]:
-        at = f"{pointer(place.path)}/{keyword}"
-        raise GrammarError(f"{at}: expected names that are strings, found {value_in_words(wrong[0])}")
+    if odd := [name for name in found if not isinstance(name, str)]:
+        raise wrong(f"{place.path}/{keyword}", "names that are strings", odd[0])
     return tuple(found)
 
 
@@ -414,7 +387,7 @@ def _with_keys_apart(pairs: _Extra, place: Place, context: KeywordContext) -> _E
     apart = all(not a.startswith(b) and not b.startswith(a) for at, a in enumerate(starts) for b in starts[:at])
     if apart or len(pairs) < 2:
         return pairs
-    values = union([value for _, value in pairs])
+    values = shapes.union([value for _, value in pairs])
     if values != pairs[0][1]:
         context.report(place.path, "patternProperties", "a key may match several patterns; its value obeys one of them")
     nodes = [keys.pattern for keys, _ in pairs if keys.pattern is not None]
@@ -447,8 +420,8 @@ def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Tex
         context.report(places[0].path, "additionalProperties", reason)
     shape = _key_shape(places, context)
     # `propertyNames: {"enum": ["a", "b"]}` with a declared: the only extra key is b.
-    words = [option.value for option in alternatives(shape or Anything()) if isinstance(option, shapes.Constant)]
-    if words and len(words) == len(list(alternatives(shape or Anything()))):
+    words = [option.value for option in shapes.alternatives(shape or Anything()) if isinstance(option, shapes.Constant)]
+    if words and len(words) == len(list(shapes.alternatives(shape or Anything()))):
         left = [Literal(word) for word in words if word not in names]
         return Text(pattern=Choice(tuple(left))) if left else None
     if not isinstance(shape, Text):

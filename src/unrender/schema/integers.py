@@ -8,6 +8,7 @@ Multiples are an automaton: its states are the remainders of the digits so far.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -43,8 +44,12 @@ def _natural(low: int, high: int | None) -> list[Node]:
     """Return nodes for the numbers from `low` to `high`, cut by the number of digits."""
     if high is not None and high < low:
         return []
+    width = len(str(low))
     if high is None:
-        return _unbounded(low)
+        # A model that is free to write digits may never stop.
+        most = max(MAX_INTEGER_DIGITS, width + 1)
+        longer = Sequence((_NONZERO, _digits(width if low else 0, most - 1)))
+        return [_same_length(str(low), "9" * width) if low else Literal("0"), longer]
     # 7 to 1234: 7 to 9, 10 to 99, 100 to 999, 1000 to 1234.
     options: list[Node] = []
     while low <= high:
@@ -52,16 +57,6 @@ def _natural(low: int, high: int | None) -> list[Node]:
         options.append(_same_length(str(low), str(end)))
         low = end + 1
     return options
-
-
-def _unbounded(low: int) -> list[Node]:
-    # A model that is free to write digits may never stop.
-    most = max(MAX_INTEGER_DIGITS, len(str(low)) + 1)
-    if low == 0:
-        return [Literal("0"), Sequence((_NONZERO, _digits(0, most - 1)))]
-    width = len(str(low))
-    same = _same_length(str(low), "9" * width)
-    return [same, Sequence((_NONZERO, _digits(width, most - 1)))]
 
 
 def _same_length(low: str, high: str) -> Node:
@@ -117,18 +112,16 @@ def multiples(shape: Integer) -> Numbers | None:
 def _remainders(step: int, *, zero: bool, negative: bool) -> Numbers:
     """Return the automaton whose states are the remainders of the digits read so far."""
     names = [f"multiple-of-{step}-{remainder}" for remainder in range(step)]
-    rules = {name: _continued(step, remainder, names) for remainder, name in enumerate(names)}
+    rules: dict[str, Node] = {}
+    for remainder, name in enumerate(names):
+        # A digit more makes n into 10 n + d: for multiples of 7, after 15 (remainder 1), a 4 leads to 154 (remainder 0).
+        digits = [Sequence((Literal(str(d)), Ref(names[(remainder * 10 + d) % step]))) for d in range(10)]
+        rules[name] = Choice((*digits, *([] if remainder else [Literal("")])))
     # No number begins with a zero, except zero itself, and `-0` is not written.
     start = any_pattern([Sequence((Literal(str(d)), Ref(names[d % step]))) for d in range(1, 10)])
     options = [Literal("0")] if zero else []
     signed: Node = Sequence((Optional(Literal("-")), start)) if negative else start
     return Numbers(Choice((*options, signed)), rules)
-
-
-def _continued(step: int, remainder: int, names: list[str]) -> Node:
-    # A digit more makes n into 10 n + d: for multiples of 7, after 15 (remainder 1), a 4 leads to 154 (remainder 0).
-    digits = [Sequence((Literal(str(d)), Ref(names[(remainder * 10 + d) % step]))) for d in range(10)]
-    return Choice((*digits, *([Literal("")] if remainder == 0 else [])))
 
 
 @kept(lambda numbers: _BYTES * sum(1 for node in (numbers.node, *numbers.rules.values()) for _ in walk(node)))
@@ -229,12 +222,9 @@ def _fractions(low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
     all_parts = [format(Decimal(part) / shape.parts, "f").partition(".")[2] for part in range(shape.parts)]
     above = [part for part in all_parts if part > low.digits or (part == low.digits and not low.open)]
     within = [part for part in above if high is None or part < high.digits or (part == high.digits and not high.open)]
-    return [_padded(part or "0", most) for part in within]
-
-
-def _padded(digits: str, most: int) -> Node:
-    zeros = [Chars((("0", "0"),), minimum=0, maximum=most - len(digits))] if len(digits) < most else []
-    return in_sequence(Literal(digits), *zeros)
+    room = [(part or "0", most - len(part or "0")) for part in within]
+    zeros = Chars((("0", "0"),), minimum=0)
+    return [in_sequence(Literal(part), *([replace(zeros, maximum=more)] if more else [])) for part, more in room]
 
 
 def _no_digits(low: _Edge, high: _Edge | None) -> list[Node]:

@@ -36,6 +36,11 @@ def value_in_words(value: Any) -> str:
         return f"a {type(value).__name__} that is too large to be shown"
 
 
+def wrong(path: str, expected: str, found: Any) -> GrammarError:
+    """Return the error for a value in a schema that is not what its keyword needs."""
+    return GrammarError(f"{pointer(path)}: expected {expected}, found {value_in_words(found)}")
+
+
 def step_text(step: object) -> str:
     """Return one step of a JSON pointer."""
     return f"/{str(step).replace('~', '~0').replace('/', '~1')}"
@@ -95,7 +100,7 @@ class Place:
     def checked(cls, schema: Any, path: str, base: str = "") -> Place:
         """Return the place, or raise `GrammarError` when `schema` is not a JSON Schema."""
         if not isinstance(schema, _SCHEMAS):
-            raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {value_in_words(schema)}")
+            raise wrong(path, "a JSON Schema", schema)
         return cls(schema, path, base)
 
     def get(self, keyword: str) -> Any:
@@ -109,7 +114,7 @@ class Place:
         path = self.path + "".join(map(step_text, steps))
         # Most schemas are in one document: the scope is kept only from the first base on.
         if not isinstance(schema, _SCHEMAS):
-            raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {value_in_words(schema)}")
+            raise wrong(path, "a JSON Schema", schema)
         base = base_of(self.base, schema)
         return Place(schema, path, base, entered(self.scope, base) if self.scope or base != self.base else ())
 
@@ -117,7 +122,7 @@ class Place:
         """Return the subschemas that `keyword` lists."""
         listed = self.mapping.get(keyword, [])
         if not isinstance(listed, list | tuple):
-            raise GrammarError(f"{pointer(self.path)}/{keyword}: expected a list, found {value_in_words(listed)}")
+            raise wrong(f"{self.path}/{keyword}", "a list", listed)
         return [self.at(keyword, index) for index in range(len(listed))]
 
     def values(self, keyword: str) -> list[Any]:
@@ -125,7 +130,7 @@ class Place:
         found = self.mapping[keyword]
         values = [found] if keyword == "const" else found
         if not isinstance(values, list | tuple):
-            raise GrammarError(f"{pointer(self.path)}/enum: expected a list, found {value_in_words(found)}")
+            raise wrong(f"{self.path}/enum", "a list", found)
         # A value as from Python, a date for example, could neither be compared nor written.
         for value in values:
             if not isinstance(value, str):
@@ -218,8 +223,7 @@ def bounds_of(places: Places, keyword: str, *, whole: bool = False) -> list[tupl
     for place, value in found:
         right = isinstance(value, int | float) and not isinstance(value, bool) and _is_json(value)
         if not right or (whole and value % 1):
-            kind = "a whole number" if whole else "a number"
-            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected {kind}, found {value_in_words(value)}")
+            raise wrong(f"{place.path}/{keyword}", "a whole number" if whole else "a number", value)
     return found
 
 

@@ -34,19 +34,15 @@ def _problems(shape: Shape, value: Any, where: str, known: Definitions) -> Itera
         return
     options = [*options_of(shape, known)]
     alike = [option for option in options if isinstance(option, shapes.Constant) or kind_of(value) in _kinds(option)]
+    only = alike[0] if len(alike) == 1 else None  # Of several lists or objects, nobody can say which one was meant.
     problems: Iterator[str] = iter(())
-    if len(alike) == 1:  # Of several lists or objects, nobody can say which one was meant.
-        problems = _inside(alike[0], value, where, known)
+    if isinstance(only, shapes.Object) and isinstance(value, Mapping):
+        problems = _of_object(only, value, where, known)
+    elif isinstance(only, shapes.Array) and isinstance(value, list):
+        problems = _of_array(only, value, where, known)
     first = next(problems, f"{where}: expected {_expected(alike or options)}, found {_shown(value)}")
     yield first
     yield from problems
-
-
-def _inside(shape: Shape, value: Any, where: str, known: Definitions) -> Iterator[str]:
-    if isinstance(shape, shapes.Object) and isinstance(value, Mapping):
-        yield from _of_object(shape, value, where, known)
-    if isinstance(shape, shapes.Array) and isinstance(value, list):
-        yield from _of_array(shape, value, where, known)
 
 
 def _kinds(option: Shape) -> frozenset[str]:

@@ -30,7 +30,7 @@ from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless
 from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, excluded_schemas, is_flat, unfolded
 from unrender.schema.containers import read_array, read_object
-from unrender.schema.places import Excluded, KeywordContext, Place, Places, References, is_deep, pointer, value_in_words
+from unrender.schema.places import Excluded, KeywordContext, Place, Places, References, is_deep, pointer, wrong
 from unrender.schema.scalars import read_boolean, read_integer, read_null, read_number, read_text
 from unrender.schema.shapes import Anything, Constant, Nothing, Object, Property, Reference, Shape, Text, union
 from unrender.schema.weights import Scale, Weight
@@ -452,9 +452,7 @@ def _named_types(place: Place) -> set[str]:
     value = place.get("type")
     listed = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(kind, str) and kind in TYPES for kind in listed):
-        raise GrammarError(
-            f"{pointer(place.path)}/type: expected one of {list(_READERS)}, found {value_in_words(value)}"
-        )
+        raise wrong(f"{place.path}/type", f"one of {list(_READERS)}", value)
     return {*listed, *(["null"] if place.get("nullable") is True else []), *(["integer"] if "number" in listed else [])}
 
 

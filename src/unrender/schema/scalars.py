@@ -16,7 +16,17 @@ from unrender.nodes.patterns import UnsupportedPattern, lengths, narrowed, read_
 from unrender.nodes.texts import ANNOTATING_FORMATS, format_node
 from unrender.schema.admission import within_bounds
 from unrender.schema.integers import ENUMERABLE, multiples
-from unrender.schema.places import Excluded, KeywordContext, Place, Places, bounds_of, pointer, size_of, value_in_words
+from unrender.schema.places import (
+    Excluded,
+    KeywordContext,
+    Place,
+    Places,
+    bounds_of,
+    pointer,
+    size_of,
+    value_in_words,
+    wrong,
+)
 from unrender.schema.shapes import Boolean, Constant, Integer, Nothing, Null, Number, Shape, Text, union
 
 
@@ -114,9 +124,7 @@ def _steps(places: Places) -> list[tuple[Place, Fraction]]:
     found = bounds_of(places, "multipleOf")
     for place, value in found:
         if value <= 0:
-            raise GrammarError(
-                f"{pointer(place.path)}/multipleOf: expected a positive number, found {value_in_words(value)}"
-            )
+            raise wrong(f"{place.path}/multipleOf", "a positive number", value)
     return [(place, Fraction(str(value))) for place, value in found]
 
 
@@ -209,7 +217,7 @@ def read_text(places: Places, excluded: Excluded, context: KeywordContext) -> Sh
 def _text_nodes(place: Place, context: KeywordContext) -> Iterable[tuple[str, Node]]:
     pattern, name = place.get("pattern"), place.get("format")
     if pattern is not None and not isinstance(pattern, str):
-        raise GrammarError(f"{pointer(place.path)}/pattern: expected a string, found {value_in_words(pattern)}")
+        raise wrong(f"{place.path}/pattern", "a string", pattern)
     if pattern is not None:
         try:
             yield "pattern", read_pattern(pattern)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -163,6 +163,18 @@ def union(options: list[Shape]) -> Shape:
     if not unique:
         return Nothing()
     return unique[0] if len(unique) == 1 else Union(tuple(unique))
+
+
+def sized(shape: Array, prefix: list[Shape], items: Shape, minimum: int, maximum: int | None) -> Shape:
+    """Return the lists of a size with these items; an item that is impossible ends them."""
+    # `prefixItems: [{}, false]` allows one item, and `items` is out of reach.
+    cut = next((at for at, item in enumerate(prefix) if isinstance(item, Nothing)), None)
+    prefix, items = (prefix, items) if cut is None else (prefix[:cut], Nothing())
+    if isinstance(items, Nothing):
+        maximum = len(prefix) if maximum is None else min(maximum, len(prefix))
+    if maximum is not None and minimum > maximum:
+        return Nothing()
+    return replace(shape, prefix=tuple(prefix[:maximum]), items=items, minimum=minimum, maximum=maximum)
 
 
 def shape_identity(shape: Shape) -> object:

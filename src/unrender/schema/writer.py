@@ -73,8 +73,9 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
 
 
 def _union(options: tuple[Shape, ...]) -> dict[str, Any]:
-    if all(isinstance(option, shapes.Constant) for option in options):
-        return {"enum": [json.loads(option.json) for option in options if isinstance(option, shapes.Constant)]}
+    constants = [option for option in options if isinstance(option, shapes.Constant)]
+    if len(constants) == len(options):
+        return {"enum": [json.loads(option.json) for option in constants]}
     return {"anyOf": [shape_schema(option) for option in options]}
 
 

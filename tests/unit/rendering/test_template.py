@@ -225,8 +225,8 @@ def test_facts():
     template = Template("{% set y = 1 %}{{ x['a'].b ~ '<t>' ~ y }}{{ m.get('c') }}{% if 'd' in m %}</t>{% endif %}")
 
     assert template.variables == {"x", "m"}
-    assert template.string_constants == ("a", "<t>", "c", "d")
-    assert template.attribute_names == {"a", "b", "get", "c", "d"}
+    assert template.facts.string_constants == ("a", "<t>", "c", "d")
+    assert template.facts.attribute_names == {"a", "b", "get", "c", "d"}
 
 
 def test_digest():
@@ -296,5 +296,5 @@ def test_strings_in_constant_lists_are_constants():
     """Lists that could be folded into one constant hold strings, too."""
     template = Template("{{ 1 if x in ['low', 'off'] or y in ('none',) else 2 }}")
 
-    assert template.string_constants == ("low", "off", "none")
+    assert template.facts.string_constants == ("low", "off", "none")
     assert template.variables == {"x", "y"}

@@ -47,7 +47,7 @@ ENDING = {"fine"}
         (Array(prefix=(NULL, ENDLESS, NULL), items=TEXT), "[null]{0,1}"),
         (Array(prefix=(NULL, ENDLESS), items=TEXT, minimum=1, maximum=5), "[null]{1,1}"),
         (Array(prefix=(NULL, ENDLESS), items=TEXT, minimum=2), "never"),
-        (Array(prefix=(NULL, TEXT), items=ENDLESS, maximum=1), "[null, string]{0,1}"),
+        (Array(prefix=(NULL, TEXT), items=ENDLESS, maximum=1), "[null]{0,1}"),
         (Array(prefix=(NULL,), items=TEXT, maximum=4), "[null, string*]{0,4}"),
         (Object(properties=(MUST,)), "never"),
         (Object(properties=(MAY,)), "{}"),

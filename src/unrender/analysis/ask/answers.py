@@ -227,7 +227,7 @@ def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
 
     The markers are the template's string constants that are closers, in brackets of whatever kind: `</think>`, `«/end»`.
     """
-    texts = {constant.strip() for constant in prober.template.string_constants}
+    texts = {constant.strip() for constant in prober.template.facts.string_constants}
     closers = sorted(text for text in texts if " " not in text and _is_bracketed(text) and openers_of(text))
     for closer in closers[:MAX_TRIES]:
         yield closer, body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))

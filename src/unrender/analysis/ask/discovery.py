@@ -139,7 +139,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
             if _switches(prober, on, off, after_question=False):
                 return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
     # `reasoning_effort == "none"`: a word for no thinking, in a variable that does not look like a switch.
-    weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.string_constants]
+    weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.facts.string_constants]
     for name, word in product(names, weak):
         # A word that only changes some other text is not a switch: it has to change how the answer begins.
         if _switches(prober, (), ((name, word),), after_question=True):
@@ -292,12 +292,12 @@ def _marks_reasoning(prober: Prober, message: Said) -> bool:
 
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
     template = prober.template
-    names = template.attribute_names | set(template.string_constants)
+    names = template.facts.attribute_names | set(template.facts.string_constants)
     words = sorted(name for name in names if name.isidentifier() and REASONING_WORD.search(name))[:MAX_TRIES]
     fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
     yield from ((ReasoningPlace.FIELD, name) for name in fields)
     places = (ReasoningPlace.PART, ReasoningPlace.BLOCK) if "blocks" in names else (ReasoningPlace.PART,)
-    yield from product(places, (name for name in words if name in template.string_constants))
+    yield from product(places, (name for name in words if name in template.facts.string_constants))
 
 
 def _find_mixtures(prober: Prober) -> dict[str, Any]:

@@ -260,7 +260,7 @@ class Prober:
     def last_answer(self, messages: Sequence[Said], *, thinking: bool | None = True) -> str | None:
         """Return the rendering of a conversation that the template refuses to end with this answer, or None."""
         # Only the template's own words may demand results: what cannot be written raises as well.
-        words = [text for text in self.template.string_constants if len(text) > len(USER)]
+        words = [text for text in self.template.facts.string_constants if len(text) > len(USER)]
         if any(word in told for told in self.complaints.values() for word in words):
             told = self.with_capabilities(supports_tool_role=True)
             text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)

@@ -80,7 +80,7 @@ def _may_have(prober: Prober, feature: Feature) -> bool:
     """Return whether a template is ever given a conversation with a feature."""
     has_developer = any(said.role == "developer" for said in feature.example)
     return (prober.capabilities.supports_tool_calls or not feature.calls) and (
-        knows_developer(prober.template.string_constants) or not has_developer
+        knows_developer(prober.template.facts.string_constants) or not has_developer
     )
 
 
