@@ -150,8 +150,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
             return ANY_START
         case nodes.Quoted(quote):
             return _text(quote)
-        case nodes.AnswerPart():
-            raise GrammarError("A part is made from a format and is the root of its grammar, or part of one")
+    raise GrammarError("A part is made from a format and is the root of its grammar, or part of one")
 
 
 def _rule(name: str, known: Mapping[str, Start]) -> Start:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from unrender.freezing import FrozenDict, frozen
 from unrender.messages.wire import JsonSchema
@@ -45,21 +45,26 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Node:
+    """A node of a grammar; each kind of node is a class of this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
     """`"text"`: exactly this text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Node):
     """White space: generated as `text`, read as any white space."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Chars:
+class Chars(Node):
     """`[a-z]{min,max}`: characters within `ranges` (inclusive code points), or outside them when `negated`."""
 
     ranges: tuple[tuple[str, str], ...]
@@ -69,35 +74,35 @@ class Chars:
 
 
 @dataclass(frozen=True, slots=True)
-class Until:
+class Until(Node):
     """`(!stop .)*`: all text before the first of `stops`, which is not consumed; without stops, the rest."""
 
     stops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Node):
     """`a b c`"""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Node):
     """`a / b / c`: the first option that matches."""
 
     options: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(Node):
     """`a?`"""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Node):
     """`a{minimum,maximum}`; no maximum when None. `separator` is between two repetitions."""
 
     node: Node
@@ -107,33 +112,33 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Node):
     """The rule of that name in `Grammar.rules`."""
 
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
-class Peek:
+class Peek(Node):
     """`&a`: `a` must follow, and is not consumed."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Negate:
+class Negate(Node):
     """`!a`: `a` must not follow."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class End(Node):
     """`!.`: the end of the output."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(Node):
     """`a`, whose text has this role."""
 
     role: Role
@@ -141,14 +146,14 @@ class Tag:
 
 
 @dataclass(frozen=True, slots=True)
-class Atomic:
+class Atomic(Node):
     """`a`, whose text is held back until it has matched."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Node):
     """No way back from here: what was matched is final."""
 
 
@@ -157,14 +162,14 @@ MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Node):
     """An empty place to be found again: the sampler draws `text` there, one of `MARKS`, and removes it later."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class JsonValue:
+class JsonValue(Node):
     """One JSON value that obeys the schema (None: any), which is copied and frozen."""
 
     schema: JsonSchema | None = None
@@ -174,7 +179,7 @@ class JsonValue:
 
 
 @dataclass(frozen=True, slots=True)
-class PythonValue:
+class PythonValue(Node):
     """One value as Python writes it, JSON's own spelling included: `'a'`, `None`, `{"b": True}`.
 
     It obeys the schema (None: any), which is copied and frozen.
@@ -187,39 +192,15 @@ class PythonValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
+class Quoted(Node):
     """A string between two `quote` characters; a backslash escapes a character in it."""
 
     quote: str = '"'
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPart:
+class AnswerPart(Node):
     """A part of an answer of a Format, between markers: see `answer.nodes`."""
-
-
-Node = (
-    Literal
-    | Layout
-    | Chars
-    | Until
-    | Sequence
-    | Choice
-    | Optional
-    | Repeat
-    | Ref
-    | Peek
-    | Negate
-    | End
-    | Tag
-    | Atomic
-    | Cut
-    | Mark
-    | JsonValue
-    | PythonValue
-    | Quoted
-    | AnswerPart
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +246,9 @@ def sequence_of(parts: list[Node]) -> Node:
 
 
 _HOLDERS: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(item.name for item in fields(kind) if "Node" in str(item.type)) for kind in get_args(Node)
+    kind: tuple(item.name for item in fields(kind) if "Node" in str(item.type))
+    for kind in (*globals().values(),)
+    if isinstance(kind, type) and issubclass(kind, Node)
 }
 """The fields of each class of nodes that may hold other nodes."""
 

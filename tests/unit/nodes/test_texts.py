@@ -11,7 +11,7 @@ from lines import node_line
 from recipes import ANALYSIS, rows_of
 from texts import generates
 
-from unrender.nodes import Chars, Literal, Optional, Ref, Repeat, Sequence, Until
+from unrender.nodes import Chars, Literal, Optional, Ref, Repeat, Sequence, Until, children
 from unrender.nodes import texts as module
 from unrender.nodes.patterns import ANY_TEXT, read_pattern
 from unrender.nodes.texts import (
@@ -58,7 +58,7 @@ def test_each_alphabet_writes_in_its_way(row):
         assert alphabet.written(CONTROLS) == row["text"]
         return
     assert node_line(alphabet.character()) == row["character"]
-    read = {pattern: read_pattern(f"^{pattern}$").parts[0] for pattern in row["classes"]}
+    read = {pattern: children(read_pattern(f"^{pattern}$"))[0] for pattern in row["classes"]}
     assert {pattern: node_line(encoded_node(node, alphabet)) for pattern, node in read.items()} == row["classes"]
 
 

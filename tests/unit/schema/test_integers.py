@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lines import node_line
 from texts import generates
 
-from unrender.nodes import Literal, Ref, Sequence
+from unrender.nodes import Choice, Literal, Ref, Sequence
 from unrender.nodes.patterns import write_pattern
 from unrender.schema.integers import integer_node, multiples, number_node
 from unrender.schema.shapes import Integer, Number
@@ -69,6 +69,7 @@ def test_many_multiples_are_counted_by_remainders():
     """Without bounds, an automaton over the remainders generates the multiples and nothing else."""
     found = multiples(Integer(multiple=7))
     assert found is not None
+    assert isinstance(found.node, Choice)
 
     accepted = [value for value in range(200) if _follows(found.node.options, found.rules, str(value))]
 
