@@ -233,7 +233,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The JSON object around one call (JSON_NATIVE), for reading it in any key order: what `function` says of it.
+    """The JSON object around one call, derived from `CallSyntax.function`. The parser reads its keys in any order.
 
     Paths are keys from the outside in, e.g. `("function", "name")`.
     """

@@ -58,12 +58,9 @@ def json_word(word: str, *, strict: bool) -> str:
         return ""
     if word in _OTHER_WORDS:
         return _OTHER_WORDS[word]
-    return _tidy_number(word) if _LOOSE_NUMBER.fullmatch(word) else ""
-
-
-def _tidy_number(word: str) -> str:
-    """Write a number that Python or JavaScript would read as JSON does: no plus, no bare point, no leading zeros."""
-    # `007`, `+5`, `.5`, `1_000` and `1e999`, which JSON does not have.
+    if not _LOOSE_NUMBER.fullmatch(word):
+        return ""
+    # `007`, `+5`, `.5`, `1_000` and `1e999`, which Python or JavaScript would read, and JSON does not have.
     value = float(word) if re.search(r"[.eE]", word) else int(word)
     return repr(value) if abs(value) != float("inf") else "null"
 
@@ -80,17 +77,13 @@ def read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
         return (at + 1, "\\\\") if final else (at, "")
     kind = text[at + 1]
     if kind in "ux":
-        return _read_code_point(text, at, 4 if kind == "u" else 2, final)
+        whole = at + 2 + (4 if kind == "u" else 2)
+        end = end_of(_HEX, text, at + 2, whole)
+        if end == whole:
+            return end, "\\u" + text[at + 2 : end].rjust(4, "0")
+        if not final and MAY_GO_ON.match(text, end):
+            return at, ""
     return at + 2, _ESCAPES.get(kind, "\\\\" + escape(kind))
-
-
-def _read_code_point(text: str, at: int, size: int, final: bool) -> tuple[int, str]:
-    end = end_of(_HEX, text, at + 2, at + 2 + size)
-    if end == at + 2 + size:
-        return end, "\\u" + text[at + 2 : end].rjust(4, "0")
-    if not final and MAY_GO_ON.match(text, end):
-        return at, ""
-    return at + 2, "\\\\" + text[at + 1]
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -106,16 +99,12 @@ def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern
     A bracket before a quotation mark is in the text. `names` are those of arguments that are no words.
     """
     known = "|".join([*map(re.escape, names), _WORD_NAME])
-    begun = "|".join([rf"(?:{known})\s{{0,64}}+", *(_beginnings(name) for name in names), r"\)"])
+    cut = (re.escape(name[:size]) + r"\Z" for name in names for size in range(1, len(name)))
+    begun = "|".join([rf"(?:{known})\s{{0,64}}+", *cut, r"\)"])
     return (
         re.compile(rf"\s{{0,64}}+(?:,\s{{0,64}}+(?:{known})\s{{0,64}}+=|(?:,\s{{0,64}}+)?\)(?![\"']))"),
         re.compile(rf"\s{{0,64}}+(?:,\s{{0,64}}+(?:{begun})?|\))?\Z"),
     )
-
-
-def _beginnings(name: str) -> str:
-    """Return a pattern of all beginnings of a name, each at the end of the text."""
-    return "|".join(re.escape(name[:size]) + r"\Z" for size in range(1, len(name)))
 
 
 def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: bool) -> int:

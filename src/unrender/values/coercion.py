@@ -9,7 +9,7 @@ Rules: nothing is refused. Text that fits no type comes back as what it looks li
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -86,7 +86,9 @@ class ArgumentTypes:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of all arguments of the tool; empty when it may have others than its schema names."""
-        return _names(self._reading)
+        options = shapes.alternatives(_followed(self._reading))
+        closed = all(isinstance(option, shapes.Object) and not option.extra for option in options)
+        return self.declared if closed else ()
 
     @cached_property
     def declared(self) -> tuple[str, ...]:
@@ -114,7 +116,9 @@ class ArgumentTypes:
 
     def schema(self, key: str) -> Shape | None:
         """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
-        return shapes.Text() if self._tool is None else _part(self._reading_of(key), key)
+        reading = self._reading_of(key)
+        found = shapes_inside(reading.shape, key, reading.definitions)
+        return shapes.Text() if self._tool is None else _unless_free(found)
 
     def types(self, key: str) -> frozenset[str]:
         """Return the JSON types that the argument `key` may have; empty for any."""
@@ -174,23 +178,11 @@ def _types(value: Any) -> tuple[str, ...]:
 _UNKNOWN = Reading(shape=shapes.Anything(), definitions={}, unsupported=())
 
 
-def _part(reading: Reading, key: str) -> Shape | None:
-    return _unless_free(shapes_inside(reading.shape, key, reading.definitions))
-
-
 def _read(tool: Tool, at: str) -> Reading:
     try:
         return read_schema(tool.parameters, at=at)
     except GrammarError:
         return _UNKNOWN
-
-
-def _names(reading: Reading) -> tuple[str, ...]:
-    """Return the names of all properties of an object; none where it may have others."""
-    options = list(shapes.alternatives(_followed(reading)))
-    if not all(isinstance(option, shapes.Object) and not option.extra for option in options):
-        return ()
-    return tuple(dict.fromkeys(item.name for option in _objects(reading) for item in option.properties))
 
 
 def _objects(reading: Reading) -> list[shapes.Object]:
@@ -234,9 +226,11 @@ def coerce(text: str, types: frozenset[str]) -> str:
     # `"Paris"`, quotes included, is the raw text: this format writes strings without quotes.
     kind = "" if kind == "string" else kind
     if isinstance(types, Kinds):
-        admitted = next((found for found in _readings(text, kind, value, types) if types.admits(_value(found))), None)
-        if admitted is not None:
-            return admitted
+        # For `{"enum": ["1", 2]}`, `1` is first a number, which the enum refuses, and then a text, which it admits.
+        readings = (value if kind else "", _other_word(text, types), json.dumps(text, ensure_ascii=False))
+        for found in filter(None, readings):
+            if types.admits(_value(found)):
+                return found
     # No reading obeys the schema: `7` for an integer below 5 is still more a number than a text.
     if kind and _fits(kind, value, types):
         return value
@@ -245,16 +239,6 @@ def coerce(text: str, types: frozenset[str]) -> str:
     if "string" in types or not kind:
         return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
     return value
-
-
-def _readings(text: str, kind: str, value: str, types: frozenset[str]) -> Iterator[str]:
-    """Yield the JSON texts that raw `text` may stand for, from the narrowest to the widest."""
-    # For `{"enum": ["1", 2]}`, `1` is first a number, which the enum refuses, and then a text, which it admits.
-    if kind:
-        yield value
-    if word := _other_word(text, types):
-        yield word
-    yield json.dumps(text, ensure_ascii=False)
 
 
 def _value(json_text: str) -> Any:

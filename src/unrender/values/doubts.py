@@ -60,7 +60,9 @@ class Doubts:
         tails = (after[:size] for size in range(1, len(after)) if not after[size - 1].isalnum())
         block = (CDATA_START, CDATA_END) if cdata else ("", "")
         found = _telling((*tails, block[1]))
-        again = _twice(found, after) if nested else _again(opener.strip(), after)
+        again = None if nested else _again(opener.strip(), after)
+        if nested and found:  # A closer whose first part comes twice.
+            again = re.compile(rf"(?:{'|'.join(map(re.escape, found))})\s{{0,{MAX_BLANK}}}{re.escape(after)}")
         return cls(_telling((*heads, block[0])), found, call, again, between, equals)
 
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
@@ -73,22 +75,20 @@ class Doubts:
             return True
         if (not closed and self.call and self.call in text) or (self.again and self.again.search(text)):
             return True
-        return bool(self.between) and (self._holds_argument(text, missing) or self._holds_call(text, tools))
+        if not self.between:
+            return False
+        # `'Paris, note='Zed'`: a quotation mark is missing, and the next one closes nothing.
+        if self.equals in text and any(self.between + name + self.equals in text for name in missing):
+            return True
+        # `x, f(a=1`: what closes the call of this value is missing.
+        begun = (text.find(f"{self.between}{tool}(") for tool in tools)
+        return any(at >= 0 and leaves_open(text[at:]) for at in begun)
 
     def leads_on(self, text: str, after: str, missing: Iterable[str]) -> bool:
         """Return whether a call in code has ended in a value, and what is `after` it is the next one without its bracket."""
         closed = text.endswith(")") and text.count(")") > text.count("(")
         known = (self.between + name for name in missing)
         return bool(self.between) and closed and after.startswith(self.between) and not after.startswith(tuple(known))
-
-    def _holds_argument(self, text: str, names: Iterable[str]) -> bool:
-        # `'Paris, note='Zed'`: a quotation mark is missing, and the next one closes nothing.
-        return self.equals in text and any(self.between + name + self.equals in text for name in names)
-
-    def _holds_call(self, text: str, tools: Iterable[str]) -> bool:
-        # `x, f(a=1`: what closes the call of this value is missing.
-        begun = (text.find(f"{self.between}{tool}(") for tool in tools)
-        return any(at >= 0 and leaves_open(text[at:]) for at in begun)
 
 
 def _again(opener: str, closer: str) -> re.Pattern[str] | None:
@@ -98,13 +98,6 @@ def _again(opener: str, closer: str) -> re.Pattern[str] | None:
         return None
     rest = re.escape(opener[head.end() :])
     return re.compile(rf"{re.escape(closer)}\s{{0,{MAX_BLANK}}}{re.escape(head.group())}(?!\w|{rest})")
-
-
-def _twice(tails: tuple[str, ...], closer: str) -> re.Pattern[str] | None:
-    """Return what finds a closer whose first part comes twice."""
-    return (
-        re.compile(rf"(?:{'|'.join(map(re.escape, tails))})\s{{0,{MAX_BLANK}}}{re.escape(closer)}") if tails else None
-    )
 
 
 def _telling(texts: Iterable[str]) -> tuple[str, ...]:

@@ -80,14 +80,11 @@ def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
 
 
 def _branches(node: dict[str, Any]) -> list[str]:
-    return [re.escape(character) + _rest(below) for character, below in sorted(node.items())]
-
-
-def _rest(node: dict[str, Any]) -> str:
-    """Return what may follow to make a literal whole, or to leave it open at the end."""
-    # Of `</a`, after `<`: the end of the text, or `/` and so on. A beginning counts only where the text ends in
-    # it.
-    return "" if "" in node else f"(?:{'|'.join([chr(92) + 'Z', *_branches(node)])})"
+    # Of `</a`, after `<`: the end of the text, or `/` and so on. A beginning counts only where the text ends in it.
+    return [
+        re.escape(character) + ("" if "" in below else f"(?:{'|'.join([chr(92) + 'Z', *_branches(below)])})")
+        for character, below in sorted(node.items())
+    ]
 
 
 ESCAPED = '"\\' + "".join(map(chr, range(0x20)))

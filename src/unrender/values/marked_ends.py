@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 
+from unrender.cache import kept
 from unrender.format import Part, Slot
 from unrender.limits import MAX_BLANK, MAX_OPTIONS
 from unrender.values.coercion import ArgumentTypes
@@ -191,7 +192,11 @@ class MarkedEnds:
             case Kind.ENDED:
                 return ValueMark(Kind.ENDED if self._ends_call(text, core, final=final) else Kind.TEXT, core + 1)
             case Kind.BEGUN:
-                return ValueMark(Kind.BEGUN, end) if self._call.match(text, core) else ValueMark(Kind.TEXT, core + 1)
+                return (
+                    ValueMark(Kind.BEGUN, end)
+                    if _pattern(self.markers.call_open).match(text, core)
+                    else ValueMark(Kind.TEXT, core + 1)
+                )
         return self._torn(text, core, end, final=final)
 
     def _closed(self, text: str, at: int, core: int, end: int, *, final: bool) -> Kind:
@@ -217,7 +222,7 @@ class MarkedEnds:
         return ValueMark(Kind.OPENED, found.end(), key) if key and not self.breaks(key) else None
 
     def _ends_call(self, text: str, core: int, *, final: bool) -> bool:
-        found = self._call_end.match(text, core)
+        found = _pattern(self.markers.call_close).match(text, core)
         return found is not None and (
             self._after_call.match(text, found.end()) is not None or (final and not text[found.end() :].strip())
         )
@@ -252,16 +257,13 @@ class MarkedEnds:
         if found := self._again.match(text, at):
             return found.end() - at
         rest = text[at : at + self._reach].lstrip()
-        begun = any(head.startswith(rest[: len(head)]) for head in self._again_heads)
+        heads = (str(parts[0]) for parts in self._before_value)
+        begun = any(head.startswith(rest[: len(head)]) for head in heads)
         return None if begun and not final and len(text) - at < self._reach else 0
 
     @cached_property
     def _again(self) -> re.Pattern[str]:
         return re.compile(_GAP + "(?:" + ("|".join(_joined(parts, {}) for parts in self._before_value) or "(?!)") + ")")
-
-    @cached_property
-    def _again_heads(self) -> tuple[str, ...]:
-        return tuple(str(parts[0]) for parts in self._before_value)
 
     @cached_property
     def _before_value(self) -> tuple[tuple[Part, ...], ...]:
@@ -271,16 +273,12 @@ class MarkedEnds:
         rows = (after_key, after_key[-1:])
         return tuple(parts for parts in rows if parts and not isinstance(parts[0], Slot) and _telling(parts))
 
-    @property
-    def _reach(self) -> int:
-        return _REACH + self._longest
-
     @cached_property
-    def _longest(self) -> int:
+    def _reach(self) -> int:
         markers = self.markers
         every = (*markers.opener, *markers.call_close, *markers.section_end, *markers.call_open)
         several = max(map(len, (*self._followers, *markers.turn_ends)), default=0)
-        return sum(len(part) for part in every if not isinstance(part, Slot)) + several
+        return _REACH + sum(len(part) for part in every if not isinstance(part, Slot)) + several
 
     @cached_property
     def _followers(self) -> tuple[str, ...]:
@@ -298,14 +296,6 @@ class MarkedEnds:
         # After `"` alone a key has to look like one; after `<parameter=` it may be anything.
         named = _any((*self.names, self.key)) if self.markers.named else _KEY if len(opener[0]) > 2 else _PLAIN_KEY
         return re.compile(_joined((*[separator][: len(separator)], *opener), {Slot.KEY: f"(?P<key>{named})"}))
-
-    @cached_property
-    def _call_end(self) -> re.Pattern[str]:
-        return re.compile(_joined(self.markers.call_close, {}) or r"(?!)")
-
-    @cached_property
-    def _call(self) -> re.Pattern[str]:
-        return re.compile(_joined(self.markers.call_open, {}) or r"(?!)")
 
     @cached_property
     def _after_call(self) -> re.Pattern[str]:
@@ -370,6 +360,11 @@ def _joined(parts: Collection[Part], slots: dict[Slot, str]) -> str:
     return _GAP.join(slots.get(part, _WORD) if isinstance(part, Slot) else re.escape(part) for part in parts)
 
 
+@kept(1_000)
+def _pattern(parts: tuple[Part, ...]) -> re.Pattern[str]:
+    return re.compile(_joined(parts, {}) or r"(?!)")
+
+
 # What the marks say together.
 
 
@@ -421,7 +416,8 @@ class ValueMarks(Resumable):
         doubtful = not mark.torn and self.ends.ends_torn(self.tail)
         if opened:
             doubtful = doubtful or self.begun or not self.tail.strip()
-        idle = opened and not doubtful and not self._may_come(mark.key)
+        # An argument that has no value yet may still come.
+        idle = opened and not doubtful and (mark.key in self.given or not self.types.knows(mark.key))
         mark = replace(mark, at=self.size, pieces=len(self.held), doubtful=doubtful, idle=idle)
         self.marks.append(mark)
         return None if self.patient or idle else ValueEnd(mark, failed=opened or doubtful)
@@ -432,9 +428,6 @@ class ValueMarks(Resumable):
         if self.ends.markers.named:
             return self.depth > 0
         return any(mark.kind is Kind.OPENED for mark in self.marks)
-
-    def _may_come(self, key: str) -> bool:
-        return key not in self.given and self.types.knows(key)
 
     def judged(self, *, closed: bool) -> ValueEnd | None:
         """Judge the marks at the value's closer, or (not `closed`) where the output ends; None: it has no end there."""

@@ -38,20 +38,8 @@ class RawScanner(Scanner):
     """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
 
     __slots__ = (
-        *(
-            "begun",
-            "blank",
-            "broken",
-            "doubt",
-            "duplicate",
-            "escapes",
-            "finder",
-            "head",
-            "held",
-            "is_string",
-            "literal",
-        ),
-        *("_wants_container", "torn", "types"),
+        *("_wants_container", "begun", "blank", "broken", "doubt", "duplicate", "escapes"),
+        *("finder", "head", "held", "is_string", "literal", "torn", "types"),
     )
 
     def __init__(
@@ -223,12 +211,9 @@ class RawScanner(Scanner):
         if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):
             return False
         # `{` begins an object only where the schema allows no string: code in a string begins so too.
-        if self.types <= _STRUCTURED:
-            return bool(self.types)
-        return "string" not in self.types and not self.types.isdisjoint(_STRUCTURED) and self._ends_like_json()
-
-    def _ends_like_json(self) -> bool:
-        """Return whether a list or an object may hold what ends the value, as `]` does in `[[1], 2]]`."""
+        if self.types <= _STRUCTURED or not self._wants_container:
+            return bool(self.types) and self._wants_container
+        # A list or an object may hold what ends the value, as `]` does in `[[1], 2]]`.
         finder = self.finder
         return isinstance(finder, Finder) and any(_PUNCTUATION.issuperset(end.strip()) for end in finder.literals)
 
@@ -469,7 +454,11 @@ def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | 
                 for name, body in elements
             ]
             return "{" + ", ".join(pairs) + "}"
-    return _leaf(text, types.types_of(schema))
+    allowed = types.types_of(schema)
+    # `<tags></tags>`: nothing at all is the empty list where a list is wanted.
+    if not text.strip() and "string" not in allowed and not allowed.isdisjoint(_STRUCTURED):
+        return "[]" if "array" in allowed else "{}"
+    return coerce(text, allowed)
 
 
 def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape | None) -> str:
@@ -490,13 +479,6 @@ def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape
     if may_be_text and not ("object" in allowed and known):
         return ""
     return "array" if items and "object" not in allowed else "object"
-
-
-def _leaf(text: str, types: frozenset[str]) -> str:
-    # `<tags></tags>`: nothing at all is the empty list where a list is wanted.
-    if not text.strip() and types and "string" not in types:
-        return "[]" if "array" in types else "{}" if "object" in types else coerce(text, types)
-    return coerce(text, types)
 
 
 def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:

@@ -67,7 +67,7 @@ class Continuations:
 
     @property
     def is_asked(self) -> bool:
-        """Whether a generation prompt is written."""
+        """True when the template writes a generation prompt."""
         return self.prompt != self.bare or self.prompt_no_thinking != self.bare_no_thinking
 
 

@@ -92,7 +92,8 @@ def _shown(prober: Prober, features: Mapping[str, Feature]) -> set[str]:
         new = {name for name, one in FEATURES.items() if one.found(conversation)} - shown
         if i < len(TOGETHER) and prober.spent.exhausted:  # It may be too long for this template.
             continue
-        # A feature's own example tells of no other: an answer may be taken where nobody has asked, and refused elsewhere.
+        # The example of one feature shows nothing about another: an answer that nobody asked for may be accepted in one place and
+        # refused in another.
         if not new or not features.keys() >= new or (len(new) > 1 and i >= len(TOGETHER)):
             continue
         # All of it off as well where there is most to see; else thinking alone.
@@ -131,7 +132,7 @@ class _Asked:
     example: Conversation
     thinking: bool | None
     tools: bool | None
-    """Whether tools are offered; None where they are for calls."""
+    """False to offer no tools, even to a template that takes them."""
 
     def fault(self, said: Conversation | None = None) -> str:
         """Return what the template does that does not show all that the example says, for a note; "" where it does."""
