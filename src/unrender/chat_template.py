@@ -494,9 +494,9 @@ class ChatTemplate:
 
 def _compiled(source: str, loaded: LoadedTemplates, limits: Limits) -> Template:
     if loaded.renderer is not None:
-        from unrender.rendering.template import CodeTemplate  # noqa: PLC0415 -- loaded when it is used
+        from unrender.rendering.template import FunctionTemplate  # noqa: PLC0415 -- loaded when it is used
 
-        return CodeTemplate(
+        return FunctionTemplate(
             loaded.renderer,
             switches=loaded.switches,
             bos_token=loaded.bos_token,

@@ -43,7 +43,7 @@ from unrender.schema.admission import kinds_of
 from unrender.schema.conjuncts import ReportLoss
 from unrender.schema.reader import Reading
 from unrender.schema.shapes import Object, Property, Shape, Text, alternatives, union
-from unrender.values.atoms import escape
+from unrender.values.json_text import escape
 from unrender.values.notations import PYTHON_OR_JSON, Lexicon, escaped_json, notation_of, raw_alphabet
 
 ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))

@@ -14,7 +14,7 @@ from typing import Any
 from unrender.analysis import Capabilities, shape_context, shape_messages
 from unrender.conversation.variables import DATE
 from unrender.format import Format
-from unrender.rendering.template import CodeTemplate, Rendering, Template
+from unrender.rendering.template import FunctionTemplate, Rendering, Template
 
 OpenAIMessage = Mapping[str, Any]
 Messages = Sequence[OpenAIMessage]
@@ -107,7 +107,7 @@ class Subject:
         """Return a prompt, and the beginning of sequence in it: the value of `bos_token`, which a template may set itself."""
         given = {"bos_token": _BOS}
         text = self.prompt(messages, **given).text
-        if isinstance(self.template, CodeTemplate) or "bos_token" not in self.template.facts.sets:
+        if isinstance(self.template, FunctionTemplate) or "bos_token" not in self.template.facts.sets:
             return text, _BOS
         # `{% set bos_token = '<s>' %}`: what it is in the end, the template itself can say.
         telling = Template(f"{self.template.source}{_BOS}{{{{ bos_token }}}}", eos_token=self.template.eos_token)

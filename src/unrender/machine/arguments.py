@@ -21,11 +21,11 @@ from unrender.machine.interpreter import OR, Machine
 from unrender.machine.names import NAME_END
 from unrender.machine.quotation import going_on
 from unrender.nodes import Role
-from unrender.values.atoms import escape, may_be_in_word
 from unrender.values.coercion import STRING, agreed
 from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.doubts import CDATA_END, CDATA_START, Doubts, leaves_open
 from unrender.values.finder import Finder, end_of
+from unrender.values.json_text import escape, may_be_in_word
 from unrender.values.marked_ends import MarkedEnds, ValueMarks
 from unrender.values.notations import notation_of
 from unrender.values.raw import CodeValueScanner, RawScanner, TagStyle, XmlScanner

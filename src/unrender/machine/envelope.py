@@ -21,9 +21,9 @@ from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
 from unrender.machine.names import ONE_OF_THE_TOOLS
 from unrender.nodes import Role
-from unrender.values.atoms import duplicate_key
 from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.finder import Finder
+from unrender.values.json_text import duplicate_key
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 

@@ -12,14 +12,7 @@ from dataclasses import dataclass, field
 
 from unrender.cache import kept
 from unrender.errors import GrammarError
-from unrender.limits import (
-    MAX_INTEGER_DIGITS,
-    MAX_KNOWN_STATES,
-    MAX_PARTS,
-    MAX_REPETITIONS,
-    MAX_STATES,
-    MAX_STEPS,
-)
+from unrender.limits import MAX_INTEGER_DIGITS, MAX_KNOWN_STATES, MAX_PARTS, MAX_REPETITIONS, MAX_STATES, MAX_STEPS
 from unrender.nodes import Chars, Choice, End, Literal, Mark, Node, Optional, Repeat, Sequence
 
 Ranges = tuple[tuple[str, str], ...]

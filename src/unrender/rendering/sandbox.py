@@ -28,9 +28,9 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Namespace
 
 from unrender.limits import Limits
-from unrender.rendering import growth, tree
+from unrender.rendering import cost_guards, template_ast
 from unrender.rendering.cost import CostBudget
-from unrender.rendering.growth import Operands
+from unrender.rendering.cost_guards import Operands
 from unrender.rendering.printing import is_opaque, plain, variables_of
 
 _COMPARING_TESTS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt", "lessthan", "<=", "le", "in", "filter", "lower", "test", "upper")  # fmt: skip
@@ -42,7 +42,7 @@ _DICT_ATTRIBUTES = frozenset(dir(dict))
 class Sandbox(SandboxedEnvironment):
     """The environment of one template. Each thread's rendering has its own budget."""
 
-    code_generator_class = tree.VariableFinder
+    code_generator_class = template_ast.VariableFinder
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
@@ -55,11 +55,11 @@ class Sandbox(SandboxedEnvironment):
             optimized=False,
             cache_size=0,
         )
-        self.facts: tree.Facts = tree.Facts()
+        self.facts: template_ast.Facts = template_ast.Facts()
         self.undeclared: dict[str, bool] = {}
         self._thread = threading.local()
         self._limits = limits
-        # In this order: our own `tojson` gets a guard as any filter does; the filters of `tree` count by themselves.
+        # In this order: our own `tojson` gets a guard as any filter does; the filters of `template_ast` count by themselves.
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
         self.filters |= _REWRITTEN
@@ -95,7 +95,7 @@ class Sandbox(SandboxedEnvironment):
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Compute `left operator right`, if the budget allows the result."""
         self.budget.step()
-        growth.guard_operator(self.budget, operator, left, right)
+        cost_guards.guard_operator(self.budget, operator, left, right)
         if operator == "%" and isinstance(left, str):
             right = self.printable(right)
         return super().call_binop(context, operator, left, right)
@@ -125,12 +125,12 @@ class Sandbox(SandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Return whether a template may use this attribute."""
-        return super().is_safe_attribute(obj, attr, value) and growth.is_listed(obj, attr)
+        return super().is_safe_attribute(obj, attr, value) and cost_guards.is_listed(obj, attr)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         """Return the replacement for `str.format`, however the template reached that method; None for other values."""
-        found = growth.format_method(value)
-        return growth.Formatting(self, lambda: self.budget, *found) if found else None
+        found = cost_guards.format_method(value)
+        return cost_guards.Formatting(self, lambda: self.budget, *found) if found else None
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
         """Call `__obj`, if the budget allows the result."""
@@ -143,7 +143,7 @@ class Sandbox(SandboxedEnvironment):
             args = tuple(_Counted(arg, budget) for arg in args)
         elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
-            growth.guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
+            cost_guards.guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
             # `", ".join([f])` would write the address of `f`.
             if isinstance(__obj.__self__, str):
                 args = tuple(map(__self.printable, args))
@@ -151,16 +151,16 @@ class Sandbox(SandboxedEnvironment):
         # `dict(o)` hashes what the template has chosen, and multiples of 2 ** 61 - 1 have one hash.
         elif __obj is dict or __obj is Namespace:
             args = tuple(_listed(arg, budget) for arg in args)
-            growth.guard_keys(budget, Operands(None, args, kwargs))
+            cost_guards.guard_keys(budget, Operands(None, args, kwargs))
         result = super().call(__context, __obj, *args, **kwargs)
-        growth.guard_result(budget, result)
+        cost_guards.guard_result(budget, result)
         return result
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
-        tree.check_size(source, self._limits)
+        template_ast.check_size(source, self._limits)
         # The tree is read before it is rewritten: the new filters are not the template's. Its variables come with the code.
-        facts = tree.read_facts(source)
-        code = super()._generate(tree.Rewriting().visit(source), *args, **kwargs)
+        facts = template_ast.read_facts(source)
+        code = super()._generate(template_ast.Rewriting().visit(source), *args, **kwargs)
         local = (name for name, is_local in self.undeclared.items() if is_local)
         self.facts = replace(facts, variables=frozenset(self.undeclared), own=facts.own.union(local))
         return code
@@ -257,12 +257,12 @@ def _checked(environment: Sandbox, value: Any) -> Any:
 
 
 _REWRITTEN = {
-    tree.COUNTED: _counted,
-    tree.JOINED: _joined,
-    tree.WEIGHED: _weighed,
-    tree.SIZED: _sized,
-    tree.SPREAD: _spread,
-    tree.CHECKED: _checked,
+    template_ast.COUNTED: _counted,
+    template_ast.JOINED: _joined,
+    template_ast.WEIGHED: _weighed,
+    template_ast.SIZED: _sized,
+    template_ast.SPREAD: _spread,
+    template_ast.CHECKED: _checked,
 }
 
 
@@ -294,18 +294,18 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget.step()
         budget.check()
         # `messages | map(…) | sort`: what `map` returns has no length to measure until it is a list.
-        if name in growth.LISTING_FILTERS:
+        if name in cost_guards.LISTING_FILTERS:
             value = _listed(value, budget)
-        if name in growth.WRITING_FILTERS:
+        if name in cost_guards.WRITING_FILTERS:
             value, args = show(value), tuple(map(show, args))
             kwargs = {key: show(item) for key, item in kwargs.items()}
-        if guard := growth.FILTERS.get(name):
+        if guard := cost_guards.FILTERS.get(name):
             guard(budget, Operands(value, args, kwargs))
         first = {"context": context, "eval_context": context.eval_ctx, "environment": environment}.get(wanted)
         result = function(*([first] if wanted else []), value, *args, **kwargs)
         if isinstance(result, Iterator):
             return _Stream(result, budget)
-        growth.guard_result(budget, result)
+        cost_guards.guard_result(budget, result)
         return result
 
     return budgeted
@@ -325,7 +325,7 @@ def _budgeted_test(function: Any) -> Callable[..., bool]:
 def _calculating_test(function: Any) -> Callable[..., bool]:
     def calculating(*values: Any) -> bool:
         for value in values:
-            growth.guard_numeric(value)
+            cost_guards.guard_numeric(value)
         return bool(function(*values))
 
     return calculating
@@ -387,7 +387,7 @@ def _raise_exception(environment: Sandbox, message: Any) -> NoReturn:
 
 def _strftime_with(clock: Callable[[], datetime]) -> Callable[[str], str]:
     def strftime_now(format: str) -> str:
-        growth.guard_date_format(format)
+        cost_guards.guard_date_format(format)
         return clock().strftime(format)
 
     return strftime_now

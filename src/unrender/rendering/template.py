@@ -35,7 +35,7 @@ from unrender.limits import MAX_DEPTH, MAX_REMARK, MAX_VALUES, STANDARD, Limits
 from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.printing import without_addresses
 from unrender.rendering.sandbox import Sandbox
-from unrender.rendering.tree import Facts
+from unrender.rendering.template_ast import Facts
 
 _STANDARD = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
 """What every rendering has without a caller's word, whatever a template sets."""
@@ -286,7 +286,7 @@ _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
 """Where messages hold reasoning."""
 
 
-class CodeTemplate(Template):
+class FunctionTemplate(Template):
     """A template that is a function. Two are equal if they have the same function and tokens.
 
     `switches` are variables that the function takes in its `**keywords`, without naming them. Raises `TemplateError`
@@ -353,10 +353,10 @@ class CodeTemplate(Template):
 
     def __reduce__(self) -> tuple[Any, ...]:
         tokens = {"bos_token": self.bos_token, "eos_token": self.eos_token}
-        return partial(CodeTemplate, self._renderer, switches=self._switches, **tokens, limits=self.limits), ()
+        return partial(FunctionTemplate, self._renderer, switches=self._switches, **tokens, limits=self.limits), ()
 
     def __repr__(self) -> str:
-        return f"CodeTemplate({self._renderer!r:.60})"
+        return f"FunctionTemplate({self._renderer!r:.60})"
 
 
 def _parameters(renderer: Renderer, switches: Sequence[str]) -> tuple[frozenset[str], Mapping[str, Any]]:

@@ -3,7 +3,7 @@
 In come a codec and a value, or a codec and text in pieces; out goes text, or JSON text. Open `notations` first: it says how
 each codec writes, and writes. To read, `machine` picks the scanner of the codec:
 
-- `scanner`: JSON, Python literals, bare keys, quotes of the format's own (`wellformed` is its fast path), and an object inside
+- `scanner`: JSON, Python literals, bare keys, quotes of the format's own (`json_fast_path` is its fast path), and an object inside
   of a JSON string;
 - `raw`: text without quotes, up to a marker (`finder`) or to what may follow (`unmarked_ends`), and nested tags.
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_DEPTH
 from unrender.schema.shapes import Shape
-from unrender.values.atoms import duplicate_key, escape, may_be_word
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
 from unrender.values.finder import ESCAPED, Finder, end_of
+from unrender.values.json_text import duplicate_key, escape, may_be_word
 from unrender.values.marked_ends import Kind, ValueEnd, ValueMark, ValueMarks
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle

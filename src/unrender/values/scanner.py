@@ -3,7 +3,7 @@
 Strategy: a scanner is a small automaton that can stop anywhere. It gets the buffer and a position, and takes what it can
 decide. It returns the new position, the JSON text of what it took, and whether it is done. What it cannot decide yet, such
 as half an escape or a word that may go on, stays in the buffer: never more than a few characters. Well-formed JSON goes
-through unchanged, in slices (`wellformed`). The single steps here read what is broken, cut off, or not JSON.
+through unchanged, in slices (`json_fast_path`). The single steps here read what is broken, cut off, or not JSON.
 """
 
 from __future__ import annotations
@@ -14,19 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from unrender.limits import MAX_DEPTH, MAX_WORD
-from unrender.values.atoms import (
-    MAY_GO_ON,
-    closing,
-    closing_in_code,
-    duplicate_of,
-    escape,
-    json_word,
-    may_be_word,
-    read_escape,
-)
 from unrender.values.finder import JSON_STRING, Finder, end_of
-from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
-from unrender.values.wellformed import (
+from unrender.values.json_fast_path import (
     COLON,
     END,
     FIRST_ITEM,
@@ -40,6 +29,17 @@ from unrender.values.wellformed import (
     VALUE,
     well_formed,
 )
+from unrender.values.json_text import (
+    MAY_GO_ON,
+    closing,
+    closing_in_code,
+    duplicate_of,
+    escape,
+    json_word,
+    may_be_word,
+    read_escape,
+)
+from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 
 _REPEATED = 24
 """Characters of a text that may come again in the same place: a few of a model's tokens."""
@@ -135,7 +135,7 @@ class LiteralScanner(Scanner):
         at, before, status = start, -1, MORE
         while before < at < len(text) and status is MORE:
             before = at
-            # The regexes of `wellformed` take what is plain JSON; whatever they leave is read sign by sign, to the same result.
+            # The regexes of `json_fast_path` take what is plain JSON; whatever they leave is read sign by sign, to the same result.
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
                 at = end  # `{"a": [1, 2], ` in one step; the single steps below go on with `b: 3}`.
             elif self.state in (STRING, KEY_STRING):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning
-from unrender.rendering.template import CodeTemplate, Template
+from unrender.rendering.template import FunctionTemplate, Template
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
@@ -132,7 +132,7 @@ def test_a_function_may_change_what_it_is_given():
         return messages[-1]["content"]
 
     messages, tools = [dict(USER[0])], [dict(TOOL)]
-    CodeTemplate(render).render(messages, tools=tools)
+    FunctionTemplate(render).render(messages, tools=tools)
 
     assert (messages, tools) == (USER, [TOOL])
 
@@ -147,7 +147,7 @@ def test_a_function_may_change_what_it_is_given():
 )
 def test_what_goes_wrong_is_in_the_rendering(render, told):
     """A function that raises, returns no text or too much of it, has refused."""
-    assert CodeTemplate(render, limits=Limits(rendering_characters=1000)).render(USER).error == told
+    assert FunctionTemplate(render, limits=Limits(rendering_characters=1000)).render(USER).error == told
 
 
 @pytest.mark.parametrize(
@@ -162,11 +162,11 @@ def test_what_is_no_renderer_is_refused(render, switches, told):
 
 def test_templates_of_the_same_function_are_equal():
     """Function, switches, tokens and limits decide."""
-    one = CodeTemplate(written, eos_token="x")
+    one = FunctionTemplate(written, eos_token="x")
 
-    assert one == CodeTemplate(written, eos_token="x") == pickle.loads(pickle.dumps(one))
-    assert one != CodeTemplate(written)
-    assert one != CodeTemplate(lambda messages: "")
+    assert one == FunctionTemplate(written, eos_token="x") == pickle.loads(pickle.dumps(one))
+    assert one != FunctionTemplate(written)
+    assert one != FunctionTemplate(lambda messages: "")
     assert one != Template("", eos_token="x")
     assert one.limited(Limits(rendering_characters=5)).render(USER).exhausted
 
@@ -177,7 +177,7 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
     ChatTemplate.from_renderer(lambda messages: messages[-1]["content"]).format.to_json()
     assert list(tmp_path.iterdir()) == []
-    assert CodeTemplate(written).digest != CodeTemplate(written).digest
+    assert FunctionTemplate(written).digest != FunctionTemplate(written).digest
 
 
 def test_bounds_hold_for_a_function():

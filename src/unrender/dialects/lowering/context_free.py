@@ -25,16 +25,8 @@ from types import MappingProxyType
 from typing import ParamSpec, TypeGuard, TypeVar
 
 from unrender import nodes
-from unrender.dialects.lowering.forks import Beginnings, Beside, Forks, Group, Mixture, followers
-from unrender.dialects.lowering.stops import (
-    Openness,
-    Rest,
-    RulePlace,
-    RulePlaces,
-    flat,
-    leaves_first,
-    linked,
-)
+from unrender.dialects.lowering.lexer_conflicts import Beginnings, FirstSets, Group, TextMix, TextSplit, followers
+from unrender.dialects.lowering.stops import Openness, Rest, RulePlace, RulePlaces, flat, leaves_first, linked
 from unrender.errors import GrammarError
 from unrender.limits import MAX_OPTIONS, MAX_PIECES, STANDARD
 from unrender.nodes.patterns import any_pattern
@@ -95,7 +87,7 @@ def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDA
     lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
     lowering.finish()
-    unsure = lowering.forks is not None and (lowering.forks.unsure or lowering.apart > MAX_PIECES)
+    unsure = lowering.first_sets is not None and (lowering.first_sets.unsure or lowering.apart > MAX_PIECES)
     # These two hold its methods: in that circle a whole grammar would wait for the garbage collector.
     del lowering.places, lowering.beginnings
     return Lowered(root.rule, reachable(root.rule, lowering.table, lowering.below), unsure)
@@ -151,7 +143,7 @@ class _Lowering:
         self.beginnings = Beginnings(self.looked_into)
         self.ends_itself = False
         """The rule that is written now holds no free text."""
-        self.forks = Forks(self.links, self.openness) if for_lexer else None
+        self.first_sets = FirstSets(self.links, self.openness) if for_lexer else None
         # A rule on a circle has an endless path along its references and against them; so has one between two circles.
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
@@ -219,7 +211,7 @@ class _Lowering:
         So is what may go on with text that a lexer would confuse with what follows.
         """
         # Without a lexer, and where no part ends in free text, each part is written for itself.
-        if self.forks is None and (self.ends_itself or not any(map(self.openness.endings, parts))):
+        if self.first_sets is None and (self.ends_itself or not any(map(self.openness.endings, parts))):
             return nodes.sequence_of([self.closed(part) for part in parts])
         # `Until("</a>"), name, "</a>"`: text may run on into the name, so all three become one `Stopped`.
         done: list[nodes.Node] = []
@@ -237,15 +229,15 @@ class _Lowering:
             return at
         if not self.ends_itself and (endings := self.openness.endings(parts[at])):
             return _closed_at(endings, parts, at + 1)
-        if self.forks is None or at + 1 == len(parts):
+        if self.first_sets is None or at + 1 == len(parts):
             return at
         # `(", " entry)?` before `", and"`: a lexer cannot know after `, ` whether the option was taken.
-        ends = self.forks.ends(parts[at])
-        return len(parts) if ends and self.forks.clash(ends, self.forks.first_of(parts[at + 1 :])) else at
+        ends = self.first_sets.ends(parts[at])
+        return len(parts) if ends and self.first_sets.clash(ends, self.first_sets.first_of(parts[at + 1 :])) else at
 
     def chosen(self, options: Rest) -> nodes.Node:
         """Return one of several that bring their own stops; those that a lexer would confuse are taken apart."""
-        if self.forks is not None and self.forks.confused(options):
+        if self.first_sets is not None and self.first_sets.confused(options):
             return self.factored([flat((option,)) for option in options])
         return any_pattern([self.closed(option) for option in options])
 
@@ -278,8 +270,8 @@ class _Lowering:
                 body = node.node if count == rounds and node.maximum is not None else nodes.Sequence((node.node, tail))
                 self.looped[f"{name} {count}"] = body
                 self.openness.add(f"{name} {count}", body)
-                if self.forks is not None:
-                    self.forks.add(f"{name} {count}", body)
+                if self.first_sets is not None:
+                    self.first_sets.add(f"{name} {count}", body)
             # `{0,0}` is nothing at all, and `{0,…}` is the first round, or nothing.
             first = nodes.Ref(f"{name} 1")
             self.loops[node] = nodes.EMPTY if node.maximum == 0 else first if node.minimum else nodes.Optional(first)
@@ -298,12 +290,12 @@ class _Lowering:
         others = tuple((text, self.either(options)) for text, options in exact)
         return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
 
-    def mixed(self, mixture: Mixture) -> nodes.Node:
+    def mixed(self, mixture: TextMix) -> nodes.Node:
         """Return free text and what is beside it."""
         stops, rests = mixture.stops, mixture.rests
         # "Any text up to `</a>`, or exactly `<b>x</a>` with what may follow that": the exact texts win over the stop.
         rest = rests[0] if len(rests) == 1 else (nodes.Choice(tuple(map(nodes.Sequence, rests))),)
-        beside = Beside(stops, rests, self.places.place(stops, rest), self.looked_into)
+        beside = TextSplit(stops, rests, self.places.place(stops, rest), self.looked_into)
         beside.take(mixture.others)
         exact = tuple((text, tuple(options)) for text, options in beside.exact.items())
         text = self.later(("text", stops, rest, exact), "text", lambda: self.stopped(stops, beside.place, exact))
@@ -346,20 +338,20 @@ class _Lowering:
 
     def is_confused(self, options: list[Rest]) -> bool:
         """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
-        if self.forks is None:
+        if self.first_sets is None:
             return False
         # A hundred and fifty optional arguments in any order: comparing each with all others is left out, and said.
-        self.forks.unsure |= len(options) > MAX_OPTIONS
-        return len(options) <= MAX_OPTIONS and self.forks.confused(map(nodes.Sequence, options))
+        self.first_sets.unsure |= len(options) > MAX_OPTIONS
+        return len(options) <= MAX_OPTIONS and self.first_sets.confused(map(nodes.Sequence, options))
 
     def factored(self, options: list[Rest]) -> nodes.Node:
         """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
         options = list(dict.fromkeys(options))
         # `(a|b)*a(a|b){18}`, told apart character by character, is an automaton of a quarter of a million states.
-        if self.forks is None or len(options) == 1 or self.apart > MAX_PIECES:
+        if self.first_sets is None or len(options) == 1 or self.apart > MAX_PIECES:
             return any_pattern([self.rest(option) for option in options])
         # Taking apart copies what is shared, so only what a lexer would confuse is taken apart.
-        if not self.forks.confused(map(nodes.Sequence, options)):
+        if not self.first_sets.confused(map(nodes.Sequence, options)):
             return any_pattern([self.rest(option) for option in options])
         self.apart += len(options)
         if mixture := self.beginnings.mixture(options):

@@ -1,18 +1,18 @@
 """Finds where a lexer could confuse two ways to go on, and takes such options apart so that it can tell them apart.
 
 A lexer that prefers the longest literal loses `</a` beside `</ab`: it has read the longer one before it looks further.
-`Forks` says how a node may begin, and how it may go on at places where it might also have ended. A text is told apart from
+`FirstSets` says how a node may begin, and how it may go on at places where it might also have ended. A text is told apart from
 others by its first literal, and free text, which may be anything, by its stops.
 
 - Options that begin with literals are put into groups, each with the text that it shares (`Beginnings.groups`). All other
   options stay as they are, so that the rules that they name stay shared.
 - Free text beside literals is longer than any of them, and a lexer reads it on up to a stop. So what begins with a literal
-  is followed until a stop is complete in it (`Beside`). That text is a lexeme of its own (`exact`). After it goes on what
+  is followed until a stop is complete in it (`TextSplit`). That text is a lexeme of its own (`exact`). After it goes on what
   follows the literal, or what follows the same free text. What free text covers as well is left out.
 
 Rules: exact. A node with more than `MAX_OPTIONS` beginnings is not looked into, and clashes with nothing; nor are more than
-`MAX_COMPARED` beginnings compared: `Forks.unsure` says that either was met. What meets something other than literal text
-before a stop is handed back (`Beside.left`).
+`MAX_COMPARED` beginnings compared: `FirstSets.unsure` says that either was met. What meets something other than literal text
+before a stop is handed back (`TextSplit.left`).
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from unrender.limits import MAX_COMPARED, MAX_OPTIONS
 from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 
-class Head(NamedTuple):
+class FirstLiteral(NamedTuple):
     """The first literal of a node; `origin` is the rule that holds it, or the number of what follows it."""
 
     text: str
     origin: int | str
 
 
-Heads = frozenset[Head | Until]
+Heads = frozenset[FirstLiteral | Until]
 """The first literals of a node, and the free text that it may begin with."""
 # `<call><name>f` beside `<call><name>g` and `<call><id>`: markers that begin alike differ after a few.
 DEPTH = 3
 """Literals that are looked through to see where two ways part."""
 _NONE: Heads = frozenset()
 # No literal is empty, so no node has these heads by itself.
-_MANY: Heads = frozenset((Head("", 0),))
+_MANY: Heads = frozenset((FirstLiteral("", 0),))
 
 
-class Forks:
+class FirstSets:
     """How each of some rules begins and continues; `add` includes another rule."""
 
     def __init__(self, links: Links, openness: Openness) -> None:
@@ -65,7 +65,7 @@ class Forks:
         """Whether a question had no answer because there were too many beginnings."""
         self._openness = openness
         self._rules = dict(links.rules)
-        self._continuations: dict[Head, Heads] = {}
+        self._continuations: dict[FirstLiteral, Heads] = {}
         self._rests: list[Rest] = []
         self._numbers: dict[Rest, int] = {}
         self._heads: dict[str, Heads] = {}
@@ -85,7 +85,7 @@ class Forks:
         self._headed = self._settled = False
         # What begins with a word and ends with one, as most rules do, need not be asked.
         words = {name: word for name, node in links.rules.items() if (word := _first_word(node))}
-        self._heads.update((name, frozenset((Head(word, name),))) for name, word in words.items())
+        self._heads.update((name, frozenset((FirstLiteral(word, name),))) for name, word in words.items())
         others = {name: node for name, node in links.rules.items() if name not in words}
         until_settled(
             others, links.users, self._heads, lambda name, it: frozenset(_within(name, h) for h in self.heads(it))
@@ -131,7 +131,7 @@ class Forks:
         for at, part in enumerate(plain):
             # Most begin with a word, and after it nothing more is asked.
             if isinstance(part, Literal) and part.text:
-                found.append(frozenset((Head(part.text, self._number(plain[at + 1 :])),)))
+                found.append(frozenset((FirstLiteral(part.text, self._number(plain[at + 1 :])),)))
                 break
             found.append(self.heads(part))
             if not self._openness.nullable(part):
@@ -142,7 +142,7 @@ class Forks:
         """Return whether a lexer would confuse any of several nodes that are at one place."""
         if self._compared > MAX_COMPARED:
             return False
-        by_text: dict[str, list[set[Head]]] = {}
+        by_text: dict[str, list[set[FirstLiteral]]] = {}
         # The work is counted over the whole grammar: beyond that, options are written as they are, and `unsure` says so.
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
@@ -182,19 +182,19 @@ class Forks:
             return True
         return any(self._part_ways(mine[text], theirs[text], depth) for text in mine.keys() & theirs.keys())
 
-    def _part_ways(self, some: set[Head], others: set[Head], depth: int) -> bool:
+    def _part_ways(self, some: set[FirstLiteral], others: set[FirstLiteral], depth: int) -> bool:
         """Return whether what follows the same literal may be confused; only `DEPTH` literals are looked through."""
         if others <= some:  # The same rules, or the same continuations: there is one way on, not two.
             return False
         mine, theirs = (_union(list(map(self._following, heads))) for heads in (some, others - some))
         return not mine or not theirs or depth == 0 or self.clash(mine, theirs, depth - 1)
 
-    def _following(self, head: Head) -> Heads:
+    def _following(self, head: FirstLiteral) -> Heads:
         """Return how what follows a literal may begin."""
         # In a rule, what follows the literal is in the rule: `name` = `"<", word, ">"` goes on with `word`, wherever it is.
         if head not in self._continuations:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
-            inner = [one for one in body if isinstance(one, Head) and one.text == head.text]
+            inner = [one for one in body if isinstance(one, FirstLiteral) and one.text == head.text]
             numbers = [one.origin for one in (inner if isinstance(head.origin, str) else [head])]
             following = [self.first_of(self._rests[at]) for at in numbers if isinstance(at, int)]
             self._continuations[head] = _union(following)
@@ -246,10 +246,10 @@ class Forks:
         return _union(found)
 
 
-def _by_text(heads: Heads) -> dict[str, set[Head]]:
-    found: dict[str, set[Head]] = {}
+def _by_text(heads: Heads) -> dict[str, set[FirstLiteral]]:
+    found: dict[str, set[FirstLiteral]] = {}
     for head in heads:
-        if isinstance(head, Head):
+        if isinstance(head, FirstLiteral):
             found.setdefault(head.text, set()).add(head)
     return found
 
@@ -277,9 +277,9 @@ def _ends_in_word(node: Node) -> bool:
 _NO_WORD = (Ref, Until, Choice, Optional, Repeat, nodes.Chars, nodes.JsonValue)
 
 
-def _within(rule: str, head: Head | Until) -> Head | Until:
+def _within(rule: str, head: FirstLiteral | Until) -> FirstLiteral | Until:
     """Return `head` as it is seen from outside of `rule`."""
-    return head if isinstance(head, Until) or isinstance(head.origin, str) else Head(head.text, rule)
+    return head if isinstance(head, Until) or isinstance(head.origin, str) else FirstLiteral(head.text, rule)
 
 
 def _union(found: list[Heads]) -> Heads:
@@ -290,7 +290,7 @@ def _union(found: list[Heads]) -> Heads:
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
+class Alternative:
     """One way in which an option begins: literal text, then `rest`.
 
     `at` is the number of the option; `rule` is the rule that holds the text.
@@ -319,12 +319,12 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class TextMix:
     """Free text up to `stops` with one of `rests` after it, and the other options at the same place."""
 
     stops: tuple[str, ...]
     rests: tuple[Rest, ...]
-    others: tuple[Lead, ...]
+    others: tuple[Alternative, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,12 +336,12 @@ class Beginnings:
 
     rule: Callable[[str], Node | None]
 
-    def mixture(self, options: list[Rest]) -> Mixture | None:
+    def mixture(self, options: list[Rest]) -> TextMix | None:
         """Return free text and the options beside it.
 
         None when no option is free text, or when two options have different stops.
         """
-        leads: list[Lead] = []
+        leads: list[Alternative] = []
         for at, option in enumerate(options):
             found = self.leads(option, at)
             if not found:
@@ -352,7 +352,7 @@ class Beginnings:
         if len(stops) != 1:
             return None
         rests = tuple(dict.fromkeys(lead.rest[1:] for lead in texts))
-        return Mixture(stops.pop(), rests, tuple(lead for lead in leads if lead not in texts))
+        return TextMix(stops.pop(), rests, tuple(lead for lead in leads if lead not in texts))
 
     def groups(self, options: list[Rest]) -> list[Group]:
         """Return the options in groups, no two of which begin alike."""
@@ -370,12 +370,12 @@ class Beginnings:
             groups.append(Group(shared, tuple(lead.after(len(shared)) for lead in group)))
         return groups
 
-    def leads(self, option: Rest, at: int) -> list[Lead]:
+    def leads(self, option: Rest, at: int) -> list[Alternative]:
         """Return the ways in which an option begins; an empty list when there are too many.
 
         A way that begins with free text has no text of its own.
         """
-        found: list[Lead] = []
+        found: list[Alternative] = []
         rests: list[tuple[Rest, str | None]] = [(option, None)]
         seen: set[Rest] = set()
         while rests and len(found) <= MAX_OPTIONS:
@@ -387,7 +387,7 @@ class Beginnings:
             head = rest[0] if rest else None
             match head:
                 case Literal(text) | nodes.Layout(text) if text:
-                    found.append(Lead(text, rest[1:], at, rule))
+                    found.append(Alternative(text, rest[1:], at, rule))
                     continue
                 case Literal() | nodes.Layout() | nodes.Mark():
                     rests.append((rest[1:], rule))
@@ -401,16 +401,16 @@ class Beginnings:
                 case _:
                     ways = unfoldings(head, rest[1:])
             if ways is None:
-                found.append(Lead("", rest, at))
+                found.append(Alternative("", rest, at))
             else:
                 rests.extend((way, rule) for way in reversed(ways))
         return found if len(found) <= MAX_OPTIONS else []
 
 
-def _grouped(leads: Iterable[Lead]) -> list[list[Lead]]:
+def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
     """Return leads in groups: those that begin with the text of the first one."""
     # Sorted by text, what begins with `</a` comes right after it: `</a`, `</ab`, `</abc>`.
-    groups: list[list[Lead]] = []
+    groups: list[list[Alternative]] = []
     for lead in sorted(leads, key=lambda lead: lead.text):
         if groups and groups[-1][0].text and lead.text.startswith(groups[-1][0].text):
             groups[-1].append(lead)
@@ -420,7 +420,7 @@ def _grouped(leads: Iterable[Lead]) -> list[list[Lead]]:
 
 
 @dataclass(slots=True)
-class Beside:
+class TextSplit:
     """Free text up to `stops` and after it one of `rests`; and other options that may begin at the same place.
 
     `place` is where the rests begin; `exact` and `left` are the results of `take`.
@@ -438,7 +438,7 @@ class Beside:
         """The stops of the free text, and the stops with which the rests begin."""
         return tuple(dict.fromkeys((*self.stops, *self.place.found)))
 
-    def take(self, leads: Iterable[Lead]) -> None:
+    def take(self, leads: Iterable[Alternative]) -> None:
         """Separate the options `leads` from the free text beside them."""
         every = self.all_stops
         waiting = [(lead.text, lead.rest) for lead in leads]

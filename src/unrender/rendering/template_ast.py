@@ -19,7 +19,7 @@ from jinja2.visitor import NodeTransformer
 from unrender.freezing import frozen
 from unrender.limits import Limits
 from unrender.rendering.cost import Exhausted
-from unrender.rendering.growth import guard_integer
+from unrender.rendering.cost_guards import guard_integer
 
 # What the source shows.
 
