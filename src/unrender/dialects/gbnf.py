@@ -88,11 +88,8 @@ def _tree(begun: list[tuple[str, str]]) -> Node:
         texts, rules = zip(*alike, strict=True)
         start = commonprefix(texts)
         if start and len(texts) > 1:
-            options.append(
-                in_sequence(
-                    Literal(start), _tree([(text[len(start) :], rule) for text, rule in zip(texts, rules, strict=True)])
-                )
-            )
+            rest = [text[len(start) :] for text in texts]
+            options.append(in_sequence(Literal(start), _tree([*zip(rest, rules, strict=True)])))
         else:
             options += [in_sequence(Literal(text), Ref(rule)) for text, rule in zip(texts, rules, strict=True)]
     return options[0] if len(options) == 1 else Choice(tuple(options))

@@ -146,7 +146,8 @@ class _Writer:
             case Optional(inner):
                 return f"({written_choice(inner, self.item)})?"
             case Repeat(inner, low, high, None):
-                return f"({written_choice(inner, self.item)}){_bounds(low, high)}"
+                bounds = SHORT_BOUNDS.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
+                return f"({written_choice(inner, self.item)}){bounds}"
             case Choice() | Sequence():
                 return f"({written_choice(node, self.item)})"
         raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
@@ -231,12 +232,8 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
             # `a? b c` begins with a or b: the first part that must be there is the last that may be first.
             for part in parts:
                 yield from _first_rules(part)
-                if not _may_be_missing(part):
+                if not (isinstance(part, Optional) or (isinstance(part, Repeat) and part.minimum == 0)):
                     return
-
-
-def _may_be_missing(node: Node) -> bool:
-    return isinstance(node, Optional) or (isinstance(node, Repeat) and node.minimum == 0)
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
@@ -276,10 +273,6 @@ def _is_step(node: Node | Stopped) -> bool:
     # `", " entry`: the separator, then what is alone elsewhere.
     inner = node.node if isinstance(node, Optional) else node
     return isinstance(inner, Sequence) and isinstance(inner.parts[0], Literal) and isinstance(inner.parts[1], Ref)
-
-
-def _bounds(low: int, high: int | None) -> str:
-    return SHORT_BOUNDS.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
 
 
 _json = json.JSONEncoder(ensure_ascii=False).encode

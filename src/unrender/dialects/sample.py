@@ -105,11 +105,9 @@ def _marked(grammar: nodes.Grammar) -> nodes.Grammar:
     """Return the grammar with a mark before and after what it tags."""
 
     def mark(node: nodes.Node) -> nodes.Node:
-        return (
-            nodes.Sequence((nodes.Mark(_OPENERS[node.role]), node.node, nodes.Mark(_CLOSER)))
-            if isinstance(node, nodes.Tag)
-            else node
-        )
+        if not isinstance(node, nodes.Tag):
+            return node
+        return nodes.Sequence((nodes.Mark(_OPENERS[node.role]), node.node, nodes.Mark(_CLOSER)))
 
     rules = {name: nodes.rewrite(node, mark) for name, node in grammar.rules.items()}
     return nodes.Grammar(nodes.rewrite(grammar.root, mark), rules)
@@ -267,7 +265,7 @@ def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
         changed: dict[str, None] = {}
         # A rule mostly comes before those that it refers to, so backwards most are settled in one round.
         for name in reversed(queue):
-            found = 1 + _rule_cost(rules[name], costs)
+            found = 1 + cost(rules[name], costs)
             if found < costs[name]:
                 costs[name] = found
                 changed.update(dict.fromkeys(users.get(name, ())))
@@ -275,7 +273,7 @@ def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
     return costs
 
 
-def cost(node: nodes.Node, costs: Mapping[str, int]) -> int:
+def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
     """Return the least number of rules that a text of `node` passes through."""
     match node:
         case nodes.Ref(name):
@@ -286,14 +284,9 @@ def cost(node: nodes.Node, costs: Mapping[str, int]) -> int:
             return min((cost(option, costs) for option in options), default=ENDLESS)
         case nodes.Repeat(inner, low, _, _):
             return min(low * cost(inner, costs), ENDLESS)
+        case Stopped(at_end=False):
+            return min((costs[ref.rule] for _, ref in (*node.branches, *node.exact)), default=ENDLESS)
     return 0
-
-
-def _rule_cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
-    if not isinstance(node, Stopped):
-        return cost(node, costs)
-    following = [costs[ref.rule] for _, ref in (*node.branches, *node.exact)]
-    return 0 if node.at_end else min(following, default=ENDLESS)
 
 
 _PIECE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^"'{}\[\],:]+|.""", re.DOTALL)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
@@ -153,22 +153,16 @@ def folders() -> tuple[Path, ...]:
 
     Raises `FormatError`, naming where it comes from, for a folder that is named and does not exist.
     """
-    return (*_installed(), *_named(), *_configured())
-
-
-def _named() -> Iterator[Path]:
+    found = [*_installed()]
     for name in filter(None, os.environ.get(FORMATS_VARIABLE, "").split(os.pathsep)):
         path = named_path(name)
         if path is None or not path.is_dir():
             raise FormatError(f"{FORMATS_VARIABLE}: expected folders, found {name!r}")
-        yield path
-
-
-def _configured() -> Iterator[Path]:
-    """Yield the folder in the user's configuration, if it is there."""
+        found.append(path)
     configuration = user_folder("XDG_CONFIG_HOME", ".config")
-    if configuration and (path := configuration / "unrender" / "formats").is_dir():
-        yield path
+    if configuration and (own := configuration / "unrender" / "formats").is_dir():
+        found.append(own)
+    return tuple(found)
 
 
 @cache
@@ -252,9 +246,7 @@ def with_declared(format: Format, declared: Declared) -> Format:
     )
     others = [tools for tools in (*format.tolerated, *added.tolerated) if not _same_syntax(tools, merged.tools)]
     merged = replace(merged, tolerated=tuple(dict.fromkeys(others)))
-    if merged == format:
-        return format
-    return replace(merged, declared=(*format.declared, declared.name))
+    return format if merged == format else replace(merged, declared=(*format.declared, declared.name))
 
 
 @cache

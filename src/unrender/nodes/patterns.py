@@ -256,7 +256,11 @@ class _Reader:
 
     def group(self) -> Node:
         if self.accept("?") and not self.accept(":"):
-            self.named_group()
+            if any(self.pattern.startswith(sign, self.position) for sign in ("=", "!", "<=", "<!")):
+                raise UnsupportedPattern("a lookaround")
+            if not (self.accept("<") or self.accept("P<")) or ">" not in self.pattern[self.position :]:
+                raise self.broken("unknown kind of group")
+            self.position = self.pattern.index(">", self.position) + 1
         self.depth += 1
         if self.depth > MAX_PARTS:
             raise UnsupportedPattern(f"a group inside {MAX_PARTS} others")
@@ -267,14 +271,6 @@ class _Reader:
         if any(anchor in branch for branch in branches for anchor in (_START, _STOP)):
             raise UnsupportedPattern("an anchor inside a group")
         return any_pattern(list(map(Sequence, branches)))
-
-    def named_group(self) -> None:
-        look = ("=", "!", "<=", "<!")
-        if any(self.pattern.startswith(sign, self.position) for sign in look):
-            raise UnsupportedPattern("a lookaround")
-        if not (self.accept("<") or self.accept("P<")) or ">" not in self.pattern[self.position :]:
-            raise self.broken("unknown kind of group")
-        self.position = self.pattern.index(">", self.position) + 1
 
     def escape(self) -> Node:
         character = self.take()

@@ -32,14 +32,11 @@ _TAIL = rf"(\?({_PATH_CHAR}|[/?])*)?(#({_PATH_CHAR}|[/?])*)?"
 _PATH = rf"{_PATH_CHAR}*(/{_PATH_CHAR}*)*"
 
 
-def _ipv6() -> str:
-    """Return the forms with `::` at each place, and the one without."""
-    whole = rf"({_HEXTET}:){{7}}{_HEXTET}"
-    cut = [
-        rf"({_HEXTET}(:{_HEXTET}){{0,{left - 1}}})?::({_HEXTET}(:{_HEXTET}){{0,{6 - left}}})?" for left in range(1, 7)
-    ]
-    return "|".join((whole, *cut))
-
+_IPV6 = (
+    rf"({_HEXTET}:){{7}}{_HEXTET}",
+    *(rf"({_HEXTET}(:{_HEXTET}){{0,{left - 1}}})?::({_HEXTET}(:{_HEXTET}){{0,{6 - left}}})?" for left in range(1, 7)),
+)
+"""The form without `::`, and those with it at each place."""
 
 FORMATS: Mapping[str, str] = {
     "date": _DATE,
@@ -49,7 +46,7 @@ FORMATS: Mapping[str, str] = {
     r"|[0-9]+M([0-9]+S)?|[0-9]+S))?|T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))",
     "uuid": r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     "ipv4": _IPV4,
-    "ipv6": _ipv6(),
+    "ipv6": "|".join(_IPV6),
     "hostname": _HOSTNAME,
     "email": rf"{_ATOM}(\.{_ATOM})*@{_HOSTNAME}",
     "uri": rf"[A-Za-z][A-Za-z0-9+.-]*:(//{_PATH_CHAR}+)?{_PATH}{_TAIL}",
@@ -186,20 +183,16 @@ def _written_class(node: Chars, alphabet: Alphabet) -> Node:
     escapes = [form for character, form in alphabet.escapes if holds(ranges, character)]
     special = (*((character, character) for character, _ in alphabet.escapes), *alphabet.forbidden)
     plain = subtract(ranges, special)
-    options: list[Node] = [_compact(plain)] if plain else []
+    # What reaches the last code point is shorter as the complement of the few characters that it lacks.
+    outside = plain[-1:] and plain[-1][1] == "\U0010ffff"
+    written = Chars(complement(plain), negated=True) if outside else Chars(plain)
+    options: list[Node] = [written] if plain else []
     # Escapes of two characters share their backslash: `\` and then one of `"\nrt`.
     by_head = [form[1:] for form in escapes if len(form) == 2 and form[0] == "\\"]
     if by_head:
         options.append(Sequence((_BACKSLASH, Chars(tuple((c, c) for c in by_head)))))
     options += [Literal(form) for form in escapes if len(form) != 2 or form[0] != "\\"]
     return any_pattern(options) if options else Chars(())
-
-
-def _compact(ranges: Ranges) -> Chars:
-    """Write ranges that reach the last code point as the complement of the few that do not."""
-    if ranges[-1][1] != "\U0010ffff":
-        return Chars(ranges)
-    return Chars(tuple((low, high) for low, high in complement(ranges)), negated=True)
 
 
 def subtract(ranges: Ranges, holes: Iterable[tuple[str, str]]) -> Ranges:
