@@ -2,7 +2,7 @@
 
 Each row says in `why` what it is there for, and in `gives` what comes out. The rest is what goes in:
 
-- `call`, `args`, `with`: a function, e.g. `atoms.json_word`, and its arguments;
+- `call`, `args`, `with`: a function, e.g. `json_text.json_word`, and its arguments;
 - `typed`, `schema`, `key`: a raw text as the argument `key` of a tool with this schema;
 - `tree`, `of`: the inside of a tag;
 - `scan`, `of`, `pieces`, `final`: a scanner, and what it gives for each piece;

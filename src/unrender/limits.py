@@ -92,8 +92,10 @@ MAX_GGUF_DEPTH = 4  # levels
 # Values and requests.
 
 MAX_DEPTH = 500  # levels
-"""Levels of lists and objects inside each other in a message, a tool, an argument, or a template's value. Hashing deeper ones
+"""Levels of lists and objects inside each other in a message, a tool, or a template's value. Hashing deeper ones
 overflows Python's stack, which ends the process."""
+MAX_PARSED_DEPTH = 512  # levels
+"""Levels of lists and objects in an argument that is read; Python's own json module gives up near 1,000."""
 MAX_VALUES = 1_000_000  # lists and objects
 """Lists and objects in a conversation, or in one tool."""
 MAX_TOOLS = 4096  # tools
@@ -133,12 +135,11 @@ MAX_INDEX = 1_000_000
 """Largest number of the first call."""
 MAX_ID = 64  # characters
 """Letters and digits of an id."""
-MAX_TRIES = 100  # tries
-"""Variables, fields or markers of one kind that are tried, likely ones first; ids that are taken already; drawn example answers."""
 MAX_RETRIES = 8  # tries
 """Repairs of one conversation or template: texts looked for again, missing variables, lengths of ids, refuted claims."""
 MAX_PLACES = 400  # places
-"""Brackets of one text that are tried, guesses of an example value, and places at which a test cuts a text in two."""
+"""Brackets of one text that are tried, guesses of an example value, places at which a test cuts a text in two, and free choices of a sample:
+after them, every choice is for the shortest way out."""
 
 # Schemas and grammars.
 
@@ -181,11 +182,11 @@ MAX_COMPARED = 200_000  # parts
 """Beginnings that are compared in one grammar, and parts of ranges that are written to weigh one schema."""
 MAX_PIECES = 5_000  # pieces
 """Options taken apart for a lexer, pieces of one object, keys hashed in one go, steps of a film, and rows that are counted or shown."""
-SAMPLE_STEPS = 400  # steps
-"""Steps after which every choice is for the shortest way out."""
 
 # Reading answers.
 
+MAX_HEAD = 12  # characters
+"""Characters of a literal that the fast path looks at: what agrees in so many is left to the instructions."""
 MAX_NAME = 1200  # characters
 """Tool or argument name."""
 MAX_BLANK = 64  # characters
@@ -212,7 +213,8 @@ MAX_REMARK = 2000  # characters
 MAX_SHOWN_ITEMS = 20  # items
 """Literals, problems, warnings, tools or tokens that one text shows, and items of a list in an example."""
 MAX_LISTED = 100  # items
-"""Problems of one call, mistakes in a request, headers of a request, and items on a page."""
+"""Problems of one call, mistakes in a request, headers of a request, items on a page, names or markers of one kind that are tried (likely
+ones first), ids that are taken already, and example answers that are drawn."""
 
 # Engines and servers.
 

@@ -20,7 +20,7 @@ from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Said
 from unrender.errors import MessageError
 from unrender.freezing import frozen
-from unrender.limits import MAX_TRIES
+from unrender.limits import MAX_LISTED
 from unrender.messages.wire import checked_list, checked_object
 from unrender.rendering.template import Template, copied
 
@@ -224,7 +224,7 @@ def _amount(name: str, value: Any, template: Template, capabilities: Capabilitie
 def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple[str, tuple[str, ...]]:
     """Return the template's variable for amounts of this kind, and the usual words that it takes."""
     named = (other for other in sorted(template.variables) if any(word in other for word in _AMOUNTS[name]))
-    for variable in sorted(named, key=lambda other: other != name)[:MAX_TRIES]:
+    for variable in sorted(named, key=lambda other: other != name)[:MAX_LISTED]:
         on = dict(capabilities.thinking_on)
         prompts = {word: _prompt(template, capabilities, {**on, variable: word}) for word in EFFORTS}
         taken = tuple(word for word in EFFORTS if prompts[word] is not None)

@@ -22,7 +22,7 @@ from unrender import nodes
 from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
 from unrender.dialects.lowering.stops import inverted
 from unrender.errors import GrammarError
-from unrender.limits import MAX_DOCUMENT, MAX_PIECES, MAX_PLACES, SAMPLE_STEPS
+from unrender.limits import MAX_DOCUMENT, MAX_PIECES, MAX_PLACES
 from unrender.nodes.patterns import Ranges, complement, holds
 
 _WORDS = (
@@ -59,7 +59,7 @@ class Sample:
     parts: tuple[SampledPart, ...]
 
 
-def sample_text(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> str:
+def sample_text(grammar: nodes.Grammar, seed: int, *, budget: int = MAX_PLACES) -> str:
     """Return the text of a `draw`.
 
     >>> sample_text(nodes.Grammar(nodes.Choice((nodes.Literal("yes"), nodes.Literal("no")))), seed=1) in ("yes", "no")
@@ -68,7 +68,7 @@ def sample_text(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS
     return draw(grammar, seed, budget=budget).text
 
 
-def draw(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sample:
+def draw(grammar: nodes.Grammar, seed: int, *, budget: int = MAX_PLACES) -> Sample:
     """Return a random text of an expanded grammar, with its parts; the same for the same seed.
 
     `budget` bounds the size: about as many choices are made freely. Raises `GrammarError` when the grammar has no
@@ -81,7 +81,7 @@ def draw(grammar: nodes.Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sa
 
 
 @bounded_nesting
-def drawer(grammar: nodes.Grammar, *, budget: int = SAMPLE_STEPS) -> Callable[[int], Sample]:
+def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int], Sample]:
     """Return what draws the text of a seed, as `draw` does; the grammar is lowered once for all of them."""
     lowered = lower(_marked(grammar), for_lexer=False)
     costs = rule_costs(lowered.rules)

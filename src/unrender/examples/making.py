@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender.errors import GrammarError, MalformedOutput
 from unrender.examples.values import example_value, words_of
-from unrender.limits import MAX_SHOWN, MAX_TRIES
+from unrender.limits import MAX_LISTED, MAX_SHOWN
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
 from unrender.nodes import Role
 from unrender.turn import Turn
@@ -182,7 +182,7 @@ def _written(turn: Turn, plan: _Plan) -> str | None:
     """Return a text that the turn's parser reads as the message; None where no draw gave one."""
     narrowed = replace(turn, request=_narrowed(turn, plan))
     begun, kept = turn.parse(""), None
-    for drawn in islice(narrowed.samples(), MAX_TRIES):
+    for drawn in islice(narrowed.samples(), MAX_LISTED):
         try:
             text = _reworded(narrowed, drawn, plan)
             message = _read(turn, text)

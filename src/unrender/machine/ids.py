@@ -15,7 +15,7 @@ from functools import partial
 from itertools import count
 
 from unrender.format import CallSyntax, Part, Slot
-from unrender.limits import MAX_TRIES
+from unrender.limits import MAX_LISTED
 from unrender.values.resumable import Resumable
 
 IdMaker = Callable[[int, str], str]
@@ -114,6 +114,6 @@ class CallIds(Resumable):
     def _offered(self, index: int, name: str, written: str) -> Iterable[str]:
         yield written
         first = self.offset + index
-        yield from (self.make(first + more, name) for more in range(MAX_TRIES))
+        yield from (self.make(first + more, name) for more in range(MAX_LISTED))
         # A caller's own maker may give one id again and again; random ones end that.
         yield from (random_id(first, name) for _ in count())

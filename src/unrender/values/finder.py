@@ -23,7 +23,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from unrender.limits import MAX_SMALL
+from unrender.limits import MAX_HEAD
 
 
 class Flow:
@@ -50,7 +50,7 @@ class Flow:
         _plant(heads, last, whole=False)
         options = [f"[{re.escape(characters)}]"] if characters else []
         ends = re.compile("|".join([*options, *_branches(heads)]) or r"(?!)").search
-        options += [re.escape(literal[:MAX_SMALL]) for literal in literals if literal]
+        options += [re.escape(literal[:MAX_HEAD]) for literal in literals if literal]
         self._whole = re.compile("|".join(options) or r"(?!)").search
         self.search = ends
         return ends(text)
@@ -73,9 +73,9 @@ class Flow:
 def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
     """Add a literal to a tree of characters; the key "" is where a whole one ends."""
     node = heads
-    for character in literal[:MAX_SMALL]:
+    for character in literal[:MAX_HEAD]:
         node = node.setdefault(character, {})
-    if whole or len(literal) > MAX_SMALL:
+    if whole or len(literal) > MAX_HEAD:
         node[""] = {}
 
 

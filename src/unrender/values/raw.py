@@ -18,7 +18,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from unrender.limits import MAX_DEPTH
+from unrender.limits import MAX_PARSED_DEPTH
 from unrender.schema.shapes import Shape
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
 from unrender.values.finder import ESCAPED, Finder, end_of
@@ -442,7 +442,7 @@ class XmlScanner(RawScanner):
 
 def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
     """Return the inside of an element as JSON text."""
-    elements = _elements(text, style) if style.item and depth < MAX_DEPTH // 8 else []
+    elements = _elements(text, style) if style.item and depth < MAX_PARSED_DEPTH // 8 else []
     match _kind([name for name, _ in elements], style, types, schema):
         case "array":
             inner = types.inner(schema, None)

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from unrender.limits import MAX_DEPTH, MAX_WORD
+from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
 from unrender.values.finder import JSON_STRING, Finder, end_of
 from unrender.values.json_fast_path import (
     COLON,
@@ -157,11 +157,11 @@ class LiteralScanner(Scanner):
         if self.state in (STRING, KEY_STRING):
             return self.quote == '"' and self.style.quote_open != '"'
         # Outside of brackets nothing closes a value: `12` may go on, so `_word` reads it.
-        return 0 < len(self.stack) <= MAX_DEPTH - LEVELS
+        return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
         """Take JSON as it is; what is none, or not all there, is left to the single steps."""
-        at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_DEPTH - LEVELS)
+        at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_PARSED_DEPTH - LEVELS)
         if at == start:
             return start
         self.keys += keys
@@ -188,7 +188,7 @@ class LiteralScanner(Scanner):
         char = text[at]
         style = self.style
         if char in "{[":
-            if len(self.stack) >= MAX_DEPTH:
+            if len(self.stack) >= MAX_PARSED_DEPTH:
                 return at, FAILED
             self._flush_comma(pieces)
             self.stack += char
@@ -387,7 +387,7 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
 
     Models write the same few characters between their values again and again, in the same places.
     """
-    at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_DEPTH - LEVELS)
+    at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_PARSED_DEPTH - LEVELS)
     if state == END:
         return None
     taken = ""

@@ -13,7 +13,7 @@ from splitting import splits
 from unrender import Tool
 from unrender.answer.build import calls_in
 from unrender.answer.follow import open_ends
-from unrender.limits import MAX_DEPTH
+from unrender.limits import MAX_PARSED_DEPTH
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import Finder
 from unrender.values.raw import RawScanner, TagStyle, read_tree
@@ -70,7 +70,7 @@ def test_objects_in_deep_lists_are_read_alike() -> None:
     )
 
 
-@pytest.mark.parametrize(("depth", "status"), [(MAX_DEPTH, Status.MORE), (MAX_DEPTH + 1, Status.FAILED)])
+@pytest.mark.parametrize(("depth", "status"), [(MAX_PARSED_DEPTH, Status.MORE), (MAX_PARSED_DEPTH + 1, Status.FAILED)])
 @pytest.mark.parametrize("style", [LENIENT, STRICT, BARE])
 def test_nesting_is_bounded(depth: int, status: Status, style: LiteralStyle) -> None:
     """The same at every chunking, and in every notation."""

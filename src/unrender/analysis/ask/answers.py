@@ -38,7 +38,7 @@ from unrender.analysis.ask.probes import (
 )
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.format import Format, ToolMode
-from unrender.limits import MAX_TRIES
+from unrender.limits import MAX_LISTED
 from unrender.messages.wire import Request
 from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
@@ -229,7 +229,7 @@ def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
     """
     texts = {constant.strip() for constant in prober.template.facts.string_constants}
     closers = sorted(text for text in texts if " " not in text and _is_bracketed(text) and openers_of(text))
-    for closer in closers[:MAX_TRIES]:
+    for closer in closers[:MAX_LISTED]:
         yield closer, body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
 
 

@@ -35,7 +35,7 @@ from unrender.analysis.ask.probes import (
 from unrender.conversation.capabilities import Context, ReasoningPlace
 from unrender.conversation.messages import Said
 from unrender.format.tokens import lexemes
-from unrender.limits import MAX_ID, MAX_RETRIES, MAX_TRIES
+from unrender.limits import MAX_ID, MAX_LISTED, MAX_RETRIES
 from unrender.proof.split import closers_of, common_prefix, is_tag
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
@@ -103,7 +103,7 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
     ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
     # A template may write its tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
-    for messages, name, as_text in product(asked, ranked[:MAX_TRIES], (False, True)):
+    for messages, name, as_text in product(asked, ranked[:MAX_LISTED], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
         text = prober.with_capabilities(**changes).render(messages, tools=offered_tools(), thinking=None)
         if text is not None and NAMES[0] in text:
@@ -133,7 +133,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     names = sorted(
         (name for name in prober.template.reads if REASONING_WORD.search(name)),
         key=lambda name: (name != "enable_thinking", name != "thinking", name),
-    )[:MAX_TRIES]
+    )[:MAX_LISTED]
     for name in names:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, after_question=False):
@@ -293,7 +293,7 @@ def _marks_reasoning(prober: Prober, message: Said) -> bool:
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
     template = prober.template
     names = template.facts.attribute_names | set(template.facts.string_constants)
-    words = sorted(name for name in names if name.isidentifier() and REASONING_WORD.search(name))[:MAX_TRIES]
+    words = sorted(name for name in names if name.isidentifier() and REASONING_WORD.search(name))[:MAX_LISTED]
     fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
     yield from ((ReasoningPlace.FIELD, name) for name in fields)
     places = (ReasoningPlace.PART, ReasoningPlace.BLOCK) if "blocks" in names else (ReasoningPlace.PART,)
