@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from unrender.answer.follow import call_signs
 from unrender.answer.literals import holds_token, json_tokens, keyed_tokens, tokens
-from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Elements, Marker, ReasoningPart
+from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Marker, ReasoningPart
 from unrender.cache import kept
-from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Skeleton, Slot, TurnTexts
+from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.parts import text_of
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
@@ -174,7 +174,7 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
         call_open=_marker(format, syntax.call_start, split),
         call_close=_closer(syntax.call_end, split, closing),
         separator=Marker(syntax.separator, tuple(tokens(syntax.separator))),
-        function=_pieces(format, syntax.function, split),
+        function=tuple(it if isinstance(it, Slot) else _marker(format, it, split) for it in syntax.function),
         arguments=_arguments(syntax, split),
         envelope=syntax.envelope,
         id_parts=syntax.id_parts,
@@ -244,10 +244,6 @@ def _marker(format: Format, text: str, split: _Splitter = tokens) -> Marker:
     """Return a marker with all its spellings."""
     first, *others = (Marker(spelling, tuple(split(spelling))) for spelling in _spellings(format, text) or [""])
     return replace(first, others=tuple(others))
-
-
-def _pieces(format: Format, parts: Skeleton, split: _Splitter) -> Elements:
-    return tuple(part if isinstance(part, Slot) else _marker(format, part, split) for part in parts)
 
 
 def _closer(text: str, split: _Splitter, ends: Collection[str]) -> Marker:
@@ -353,7 +349,7 @@ def ending(format: Format) -> Node:
     # Before the end "\n<end>" the model writes "\n", or nothing where the engine strips both.
     before = _frame(format).trail
     ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
-    return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if before else Literal("")
+    return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if before else EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +362,11 @@ class _Order:
     """Those in the format's own syntax, where calls may be made."""
     stops: tuple[str, ...]
     """What no free text holds."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there must be a call."""
+        return self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
 
     def whole_answer(self) -> Node:
         """Return the whole answer, after the header where no prompt writes it."""
@@ -427,27 +428,26 @@ class _Order:
         thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
         run = in_sequence(calls, ending(self.format))
         called = in_sequence(Choice((thinking, Literal(turn.start_to_tools))), run)
-        wanted = self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
-        return called if wanted else Choice((replace(self, calls=None).answer(), called))
+        return called if self.wanted else Choice((replace(self, calls=None).answer(), called))
 
     def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
         """Return content and calls, each after its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
-        ended = self.ending_of_content(wrapper)
+        # Free text has the layout before the end of the turn in itself; what is closed and JSON have not.
+        closed = wrapper.end.strip() or self.request.response_schema is not None
+        ended = ending(self.format) if closed else EMPTY
         if self.calls is None:
             return in_sequence(content, ended)
-        run = self.calls
-        last = in_sequence(run, ending(self.format))
+        last = in_sequence(self.calls, ending(self.format))
         beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
         followed = in_sequence(Literal(turn.content_to_tools), last)
-        wanted = self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
-        only_calls = in_sequence(Literal(to_tools), run if turn.tools_first and not wanted else last)
+        only_calls = in_sequence(Literal(to_tools), self.calls if turn.tools_first and not self.wanted else last)
         if beside is not wrapper and beside.wraps_empty:
             only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
         shown = self.calls.openers or turn.content_to_tools.strip()
         # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
-        if wanted:
+        if self.wanted:
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = in_sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls
@@ -469,18 +469,10 @@ class _Order:
             return Choice((content, calls_first))  # Content may be empty.
         return Choice((content, only_calls, calls_first))
 
-    def ending_of_content(self, wrapper: Content) -> Node:
-        """Return the layout that may end an answer of content: free text has it in itself, what is closed and JSON have not."""
-        closed = wrapper.end.strip() or self.request.response_schema is not None
-        return ending(self.format) if closed else Literal("")
-
     def content(self, joint: str, wrapper: Content) -> Node:
-        return in_sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
-
-    def text(self) -> Node:
-        if self.request.response_schema is not None:
-            return Tag(Role.CONTENT, JsonValue(self.request.response_schema))
-        return Tag(Role.CONTENT, Until(self.stops))
+        schema = self.request.response_schema
+        text = Until(self.stops) if schema is None else JsonValue(schema)
+        return in_sequence(Literal(joint + wrapper.start), Tag(Role.CONTENT, text), Literal(wrapper.end))
 
 
 def _write_words_for_none(text: str, start: str, end: str) -> Node:

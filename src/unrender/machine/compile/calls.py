@@ -14,7 +14,7 @@ from functools import cached_property
 
 from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
 from unrender.answer.literals import is_distinctive, is_sign, tokens, without_fences
-from unrender.answer.nodes import ArgumentsPart, Calls, Element, Elements, Marker, literal_of
+from unrender.answer.nodes import Answer, ArgumentsPart, Calls, Element, Elements, Marker, literal_of
 from unrender.format import Containers, Envelope, Slot
 from unrender.freezing import FrozenDict
 from unrender.machine.arguments import (
@@ -100,26 +100,30 @@ def _empty_blocks(calls: Calls) -> list[tuple[Marker, ...]]:
 
 
 class CallCode:
-    """Compiles one run of calls into `code`.
+    """Compiles one run of calls of `answer` into `code`; at `hub`, the text after the run is read."""
 
-    `hub` is the address of the code for the text after the run; `ends` are the texts that end a turn.
-    """
-
-    def __init__(
-        self, code: Code, calls: Calls, hub: int, ends: frozenset[str], trail: str, turn_ends: frozenset[str]
-    ) -> None:
+    def __init__(self, code: Code, calls: Calls, hub: int, answer: Answer) -> None:
         self.code = code
         self.calls: Calls = calls.with_commas
-        self.ends, self.trail = ends, trail
-        self.over: frozenset[str] = turn_ends
-        self.turn_ends: Finder = Finder((*ends, *turn_ends))
+        self.arguments: ArgumentsPart = self.calls.arguments
+        self.hub = hub
+        self.over: list[str] = [marker.core for marker in answer.ends]
+        self.ends: frozenset[str] = frozenset((*self.over, *(marker.core for marker in answer.dropped)))
+        """The markers that end a turn, or have no meaning."""
+        self.trail: str = answer.trail
         self.marked: bool = any((calls.open, calls.call_open, calls.head))
         self.unmarked: tuple[int, ...] = ()
         """Addresses of code that reads calls with no marker; tried where an answer begins."""
         self.lines: dict[str, int] = {}
         """The same after content, by what shows such a call: a line that begins with a tool's name."""
-        self.hub = hub
+        self.values: MarkedEnds | None = None
+        """What finds the ends of raw values that have an end marker."""
         self.tail: int = code.reserve()
+
+    @cached_property
+    def follow(self) -> Follow:
+        """What ends a value without an end marker of its own."""
+        return open_ends(self.calls, self.ends, self.trail)
 
     def compile(self) -> list[CallEntry]:
         """Emit the code of calls, sections and the text after them; return the entries, the outermost first."""
@@ -136,7 +140,7 @@ class CallCode:
         others = [(marker, emit(*literal_code(calls, marker), Jump(call))) for marker in calls.open.others]
         # In another syntax an empty block is what prose mentions.
         kept = calls.own or calls.cleans
-        empty = list(empty_entries(self.code, calls, self.tail, self.turn_ends, calls.leads)) if kept else []
+        empty = list(empty_entries(self.code, calls, self.tail, Finder(self.ends), calls.leads)) if kept else []
         # Without any marker, a call begins with its name: at the start of an answer, or of a line.
         if not self.marked:
             self.unmarked = (emit(Space(), Named(), Jump(call)),)
@@ -209,7 +213,7 @@ class CallCode:
         elif part is Slot.ARGUMENTS:
             waits = Slot.ID in parts[i:]
             self.code.emit(*self._before_arguments(), Commit(self.tail, starts=not waits))
-            ArgumentCode(self.code, self.calls, self.ends, self.trail).compile()
+            self._arguments()
         elif part is Slot.ANY:
             around = (self.calls.open, self.calls.call_open, self.calls.call_close, self.calls.close)
             known = (piece for marker in around for piece in marker.pieces if is_distinctive(piece))
@@ -230,7 +234,7 @@ class CallCode:
             return []
         # What closes the function is in the skeleton, what closes the call is around it.
         closers, around = len(self.calls.closers), len(without_fences(self.calls.call_close.pieces))
-        following = ("{", self.calls.arguments.open.core, *after_part(self.calls, i)[:1])
+        following = ("{", self.arguments.open.core, *after_part(self.calls, i)[:1])
         return [CloseTag(part.core[:-1], self.tail, closers - around, not around, Finder(filter(None, following)))]
 
     def _may_be_missing(self, parts: Elements, i: int, literal: Marker) -> bool:
@@ -245,7 +249,7 @@ class CallCode:
         return [Space()] if before.isspace() or after.isspace() else []
 
     def _before_arguments(self) -> list[Instruction]:
-        arguments = self.calls.arguments
+        arguments = self.arguments
         read: list[Instruction] = [Space()] if arguments.entry or arguments.open else before_object()
         # Without a marker, a tool's name is a call only where arguments follow it.
         sure = [] if self.marked or arguments.entry else [Look(Finder(arguments.open.pieces[:1] or ("{",)))]
@@ -280,7 +284,7 @@ class CallCode:
         told = FrozenDict(openers)
         broken = Finder(text for text in (*closers, *section, opener) if len(text) > 1)
         found = (closers, section, told, optional, excess, separator, after, marks)
-        self.code.put(self.tail, Tail(*found, self.hub, self.turn_ends, broken, self._refused(), unmarked))
+        self.code.put(self.tail, Tail(*found, self.hub, Finder(self.ends), broken, self._refused(), unmarked))
 
     def _refused(self) -> Finder:
         """Return what ends the text of a call that is content; nothing where no marker closes calls."""
@@ -290,34 +294,9 @@ class CallCode:
         ends = (*self.over, *(self.trail + text for text in self.over))
         return Finder((*closing, *filter(is_distinctive, heads), BACKQUOTES, *ends) if closing else ())
 
+    # The arguments of a call.
 
-def _is_tag_end(parts: Elements, i: int) -> bool:
-    """Return whether the literal at `i` ends a tag that holds the name and stands before the arguments."""
-    if i < 2 or (parts[i - 1 : i], parts[i + 1 : i + 2]) != ((Slot.NAME,), (Slot.ARGUMENTS,)):
-        return False
-    opened = literal_of(parts[i - 2]).rpartition("<")[2]
-    return _TAG_HEAD.match(opened) is not None and literal_of(parts[i]).strip() in _TAG_ENDS
-
-
-# The arguments of a call.
-
-
-class ArgumentCode:
-    """Compiles the arguments of `calls` into `code`; `ends` are the texts that end a turn, after the layout `trail`."""
-
-    def __init__(self, code: Code, calls: Calls, ends: frozenset[str], trail: str) -> None:
-        self.code = code
-        self.calls = calls
-        self.arguments: ArgumentsPart = calls.arguments
-        self.ends, self.trail = ends, trail
-        self.marked: MarkedEnds | None = None
-
-    @cached_property
-    def follow(self) -> Follow:
-        """What ends a value without an end marker of its own."""
-        return open_ends(self.calls, self.ends, self.trail)
-
-    def compile(self) -> None:
+    def _arguments(self) -> None:
         """Emit the code that reads all arguments, or the text written when there are none."""
         arguments, empty = self.arguments, self.arguments.empty
         first = arguments.open.pieces if arguments.open else first_pieces(*arguments.entry[:1])
@@ -343,12 +322,12 @@ class ArgumentCode:
         arguments, entry = self.arguments, self.arguments.entry
         self.code.emit(*literal_code(self.calls, arguments.open))
         between = self.code.reserve()
-        self.marked = self._marked_ends()
+        self.values = self._marked_ends()
         begun = self._entry(between)
         done = self.code.emit(*literal_code(self.calls, arguments.close))
         opener, ends = "".join(first_pieces(entry[0])), self.follow
         further = None if ends.closed or opener else ends
-        repeated = self.marked.closers if self.marked else ()
+        repeated = self.values.closers if self.values else ()
         # Where an opener is also the closer, it is not doubled.
         doubled = frozenset(repeated) - {opener}
         marks = Finder([opener, *after_entries(self.calls), *repeated])
@@ -415,7 +394,7 @@ class ArgumentCode:
         markers = [piece for piece in pieces if not isinstance(piece, Slot) and is_distinctive(piece)]
         heads = tuple(dict.fromkeys(torn_head(marker) or marker for marker in markers))
         opener = "".join(tokens(literal_of(entry[i - 1]))[-1:]) if i else ""
-        named = self.marked.markers if self.marked and self.marked.markers.named else None
+        named = self.values.markers if self.values and self.values.markers.named else None
         closing = named.closers[0].removeprefix(literal_of(entry[0]).strip()) if named else ""
         bare = isinstance(entry[0], Slot)
         heads = (*heads, named.closers[0]) if named else heads
@@ -438,29 +417,23 @@ class ArgumentCode:
         return found
 
     def _value(self, i: int, between: int) -> Value:
-        tags = _tags(self.arguments, i)
-        doubts = doubts_of(self.calls, i, tags)
-        if self.arguments.open_ended:
-            return _read_value(self.arguments, self.follow, doubts=doubts)
-        return _read_value(self.arguments, Finder(after_value(self.calls)), tags, self.marked, between, doubts)
+        arguments, codec, tags = self.arguments, self.arguments.codec, _tags(self.arguments, i)
+        suffix = self.follow if arguments.open_ended else Finder(after_value(self.calls))
+        style = literal_style(codec, suffix, in_code=arguments.in_code and arguments.close.core == ")")
+        return Value(codec, suffix, style, tags, self.values, between, doubts_of(self.calls, i, tags))
+
+
+def _is_tag_end(parts: Elements, i: int) -> bool:
+    """Return whether the literal at `i` ends a tag that holds the name and stands before the arguments."""
+    if i < 2 or (parts[i - 1 : i], parts[i + 1 : i + 2]) != ((Slot.NAME,), (Slot.ARGUMENTS,)):
+        return False
+    opened = literal_of(parts[i - 2]).rpartition("<")[2]
+    return _TAG_HEAD.match(opened) is not None and literal_of(parts[i]).strip() in _TAG_ENDS
 
 
 def _stops(entry: Elements, i: int) -> Finder:
     following = next((part.pieces for part in entry[i + 1 :] if isinstance(part, Marker)), ())
     return Finder(following[:1] or (" ", "\n"))
-
-
-def _read_value(
-    arguments: ArgumentsPart,
-    suffix: Finder | Follow,
-    tags: TagStyle | None = None,
-    ends: MarkedEnds | None = None,
-    between: int = 0,
-    doubts: Doubts | None = None,
-) -> Value:
-    codec = arguments.codec
-    style = literal_style(codec, suffix, in_code=arguments.in_code and arguments.close.core == ")")
-    return Value(codec, suffix, style, tags, ends, between, doubts)
 
 
 def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
@@ -492,15 +465,13 @@ def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
 
 def literal_code(calls: Calls, *markers: Marker) -> list[Instruction]:
     """Return the code that reads markers of `calls`."""
-    pieces = [piece for marker in markers for piece in marker.pieces]
-    return [step for piece in pieces for step in (Space(), _piece_code(calls, piece))]
-
-
-def _piece_code(calls: Calls, piece: str) -> Instruction:
-    if not without_fences([piece]):
-        return MaybeFence()
+    found: list[Instruction] = []
     # One call needs no list around it, even where the syntax wants one.
-    return Lit(piece, optional=piece == "[" and calls.envelope is not None and not calls.whole)
+    unlisted = calls.envelope is not None and not calls.whole
+    for piece in (piece for marker in markers for piece in marker.pieces):
+        fenced = not without_fences([piece])
+        found += [Space(), MaybeFence() if fenced else Lit(piece, optional=unlisted and piece == "[")]
+    return found
 
 
 def before_object() -> list[Instruction]:

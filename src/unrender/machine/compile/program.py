@@ -84,9 +84,7 @@ class _Compiler:
         assert hub.at == CONTENT_HUB
         opens_in_words = self._opens_in_words()
         begin = self.begins = self.answer = self.code.reserve() if opens_in_words else hub.at
-        ends = frozenset(marker.core for marker in self.dropped)
-        turn_ends = frozenset(marker.core for marker in self.tree.ends)
-        codes = [CallCode(self.code, calls, self.begins, ends, self.tree.trail, turn_ends) for calls in self.runs]
+        codes = [CallCode(self.code, calls, self.begins, self.tree) for calls in self.runs]
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
