@@ -11,8 +11,9 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
-from unrender.dialects.remainder import Remainder
+from unrender.dialects.remainder import Dialect, Remainder
 from unrender.errors import SchemaWarning
 from unrender.format import (
     Arguments,
@@ -124,9 +125,8 @@ LARGE: dict[str, tuple[int, Callable[[int], tuple[Tool, ...]]]] = {
 def measured(calls: CallSyntax, dialect: str, offered: tuple[Tool, ...]) -> tuple[float, int]:
     """Return the milliseconds of processor time and the characters that a dialect takes."""
     answer = Remainder(format=format_of(calls), request=Request(tools=offered))
-    write = answer.gbnf if dialect == "gbnf" else answer.lark if dialect == "lark" else answer.structural_tag
     start = time.process_time()
-    written = write()
+    written = answer.written(Dialect(dialect)).said
     spent = (time.process_time() - start) * 1000
     return spent, len(written if isinstance(written, str) else json.dumps(written))
 
@@ -151,7 +151,7 @@ def main() -> None:
             times = []
             for count in COUNTS:
                 answer = Remainder(format=format_of(calls), request=Request(tools=tools(count)))
-                times.append(milliseconds(getattr(answer, dialect)))
+                times.append(milliseconds(partial(answer.written, Dialect(dialect))))
             row = "".join(f"{spent:>9.1f} ms" for spent in times)
             print(f"{name:9} {dialect:16}{row}{times[2] / times[1]:>10.1f}")
     print_large()

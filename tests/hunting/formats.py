@@ -28,6 +28,7 @@ from hypothesis.errors import FlakyFailure
 from lexing import confusions_of
 from meaning import differences
 from properties.invariants import check, check_strict
+from remainders import gbnf, lark, structural_tag
 
 from unrender import FormatError, Malformed, Message, Parser, Request, SchemaWarning, Tool, ToolChoice
 from unrender.dialects.remainder import Remainder
@@ -225,9 +226,9 @@ def _check_damaged(subject: Subject, text: str, number: int) -> None:
 def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
     """Write the answer in every dialect, and compile it with the engines that are installed."""
     dialects: tuple[tuple[str, str, Callable[[Remainder], Any], Callable[[Any], Accepts]], ...] = (
-        ("lark", "llguidance", Remainder.lark, lark_reader),
-        ("gbnf", "xgrammar", Remainder.gbnf, gbnf_reader),
-        ("structural tag", "xgrammar", Remainder.structural_tag, tag_reader),
+        ("lark", "llguidance", lark, lark_reader),
+        ("gbnf", "xgrammar", gbnf, gbnf_reader),
+        ("structural tag", "xgrammar", structural_tag, tag_reader),
     )
     for dialect, engine, write, read in dialects:
         with _promise(dialect):

@@ -90,27 +90,11 @@ class Remainder:
         return tuple(dict.fromkeys(item for values in Values for item in self._expansion(values).unsupported))
 
     @bounded_nesting
-    def gbnf(self) -> str:
-        """Return the answer in GBNF.
-
-        Where there are `triggers`, the grammar also accepts text that begins at one, so it works both from the start
-        and lazily.
-        """
-        return str(self._warned(Dialect.GBNF))
-
-    @bounded_nesting
-    def lark(self) -> str:
-        """Return the answer in llguidance's Lark."""
-        return str(self._warned(Dialect.LARK))
-
-    @bounded_nesting
-    def structural_tag(self) -> dict[str, Any]:
-        """Return the answer as xgrammar's structural tag, plain JSON data."""
-        tag: dict[str, Any] = self._warned(Dialect.STRUCTURAL_TAG)
-        return tag
-
     def written(self, dialect: Dialect) -> Written:
-        """Return the answer in a dialect, with the keywords that are not enforced. No warning is given."""
+        """Return the answer in a dialect, with the keywords that are not enforced. No warning is given.
+
+        Where there are `triggers`, GBNF also accepts text that begins at one, so it works both from the start and lazily.
+        """
         if dialect is Dialect.LARK:
             native = self._expansion(Values.SPELLED if self._calls_like_json else Values.NATIVE)
             text, uncompared = write_lark(native)
@@ -126,14 +110,6 @@ class Remainder:
         # What is not read natively is spelled out, with the losses of that.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
         return Written(write_structural_tag(native, spelled), tuple(lost))
-
-    def sample(self, seed: int) -> str:
-        """Return a random answer, the same for the same seed."""
-        return self.draw(seed).text
-
-    def draw(self, seed: int) -> Sample:
-        """Return the answer that `sample` gives, with its parts and their roles."""
-        return self.drawer()(seed)
 
     @bounded_nesting
     def drawer(self) -> Callable[[int], Sample]:
@@ -253,11 +229,6 @@ class Remainder:
         calls, beside = own_calls(self.format), self.request.calls_allowed and self.request.response_schema is not None
         return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 
-    def _warned(self, dialect: Dialect) -> Any:
-        written = self.written(dialect)
-        warn_of(written.unsupported, stacklevel=4)
-        return written.said
-
 
 def constraint(
     format: Format,
@@ -281,7 +252,8 @@ def constraint(
         return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
 
     found: Written = _cached(answer, dialect, write)
-    warn_of(found.unsupported, stacklevel=5)
+    for item in found.unsupported:
+        warnings.warn(str(item), SchemaWarning, stacklevel=4)
     return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- `write` made it
 
 
@@ -303,12 +275,6 @@ def _cached(answer: Remainder, what: str, make: Callable[[], Any]) -> Any:
 
 _KEY_BYTES = 500
 """Bytes that a cache takes for a key, beside the request in it."""
-
-
-def warn_of(unsupported: tuple[Unsupported, ...], *, stacklevel: int) -> None:
-    """Warn of each keyword that is not enforced; `stacklevel` is as for `warnings.warn`, counted from this function."""
-    for item in unsupported:
-        warnings.warn(str(item), SchemaWarning, stacklevel=stacklevel)
 
 
 def resume_after(grammar: Grammar, begun: str) -> Grammar:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from engines import converted_reader, installed, lark_reader
+from remainders import gbnf, lark, sample, structural_tag
 
 from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, ToolChoice
 from unrender.dialects.remainder import Remainder
@@ -36,7 +37,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.skipif(not installed("llguidance")
 
 
 def accepted(texts, begun="", **request):
-    accepts = lark_reader(Remainder(format=FORMAT, request=Request(tools=TOOLS, **request), begun=begun).lark())
+    accepts = lark_reader(lark(Remainder(format=FORMAT, request=Request(tools=TOOLS, **request), begun=begun)))
     return [text for text in texts if accepts(text)]
 
 
@@ -101,12 +102,12 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
     monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 10_000)  # The bound itself takes seconds.
     request = Request(tools=TOOLS, tool_choice=choice)
     answer = Remainder(format=FORMAT, request=request, begun=begun)
-    for dialect in ("gbnf", "lark", "structural_tag"):
+    for write in (gbnf, lark, structural_tag):
         with pytest.warns(SchemaWarning, match=r"prompt: the beginning .* is not enforced: no answer of the format"):
-            getattr(answer, dialect)()
+            write(answer)
     for seed in range(5):
         parser = Parser(FORMAT, request, begun=begun, strict=len(begun) < 2)
-        parser.finish(text=answer.sample(seed))
+        parser.finish(text=sample(answer, seed))
 
     assert not answer.begins
     assert parser.message.tool_calls or choice is ToolChoice.AUTO
@@ -115,7 +116,7 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
 def test_tools_must_be_known_by_name():
     """A grammar of calls to any tool whatever cannot be written."""
     with pytest.raises(GrammarError, match="needs the tools by name"):
-        Remainder(format=FORMAT, request=Request(tools=None)).lark()
+        lark(Remainder(format=FORMAT, request=Request(tools=None)))
 
 
 def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
@@ -124,7 +125,7 @@ def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
     answer = Remainder(format=FORMAT, request=Request(tools=(*TOOLS, awkward)))
 
     with pytest.warns(SchemaWarning, match="tool 'h': #/properties/a: uniqueItems is not enforced"):
-        text = answer.gbnf()
+        text = gbnf(answer)
 
     assert '"f' in text
     assert [(item.tool, item.path, item.keyword) for item in answer.unsupported] == [
@@ -141,7 +142,7 @@ def test_large_schemas_do_not_blow_up():
     assert len(json.dumps(properties)) > 80_000
 
     with pytest.warns(SchemaWarning, match="no more than 1000 repetitions are counted"):
-        text = answer.gbnf()
+        text = gbnf(answer)
 
     assert len(text) < 200_000
 
@@ -152,24 +153,24 @@ def test_lazy_gbnf_serves_from_the_first_marker_too():
     eager = Remainder(format=FORMAT, request=Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED), begun="<think>")
 
     assert lazy.triggers
-    assert converted_reader(lazy.gbnf())(F)
+    assert converted_reader(gbnf(lazy))(F)
     assert not eager.triggers
-    assert not converted_reader(eager.gbnf())(F)
+    assert not converted_reader(gbnf(eager))(F)
 
 
 def test_samples_are_answers():
     """A sample is an answer that the grammar accepts."""
     answer = Remainder(format=FORMAT, request=Request(tools=TOOLS))
-    accepts = lark_reader(answer.lark())
+    accepts = lark_reader(lark(answer))
 
-    assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
+    assert [seed for seed in range(30) if not accepts(sample(answer, seed))] == []
 
 
 def test_formats_without_calls_write_content():
     """Where the format has no calls, tools change nothing."""
     answer = Remainder(format=replace(FORMAT, tools=CallSyntax()), request=Request(tools=TOOLS))
 
-    assert lark_reader(answer.lark())("Hi")
+    assert lark_reader(lark(answer))("Hi")
 
 
 @pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
@@ -180,7 +181,7 @@ def test_a_prompt_may_close_reasoning_in_its_own_way(block):
         format=Format(turn=TurnTexts(reasoning_to_content="\n\n"), reasoning=reasoning), request=Request(), begun=block
     )
 
-    accepts = lark_reader(answer.lark())
+    accepts = lark_reader(lark(answer))
 
     assert (accepts("Hi"), accepts("\n\nHi"), accepts("<think>\nHm\n</think>\n\nHi")) == (True, True, False)
 
@@ -202,6 +203,6 @@ def test_arguments_may_stand_in_both_orders(order):
         arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=", "),
     )
     tools = (Tool(name="f", parameters={"type": "object", "properties": properties, "additionalProperties": False}),)
-    accepts = lark_reader(Remainder(format=Format(tools=code), request=Request(tools=tools)).lark())
+    accepts = lark_reader(lark(Remainder(format=Format(tools=code), request=Request(tools=tools))))
 
     assert accepts("<calls>f(" + ", ".join(written[key] for key in order) + ")</calls>")

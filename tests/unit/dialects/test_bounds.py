@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from properties.families import BARE_KEYS, JSON_ENVELOPE, PYTHON_CALLS, RAW_BY_SCHEMA, TAGGED
+from remainders import gbnf, lark, sample, structural_tag
 
 from unrender import GrammarError, Limits, Request, SchemaWarning, Tool
 from unrender.dialects.gbnf import gbnf_of
@@ -28,9 +29,7 @@ PYTHONIC = replace(_CODE, section_start="[", section_end="]", arguments=replace(
 SYNTAXES = pytest.mark.parametrize(
     "syntax", [TAGGED.format.tools, PYTHONIC, BARE_KEYS.format.tools, JSON], ids=["tagged", "pythonic", "bare", "json"]
 )
-DIALECTS = pytest.mark.parametrize(
-    "write", [Remainder.gbnf, Remainder.lark, Remainder.structural_tag], ids=lambda write: write.__name__
-)
+DIALECTS = pytest.mark.parametrize("write", [gbnf, lark, structural_tag], ids=lambda write: write.__name__)
 PROPERTIES = {
     "city": {"type": "string"},
     "days": {"type": "integer", "minimum": 1, "maximum": 14},
@@ -82,16 +81,16 @@ def test_a_written_grammar_leaves_no_garbage(syntax, write):
 def test_no_dialect_is_much_longer_than_another(syntax):
     """A structural tag has no rules to share, so it is EBNF where a tree would repeat itself."""
     asked = answer(syntax, *ordinary(25))
-    plain = len(asked.gbnf())
+    plain = len(gbnf(asked))
 
-    lengths = {"lark": len(asked.lark()), "structural tag": len(json.dumps(asked.structural_tag()))}
+    lengths = {"lark": len(lark(asked)), "structural tag": len(json.dumps(structural_tag(asked)))}
 
     assert {dialect: length for dialect, length in lengths.items() if length > 4 * plain} == {}
 
 
 def test_a_short_structural_tag_is_a_tree():
     """What is short stays in the engine's own words."""
-    written = answer(JSON, *ordinary(1)).structural_tag()
+    written = structural_tag(answer(JSON, *ordinary(1)))
 
     assert written["format"]["type"] == "or"
 
@@ -133,7 +132,7 @@ def test_length_is_linear_in_the_properties(syntax, write, required):
 def test_any_argument_can_be_drawn(syntax, name):
     """Lists and objects that can be written in several ways are drawn, and nothing is taken apart without end."""
     tool = Tool(name="f", parameters={"properties": {name: PROPERTIES[name]}, "required": [name]})
-    drawn = [answer(syntax, tool).draw(seed).text for seed in range(20)]
+    drawn = [sample(answer(syntax, tool), seed) for seed in range(20)]
 
     assert any("f" in text for text in drawn)
 
@@ -146,7 +145,7 @@ def test_a_list_in_a_call_without_marks_is_drawn():
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})
     plain = Format(turn=TurnTexts(headers=("<|start_of_the_answer|>",), end="<|end|>"), tools=syntax)
 
-    drawn = [Remainder(format=plain, request=Request(tools=(tool,))).sample(seed) for seed in range(30)]
+    drawn = [sample(Remainder(format=plain, request=Request(tools=(tool,))), seed) for seed in range(30)]
 
     assert any("[f(a=[" in text for text in drawn)
 
@@ -160,7 +159,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 WRITES = pytest.mark.parametrize(
     "write",
-    [Remainder.gbnf, Remainder.lark, Remainder.structural_tag, lambda asked: asked.sample(1)],
+    [gbnf, lark, structural_tag, lambda asked: sample(asked, 1)],
     ids=["gbnf", "lark", "structural_tag", "sample"],
 )
 LARGE = {
@@ -194,7 +193,7 @@ def test_only_what_is_too_deep_takes_any_value(syntax, write):
 
     assert write(asked)
     assert {(item.tool, item.path[:14]) for item in asked.unsupported} == {("deep", "#/properties/a")}
-    assert "only" in asked.gbnf()
+    assert "only" in gbnf(asked)
 
 
 def test_a_tool_with_too_many_arguments_takes_any():
@@ -205,7 +204,7 @@ def test_a_tool_with_too_many_arguments_takes_any():
     with pytest.warns(
         SchemaWarning, match=r"tool 'many': #: parameters is not enforced: it has 61 parts, more than 50"
     ):
-        written = asked.gbnf()
+        written = gbnf(asked)
 
     assert '"\\"p7\\""' not in written
     assert '"\\"city_0\\""' in written
@@ -221,7 +220,7 @@ def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
     asked = answer(TAGGED.format.tools, Tool(name="f", parameters=parameters))
 
     with pytest.warns(SchemaWarning, match=r"tool 'f': #/properties/a: parameters is not enforced: it has \d+ parts"):
-        asked.lark()
+        lark(asked)
 
 
 def test_tools_that_are_too_much_together_are_an_error():
@@ -229,7 +228,7 @@ def test_tools_that_are_too_much_together_are_an_error():
     asked = replace(answer(JSON, *ordinary(9)), limits=Limits(grammar_parts=50))
 
     with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):
-        asked.gbnf()
+        gbnf(asked)
 
 
 def test_a_response_schema_that_is_too_much_is_an_error():
@@ -238,7 +237,7 @@ def test_a_response_schema_that_is_too_much_is_an_error():
     asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), limits=Limits(tool_depth=20))
 
     with pytest.raises(GrammarError, match="response schema: #: it has 30 levels, more than 20; simplify it"):
-        asked.gbnf()
+        gbnf(asked)
 
 
 def test_steps_are_bounded():
@@ -246,7 +245,7 @@ def test_steps_are_bounded():
     asked = replace(answer(PYTHONIC, *ordinary(9)), limits=Limits(grammar_steps=50))
 
     with pytest.raises(GrammarError, match="more than 50 steps"):
-        asked.gbnf()
+        gbnf(asked)
 
 
 def test_a_text_that_must_be_too_long_is_not_drawn():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from engines import gbnf_reader, installed, lark_reader, tag_reader
+from remainders import gbnf, lark, structural_tag
 
 from unrender import Malformed, Parser, Request, Tool, TriggerKind
 from unrender.dialects.remainder import Remainder
@@ -123,5 +124,5 @@ def test_the_engines_agree(name: str) -> None:
     answer = Remainder(format=FORMATS[name], request=REQUEST)
     free, forced = ([prose.format(text) for text in texts[name] for prose in PROSE] for texts in (FREE, FORCED))
 
-    for accepts in (lark_reader(answer.lark()), gbnf_reader(answer.gbnf()), tag_reader(answer.structural_tag())):
+    for accepts in (lark_reader(lark(answer)), gbnf_reader(gbnf(answer)), tag_reader(structural_tag(answer))):
         assert ([text for text in free if not accepts(text)], list(filter(accepts, forced))) == ([], [])

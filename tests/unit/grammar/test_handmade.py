@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
+from remainders import gbnf, lark, sample
 
 from unrender import GrammarError, Malformed, Message, Request, Tool, ToolChoice
 from unrender import grammar as c
@@ -61,11 +62,11 @@ def read(grammar: Grammar, text: str) -> tuple[Message, bool]:
 def test_what_is_written_is_read(grammar):
     """Random answers are read without a malformed part, their calls name the tools, and the engine accepts them."""
     answer = Remainder(format=Format(), request=REQUEST, handmade=grammar)
-    accepts = lark_reader(answer.lark())
+    accepts = lark_reader(lark(answer))
     names = set()
 
     for seed in range(60):
-        text = answer.sample(seed)
+        text = sample(answer, seed)
         message, whole = read(grammar, text)
         assert whole, text
         assert accepts(text), text
@@ -76,7 +77,7 @@ def test_what_is_written_is_read(grammar):
 
 def test_a_call_is_bound_by_its_tool():
     """Each name brings the arguments of its own schema."""
-    accepts = lark_reader(Remainder(format=Format(), request=REQUEST, handmade=WHOLE).lark())
+    accepts = lark_reader(lark(Remainder(format=Format(), request=REQUEST, handmade=WHOLE)))
 
     assert accepts('Hi<call>get_weather:{"days": 3}</call>')
     assert not accepts('<call>get_weather:{"days": 30}</call>')
@@ -85,7 +86,7 @@ def test_a_call_is_bound_by_its_tool():
 
 def test_entries_are_bound_by_their_schema():
     """A value that is not a string is written by its schema, a string as the grammar says."""
-    accepts = lark_reader(Remainder(format=Format(), request=REQUEST, handmade=ENTRIES).lark())
+    accepts = lark_reader(lark(Remainder(format=Format(), request=REQUEST, handmade=ENTRIES)))
 
     assert accepts("get_weather(city=New York,days=3)")
     assert not accepts("get_weather(days=New York)")
@@ -96,22 +97,22 @@ def test_python_values_are_written_in_pythons_spelling():
     """What is generated reads back as the value that was meant."""
     answer = Remainder(format=Format(), request=Request(tools=None), handmade=Grammar(c.content(c.python_value())))
 
-    assert '"None"' in answer.gbnf()
-    assert '"null"' not in answer.gbnf()
+    assert '"None"' in gbnf(answer)
+    assert '"null"' not in gbnf(answer)
 
 
 def test_without_tools_no_call_is_written():
     """Nothing is a call where no tool is offered."""
     answer = Remainder(format=Format(), request=Request(), handmade=WHOLE)
 
-    assert not lark_reader(answer.lark())("<call>get_weather:{}</call>")
+    assert not lark_reader(lark(answer))("<call>get_weather:{}</call>")
 
 
 def test_one_name_is_read_for_each_tool():
     """A grammar of a single call is written once for every tool."""
-    gbnf = Remainder(format=Format(), request=REQUEST, handmade=PYTHON).gbnf()
+    text = gbnf(Remainder(format=Format(), request=REQUEST, handmade=PYTHON))
 
-    assert "get_" in gbnf
+    assert "get_" in text
     assert read(PYTHON, "get_time{'utc': True}")[0].tool_calls[0].arguments == '{"utc": true}'
 
 
