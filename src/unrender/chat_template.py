@@ -84,7 +84,7 @@ class ChatTemplate:
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
-            from unrender.machine.handmade.compiler import compile_combinators  # noqa: PLC0415 -- loaded when it is used
+            from unrender.machine.compile.combinators import compile_combinators  # noqa: PLC0415 -- loaded when it is used
 
             compile_combinators(grammar)
         self._default = _compiled(loaded.default, loaded, limits)

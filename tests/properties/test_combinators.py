@@ -14,7 +14,7 @@ from splitting import splits
 
 from unrender import ContentText, GrammarError, Malformed, ReasoningText, Request, nodes
 from unrender.grammar import Grammar, Node
-from unrender.machine.handmade.compiler import compile_combinators
+from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine, Program
 from unrender.testing import numbered_id

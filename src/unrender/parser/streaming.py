@@ -19,7 +19,9 @@ from unrender.format import Format, ReasoningMode
 from unrender.formats import known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
 from unrender.machine.call_events import open_call
+from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.compile.program import CONTENT_HUB, compile_answer
+from unrender.machine.control import UpTo
 from unrender.machine.events import (
     ArgumentsText,
     BrokenText,
@@ -29,8 +31,6 @@ from unrender.machine.events import (
     MessageFinished,
     ReasoningText,
 )
-from unrender.machine.handmade.compiler import compile_combinators
-from unrender.machine.handmade.steps import UpTo
 from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine, Program
@@ -558,7 +558,7 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
         return ("more of the value", *_quoted(getattr(getattr(now, "suffix", None), "literals", ())))
     after = asked.program[asked.pc]
     if not wanted and isinstance(after, FreeText):
-        return _text(after)
+        return (_TEXT[after.role], *_quoted(after.table))
     # A call that is not certain yet may still turn out to be text.
     return (wanted or _wanted(asked, asked.finish()), *(["text"] if machine.frames else []))
 
@@ -566,10 +566,6 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
 def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
     """Return what was wanted in the place of the text that was fed; empty where that is text, or nothing is certain."""
     return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
-
-
-def _text(hub: FreeText) -> tuple[str, ...]:
-    return (_TEXT[hub.role], *_quoted(hub.table))
 
 
 def _quoted(markers: Iterable[str]) -> tuple[str, ...]:

@@ -42,15 +42,15 @@ def unread_call(content: str, format: Format, request: Request) -> tuple[int, st
     marked = any(closer[0] in heads and closer in content for closer in signs.closers)
     marked = marked or sum(min(content.count(text), 2) for text in signs.markers if text[0] in heads) > 1
     folded = content.casefold() if lines or marked else ""
-    names = {tool.name.casefold() for tool in request.tools if tool.name.casefold() in folded}
+    names = [tool.name.casefold() for tool in request.tools if tool.name.casefold() in folded]
     for line in lines if names else ():
         found = next((found for found in line.finditer(content) if found["name"].casefold() in names), None)
         if found and not _is_mention(content, found):
             return found.start("name"), found["name"]
-    if not marked:
+    if not marked or not names:
         return None
     folded = folded if len(folded) == len(content) else content
-    found = next(filter(None, (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) for name in names)), None)
+    found = re.search(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)", folded)
     return (found.start(), content[found.start() : found.end()]) if found else None
 
 

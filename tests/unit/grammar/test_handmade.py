@@ -26,7 +26,7 @@ from unrender.grammar.handmade import (
     stopped_at,
     written_for,
 )
-from unrender.machine.handmade.compiler import compile_combinators
+from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine
 from unrender.parser.message import MessageFold

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
-from unrender.machine import arguments, instructions
+from unrender.machine import arguments, control, instructions
 from unrender.machine.compile import Code
 from unrender.machine.frames import IN_CALLS
-from unrender.machine.handmade import steps
 from unrender.machine.interpreter import Instruction, Program
 from unrender.values.scanner import LiteralStyle
 
@@ -51,17 +50,17 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     if ends:
         compiler.node(nodes.Repeat(_end_of_turn(ends)))
     code.emit(instructions.Look(instructions.NO_MARKERS, ends=True), instructions.Halt())
-    text = code.emit(steps.BreakOff())
+    text = code.emit(control.BreakOff())
     compiler.node(nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((_end_of_turn(ends), rest))))) if ends else rest)
     code.emit(instructions.Halt())
     code.put(begin, arguments.Commit(text))
     rules = {}
     for name, node in grammar.rules.items():
         rules[name] = compiler.node(node)
-        code.emit(steps.Return())
+        code.emit(control.Return())
     # Rules may call each other, so their addresses are known only when all are compiled.
     for at, rule in compiler.entered:
-        code.put(at, steps.Enter(rules[rule]))
+        code.put(at, control.Enter(rules[rule]))
     return code.finished()
 
 
@@ -121,7 +120,7 @@ class _Compiler:
             case nodes.Chars():
                 self._chars(node)
             case nodes.Until(stops):
-                self.code.emit(steps.UpTo.first_of(stops))
+                self.code.emit(control.UpTo.first_of(stops))
             case nodes.Sequence(parts):
                 for part in parts:
                     self.node(part)
@@ -136,9 +135,9 @@ class _Compiler:
             case nodes.Peek() | nodes.Negate() | nodes.Atomic():
                 self._look(node)
             case nodes.Tag(role, inner):
-                self.code.emit(steps.Tagged(role))
+                self.code.emit(control.Tagged(role))
                 self.node(inner)
-                self.code.emit(steps.Untagged(role, self.has_ids))
+                self.code.emit(control.Untagged(role, self.has_ids))
             case nodes.Cut():
                 self.code.emit(arguments.Commit())
             case nodes.End():
@@ -157,33 +156,32 @@ class _Compiler:
         said, head = _wanted_by(node.node), self.code.reserve()
         body, last = self.node(node.node), self.code.reserve()
         if isinstance(node, nodes.Negate):
-            self.code.put(last, steps.Rewind(self.code.emit(steps.Never(f"anything but {said}"))))
-            otherwise = self.code.emit(steps.Chosen(len(self.code) + 1))
+            self.code.put(last, control.Chosen(self.code.emit(control.Never(f"anything but {said}")), again=True))
+            otherwise = self.code.emit(control.Chosen(len(self.code) + 1))
         else:
-            otherwise = self.code.emit(steps.Never(said))
-            kind = steps.Rewind if isinstance(node, nodes.Peek) else steps.Chosen
-            self.code.put(last, kind(len(self.code)))
-        self.code.put(head, steps.Try(((None, body), (None, otherwise)), said, holds=True))
+            otherwise = self.code.emit(control.Never(said))
+            self.code.put(last, control.Chosen(len(self.code), again=isinstance(node, nodes.Peek)))
+        self.code.put(head, control.Try(((None, body), (None, otherwise)), said, holds=True))
 
     def _chars(self, node: nodes.Chars) -> None:
-        most = steps.UNLIMITED if node.maximum is None else node.maximum
+        most = control.UNLIMITED if node.maximum is None else node.maximum
         ranges = ranges_of(node)
         characters = class_of(ranges) if ranges else "(?!)"
-        self.code.emit(steps.CharRun(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node)))
+        self.code.emit(control.CharRun(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node)))
 
     def _choice(self, options: tuple[nodes.Node, ...]) -> None:
         head = self.code.reserve()
         ends: list[int] = []
-        table: list[tuple[steps.OptionGuard, int]] = []
+        table: list[tuple[control.OptionGuard, int]] = []
         for option in options:
             # The next character rules most options out, and then no way back is needed.
             guard = start_of(option, self.known).pattern()
             table.append((guard, self.node(option)))
             ends.append(self.code.reserve())
         for end in ends:
-            self.code.put(end, steps.Chosen(len(self.code)))
+            self.code.put(end, control.Chosen(len(self.code)))
         wanted = " or ".join(dict.fromkeys(map(_wanted_by, options)))
-        self.code.put(head, steps.Try(tuple(table), wanted, any(guard is not None for guard, _ in table)))
+        self.code.put(head, control.Try(tuple(table), wanted, any(guard is not None for guard, _ in table)))
 
     def _repeat(self, node: nodes.Repeat) -> None:
         head = self.code.reserve()
@@ -194,21 +192,21 @@ class _Compiler:
         first = self.node(node.node)
         once = start_of(node.node, self.known)
         guards = (once.pattern(), start_of(separator, self.known).then(once).pattern())
-        most = steps.UNLIMITED if node.maximum is None else node.maximum
-        loop = steps.Loop(node.minimum, most, guards, (first, later), len(self.code) + 1)
+        most = control.UNLIMITED if node.maximum is None else node.maximum
+        loop = control.Loop(node.minimum, most, guards, (first, later), len(self.code) + 1)
         self.code.put(head, loop)
-        self.code.emit(steps.Again(loop))
+        self.code.emit(control.Again(loop))
 
 
 def _value(node: nodes.JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:
     """Return the step that reads a whole value."""
     match node:
         case nodes.JsonValue():
-            return steps.Value(_STRICT, "a JSON value")
+            return control.Value(_STRICT, "a JSON value")
         case nodes.PythonValue():
-            return steps.Value(_PYTHON, "a Python value")
+            return control.Value(_PYTHON, "a Python value")
         case nodes.Quoted(quote):
-            return steps.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote)
+            return control.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote)
 
 
 def _wanted_by(node: nodes.Node) -> str:

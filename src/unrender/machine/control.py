@@ -1,7 +1,6 @@
-"""The instructions of a grammar made by hand: frozen data, each with the step that it takes.
+"""Instructions of control: choices, loops, rules, lookaheads and tags in any nesting, which combinators are compiled to.
 
-Such a program also uses those of `instructions` that take a marker or layout, and that go on elsewhere.
-Rules: a step that cannot decide returns True and leaves the machine as it was; one that does not match calls `machine.fail`.
+Rules: as in `instructions`. What is open is on the machine's stack, and a way back keeps the stack as it was.
 """
 
 from __future__ import annotations
@@ -144,9 +143,17 @@ class Chosen:
     """The end of an option: the others are no longer tried."""
 
     target: int
+    again: bool = False
+    """It is a lookahead: what it has read is read again."""
 
     def step(self, machine: Machine) -> bool:
-        machine.close(machine.pop().way)
+        way = machine.pop().way
+        if not self.again:
+            machine.close(way)
+        elif machine.rewind(way):
+            machine.pop()  # The way back has the entry of its choice on the stack.
+        else:
+            return False
         return machine.go_to(self.target)
 
 
@@ -326,19 +333,6 @@ class BreakOff:
         else:  # The call that is open ends.
             fail_call(machine, CallStatus.INVALID if met else CallStatus.TRUNCATED, machine.wanted, met)
         return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class Rewind:
-    """The end of a lookahead: go back to its beginning, then on at `target`."""
-
-    target: int
-
-    def step(self, machine: Machine) -> bool:
-        if not machine.rewind(machine.pop().way):
-            return False
-        machine.pop()  # The way back has the entry of its choice on the stack.
-        return machine.go_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)

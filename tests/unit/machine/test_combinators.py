@@ -22,8 +22,8 @@ from unrender import (
 from unrender import grammar as c
 from unrender.grammar import Grammar
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
+from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.events import BrokenText
-from unrender.machine.handmade.compiler import compile_combinators
 from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine
 from unrender.nodes import AnswerPart, Choice, Layout
