@@ -211,6 +211,7 @@ def test_header_ends_the_prompt(name):
         assert prompt.endswith(turn.headers[0] + prefill)
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_analysis_is_small_and_blind(name):
     """Few probes are rendered, of answers and of what is refused, and BOS and EOS leave no trace in what is learnt."""
