@@ -215,7 +215,7 @@ class ChatTemplate:
 
     @property
     def analysis(self) -> Analysis:
-        """What was learnt about the template that is used when tools are given."""
+        """The analysis of the template that is used when tools are given."""
         return self._analysis_of(self._with_tools)
 
     def _analysis_of(self, template: Template) -> Analysis:
@@ -225,7 +225,7 @@ class ChatTemplate:
 
     @property
     def format(self) -> Format:
-        """How answers are written: derived from the template, or as given.
+        """The format of answers: derived from the template, or as given.
 
         The first use runs the analysis. It gives up what does not hold for the template's own answers, each time with a
         `FormatWarning`. A grammar made by hand says how answers are written, so it comes without warnings.
@@ -243,7 +243,7 @@ class ChatTemplate:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the template renders, and in which shape it wants its input."""
+        """The messages and tools that the template renders, and the shape that it needs them in."""
         return self.analysis.capabilities
 
     @property

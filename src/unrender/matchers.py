@@ -22,7 +22,7 @@ class Matcher(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the answer has ended. No further token may then be asked for or taken."""
+        """True when the answer has ended. No further token may then be asked for or taken."""
         ...
 
     def bits(self) -> Any:
@@ -98,7 +98,7 @@ def _llguidance(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
 
 
 class _Words:
-    """What llguidance asks of a tokenizer, markers as plain text: a literal of a grammar matches no special token."""
+    """The tokenizer that llguidance needs, with markers as plain text: a literal of a grammar matches no special token."""
 
     def __init__(self, tokenizer: Any, size: int) -> None:
         plain = importlib.import_module("llguidance.hf").from_tokenizer(tokenizer, n_vocab=size)

@@ -28,7 +28,7 @@ from unrender import Event, Message, Parser, TokenizerError
 from unrender.limits import MAX_FEW
 
 _HALF = "\ufffd"
-"""What decoders write for half a character."""
+"""Text that decoders write for half a character."""
 _PROBES = ("x", " x", "\nx")
 """Texts that show whether an anchor keeps a tokenizer from adding a space to what follows."""
 _ANCHORS = 8
@@ -52,7 +52,7 @@ class Detokenizer:
         self._held: list[int] = []
         """The latest ids: those whose text is out, which spacing may depend on, and those that wait."""
         self._given = 0
-        """How many of them are out."""
+        """Number of held ids whose text is out."""
 
     def feed(self, token: int) -> str:
         """Take an id; return the text that is certain now."""

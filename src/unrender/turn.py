@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
-"""What is done about thoughts in the prompt that the template would leave out, in the words of trainers."""
+"""Treatment of thoughts in the prompt that the template would leave out, in the words of trainers."""
 Unfinished = Literal["error", "text"]
-"""What is done about a call in an answer that is not complete: it is an error, or it counts as text."""
+"""Treatment of an incomplete call in an answer: an error, or text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Piece:
     Results in a user's message, as in Anthropic's form, are messages of their own.
     """
     body: bool = False
-    """Whether these are the message's own words; otherwise the template writes them around it."""
+    """True for the message's own words, False for words that the template writes around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Source(Protocol):
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """What the turn's prompt has behind the last prompt and the answer to it."""
+        """The part of the turn's prompt after the last prompt and the answer to it."""
 
     def held(self) -> Iterator[Any]:
         """Yield what is held of the request and the conversation; what several turns hold is one object."""
@@ -82,21 +82,21 @@ class Turn:
     """One turn: the prompt that asks for an answer, and how the answer is read."""
 
     prompt: str
-    """What the model is given, generation prompt included."""
+    """The rendered prompt, generation prompt included."""
     request: Request
-    """What may be said in the answer."""
+    """Tools, tool choice and other constraints of the answer."""
     format: Format
-    """How the answer is written, the template's own end-of-sequence token among the ends of a turn."""
+    """The format of the answer, with the template's own end-of-sequence token among the ends of a turn."""
     begun: str = ""
     """The part of the answer that the prompt already contains: `<think>\\n`, an empty thought, or the text to continue."""
     continued: bool = False
-    """Whether `begun` is an answer that the model goes on with. It is then part of the message."""
+    """True when `begun` is an answer that the model continues. It is then part of the message."""
     injected: Injection | None = None
     """The words in the prompt that describe the tools, for a template that ignores them; None when it takes tools."""
     media: tuple[Media, ...] = ()
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
-    """Whether the model thinks in this turn, as asked or as the template has it; None where that cannot be told."""
+    """True when the model thinks in this turn, as asked or by the template's default; None where that is unknown."""
     notes: tuple[str, ...] = ()
     """What the prompt shows otherwise than it was said, or not at all. `prepare` gives each as a `TemplateWarning`, too."""
     known_ids: tuple[str, ...] = ()
@@ -229,7 +229,7 @@ class Turn:
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """What `next` has put behind the last prompt and the answer to it; empty for a first turn."""
+        """The pieces that `next` appended to the last prompt and its answer; empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
     def held(self) -> Iterator[Any]:

@@ -84,7 +84,7 @@ class Format:
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
     content_with_calls: Content | None = None
-    """How content is wrapped where calls follow it, if not as it is alone."""
+    """The wrapping of content that calls follow, if it is another one."""
     tools: CallSyntax = CallSyntax()
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are read, in order of preference, never generated."""
@@ -116,7 +116,7 @@ class Format:
 
     @property
     def opening(self) -> str:
-        """What begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
+        """The beginning of reasoning: its opener or, when it has none, the words that the prompt writes instead."""
         unmarked = self.reasoning.mode is ReasoningMode.DELIMITER
         return self.reasoning.start or (self.turn.prefill if unmarked else "")
 

@@ -14,7 +14,7 @@ from unrender.cache import kept
 
 
 class ReasoningMode(StrEnum):
-    """How the template handles reasoning."""
+    """The way in which the template handles reasoning."""
 
     NONE = "none"
     """The template writes no reasoning."""
@@ -31,10 +31,10 @@ class ReasoningMode(StrEnum):
 
 
 class ContentMode(StrEnum):
-    """How content is wrapped."""
+    """The wrapping of content."""
 
     PLAIN = "plain"
-    """Not at all."""
+    """No markers are around it."""
     ALWAYS_WRAPPED = "always_wrapped"
     """Markers are around it in every answer."""
     WRAPPED_WITH_REASONING = "wrapped_with_reasoning"
@@ -42,7 +42,7 @@ class ContentMode(StrEnum):
 
 
 class ToolMode(StrEnum):
-    """What a tool call is made of."""
+    """The kinds of tool calls."""
 
     NONE = "none"
     """The template writes no calls."""
@@ -55,7 +55,7 @@ class ToolMode(StrEnum):
 
 
 class CallIdPosition(StrEnum):
-    """Where a call's id is."""
+    """The place of a call's id."""
 
     NONE = "none"
     """Calls have no id."""
@@ -101,7 +101,7 @@ class Slot(StrEnum):
 
 
 class Strings(StrEnum):
-    """How a string value is written."""
+    """The notation of a string value."""
 
     JSON = "json"
     """`"a\\"b"`"""
@@ -116,7 +116,7 @@ class Strings(StrEnum):
 
     @property
     def unquoted(self) -> bool:
-        """Whether a string has no quotes around it, so that a marker must end it."""
+        """True when a string has no quotes around it, so that a marker must end it."""
         match self:
             case Strings.RAW:
                 return True
@@ -127,7 +127,7 @@ class Strings(StrEnum):
 
 
 class Words(StrEnum):
-    """How true, false and null are spelled."""
+    """The spelling of true, false and null."""
 
     JSON = "json"
     """`true`, `false`, `null`."""
@@ -138,7 +138,7 @@ class Words(StrEnum):
 
 
 class Containers(StrEnum):
-    """How lists and objects are written."""
+    """The notation of lists and objects."""
 
     JSON = "json"
     """`{"n": [1, true]}`."""
@@ -151,7 +151,7 @@ class Containers(StrEnum):
 
 
 class Typing(StrEnum):
-    """How a string is told from a number."""
+    """The means that tell a string from a number."""
 
     SYNTAX = "syntax"
     """The value's own syntax: quotes."""
@@ -163,7 +163,7 @@ class Typing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """How one argument value is written: as JSON, as raw text, as a Python literal, or between special quotes."""
+    """The notation of one argument value: JSON, raw text, a Python literal, or text between special quotes."""
 
     strings: Strings = Strings.JSON
     words: Words = Words.JSON
@@ -200,7 +200,7 @@ Skeleton = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """How the arguments of a call are written: as one JSON object, or each between its own markers."""
+    """The notation of a call's arguments: one JSON object, or each argument between its own markers."""
 
     start: str = ""
     """Before the first argument, e.g. `(`. Where the arguments are one JSON value: what is left out with it, see `when_empty`."""
@@ -213,7 +213,7 @@ class Arguments:
     """Other spellings of the marker after a value, e.g. `&lt;/a&gt;` where a template escapes its own `</a>`."""
     codec: Codec = Codec()
     when_empty: str | None = None
-    """What a call without arguments has in their place, if that is not start + end (or `{}`)."""
+    """Text in place of the arguments where there are none, if that is not start + end (or `{}`)."""
 
     @property
     def between(self) -> str:
@@ -224,7 +224,7 @@ class Arguments:
 
     @property
     def open_ended(self) -> bool:
-        """Whether values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
+        """True when values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
         if not self.codec.strings.unquoted or Slot.VALUE not in self.entry:
             return False
         after_value = self.entry[self.entry.index(Slot.VALUE) + 1 :]
@@ -243,13 +243,13 @@ class Envelope:
     args_field: tuple[str, ...] = ()
     id_field: tuple[str, ...] = ()
     gen_id_field: tuple[str, ...] = ()
-    """Where the template writes a counter of its own as the id."""
+    """Path of a counter that the template writes as the id."""
     array_wrapped: bool = False
     """Calls are in a JSON array."""
 
     @property
     def name_is_key(self) -> bool:
-        """Whether the name is a key of the object: `{"f": {…}}`."""
+        """True when the name is a key of the object: `{"f": {…}}`."""
         return not self.name_field
 
 
@@ -259,7 +259,7 @@ MARKERS = ("section_start", "call_start", "call_end", "section_end")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSyntax:
-    """How calls are written.
+    """The notation of calls.
 
     It holds the markers around all calls and around each, and the skeletons of a call and of its arguments.
     """
@@ -279,7 +279,7 @@ class CallSyntax:
     """The call's id is the text of `function[a:b]`, e.g. `functions.f:0`."""
     index_start: int = 0
     id_length: int = 0
-    """How many letters and digits an id has where the template takes no others, e.g. 9; 0 where it takes any."""
+    """Number of letters and digits of an id where the template takes no others, e.g. 9; 0 where it takes any."""
     parallel: bool = True
     """More than one call may be written."""
     whole: bool = False
@@ -289,7 +289,7 @@ class CallSyntax:
 
     @property
     def mode(self) -> ToolMode:
-        """What a call is made of, derived from its skeleton."""
+        """The kind of call, derived from its skeleton."""
         if self.arguments.entry:
             return ToolMode.TAG_WITH_TAGGED
         if self.envelope is not None:
@@ -363,7 +363,7 @@ class CallSyntax:
 
 _NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
 _FILLED = {Slot.NAME: _NAME, Slot.ID: _ID, Slot.INDEX: str(_NUMBER), Slot.ARGUMENTS: "{}", Slot.ANY: "any"}
-"""What is put into the slots of a call: its JSON can then be read, and the slots be found in it."""
+"""Values for the slots of a call: with them its JSON can be read, and the slots be found in it."""
 
 
 @kept(1_000)
@@ -418,7 +418,7 @@ def _literal_beside(skeleton: Skeleton, slot: Slot, step: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoning:
-    """How reasoning is written."""
+    """The notation of reasoning."""
 
     mode: ReasoningMode = ReasoningMode.NONE
     start: str = ""
@@ -426,7 +426,7 @@ class Reasoning:
     end: str = ""
     """e.g. `\\n</think>`, up to but without the joint to what follows."""
     empty: str = ""
-    """What is written in place of reasoning, e.g. `<think></think>` or a bare `</think>`."""
+    """Text in place of reasoning where there is none, e.g. `<think></think>` or a bare `</think>`."""
     unseen: bool = False
     """No rendering shows reasoning, only its markers are known: what models write after the end is a convention."""
     holds_calls: bool = False
@@ -434,7 +434,7 @@ class Reasoning:
 
     @property
     def ends_within_start(self) -> bool:
-        """Whether the end marker is part of the start marker, e.g. `~~` for both.
+        """True when the end marker is part of the start marker, e.g. `~~` for both.
 
         After the start, the next occurrence of the end closes reasoning.
         """
@@ -453,7 +453,7 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """How content is written."""
+    """The notation of content."""
 
     mode: ContentMode = ContentMode.PLAIN
     start: str = ""
@@ -468,14 +468,14 @@ class TurnTexts:
     """The texts around an answer, and the white space that joins its parts."""
 
     headers: tuple[str, ...] = ()
-    """What is between the last input and the answer, one per kind of input, shortest common form first,
+    """Texts between the last input and the answer, one per kind of input, shortest common form first,
     e.g. `<|im_start|>assistant\\n`."""
     end: str = ""
     """End of turn, e.g. `<|im_end|>\\n`."""
     ends: tuple[str, ...] = ()
     """Other ends of turn, e.g. `<|eom_id|>`."""
     prefill: str = ""
-    """What the generation prompt writes after the header when thinking is on, e.g. `<think>\\n`."""
+    """Text that the generation prompt writes after the header when thinking is on, e.g. `<think>\\n`."""
     prefill_no_thinking: str = ""
     """The same when thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
     unasked: str = ""

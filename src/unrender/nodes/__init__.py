@@ -205,7 +205,7 @@ class AnswerPart(Node):
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What may be said in one turn, as data: a root node, and the rules that its `Ref`s refer to, copied and frozen."""
+    """The answers that one turn allows, as data: a root node, and the rules that its `Ref`s refer to, copied and frozen."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)

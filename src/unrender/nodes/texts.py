@@ -66,7 +66,7 @@ def format_node(name: str) -> Node | None:
 
 @dataclass(frozen=True)
 class Alphabet:
-    """How the characters of a string are written between its quotes.
+    """The spelling of a string's characters between its quotes.
 
     `escapes` maps a character to its written form. Characters in `forbidden` are not generated in place of an arbitrary
     character.
@@ -77,7 +77,7 @@ class Alphabet:
     general: Node | None = None
     """Any one character in any of its written forms; None: what `encode` makes of all characters."""
     coded: str = ""
-    """How a control character is written by its number, e.g. `\\x{:02x}`; empty: as it is."""
+    """The spelling of a control character by its number, e.g. `\\x{:02x}`; empty: as it is."""
     classes: dict[Chars, Node] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Classes of characters as they are written here: most grammars use the same few."""
 
@@ -117,7 +117,7 @@ _CODE_UNIT = Choice(
         Sequence((_D, _HIGH, _TWO, Literal("\\u"), _D, _LOW, _TWO)),
     )
 )
-"""What follows `\\u`: one character; never half of a surrogate pair."""
+"""The text after `\\u`: one character; never half of a surrogate pair."""
 
 JSON_CHARACTER = Choice(
     (

@@ -17,7 +17,7 @@ from unrender.rendering.printing import values_inside
 _BULK = 50_000
 """Characters that are copied, searched or compared between two looks at the clock."""
 _STEP = _BULK // 64
-"""What a step counts as: 64 of them are worth a look at the clock."""
+"""Characters that a step counts as: 64 steps are worth a look at the clock."""
 _ITEM = 8
 """Characters that an item of a list counts as."""
 _NODE = 12

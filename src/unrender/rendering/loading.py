@@ -35,7 +35,7 @@ _CONFIG = "tokenizer_config.json"
 _TOKENS = "special_tokens_map.json"
 _JINJA = "chat_template.jinja"
 _ADAPTER = "adapter_config.json"
-"""What PEFT writes beside an adapter's weights."""
+"""File that PEFT writes beside an adapter's weights."""
 _MORE = "additional_chat_templates"
 _PLACES = ("processor_config.json", "chat_template.json", _CONFIG)
 _HUB_FILES = (*_PLACES, _TOKENS, _ADAPTER, _JINJA, f"{_MORE}/*.jinja")
@@ -45,7 +45,7 @@ _GGUF_IDS = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id")
 _MORE_TOKENS = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 _LISTED_TOKENS = "additional_special_tokens"
 _GGUF_NAMES = ("unknown", "seperator", "padding", "cls", "mask")
-"""What GGUF calls these tokens, in the same order; its specification misspells one."""
+"""GGUF's names of these tokens, in the same order; its specification misspells one."""
 _GGUF_MORE = {token: f"tokenizer.ggml.{name}_token_id" for token, name in zip(_MORE_TOKENS, _GGUF_NAMES, strict=True)}
 
 
@@ -66,7 +66,7 @@ class LoadedTemplates:
     switches: tuple[str, ...] = ()
     """Variables that it takes without naming them."""
     origin: str = field(default="", compare=False)
-    """Where this was read, for error messages."""
+    """Path or hub id that this was read from, for error messages."""
 
     def named(self, name: str | None) -> LoadedTemplates:
         """Return these with one source, for requests with tools and without; all of them for None.

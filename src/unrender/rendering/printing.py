@@ -20,12 +20,12 @@ _ATOMS = (str, bytes, bytearray, int, float, complex, NoneType, range, Undefined
 _ROWS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 _METHODS = (MethodType, BuiltinMethodType, MethodDescriptorType)
 _CODE = (*_METHODS, FunctionType, type)
-"""What Python would show by names of its own, and of this library's."""
+"""Types whose text would name Python's or this library's own code."""
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 class _Shown:
-    """What stands in for an opaque value where text is made of it."""
+    """A stand-in for an opaque value where text is made of it."""
 
     __slots__ = ("_repr", "_text")
 

@@ -196,7 +196,7 @@ class _Counted:
 
 
 class _Stream:
-    """What a lazy filter returns: an iterator whose every item is a step."""
+    """The result of a lazy filter: an iterator whose every item is a step."""
 
     __slots__ = ("_budget", "_items")
 

@@ -38,13 +38,13 @@ from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.template_ast import Facts
 
 _STANDARD = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
-"""What every rendering has without a caller's word, whatever a template sets."""
+"""Variables that every rendering has, whatever the caller passes and the template sets."""
 _TOO_DEEP = "the template is nested or recurses too deeply"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendering:
-    """What a template made of one conversation: a text, or an error."""
+    """The result of rendering one conversation: a text, or an error."""
 
     text: str = ""
     """The rendered text. It is empty after an error, and where the template writes nothing."""
@@ -169,7 +169,7 @@ class Template:
 
     @property
     def facts(self) -> Facts:
-        """What the source shows without a rendering."""
+        """Facts that the source shows without a rendering."""
         return self._sandbox.facts
 
     def _run(self, variables: dict[str, Any]) -> str:
@@ -283,7 +283,7 @@ def _copied_alone(item: Any, where: str) -> Any:
 Renderer = Callable[..., str]
 """Takes messages, and by name what it has parameters for: `tools`, `add_generation_prompt`, switches."""
 _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
-"""Where messages hold reasoning."""
+"""Fields of messages that hold reasoning."""
 
 
 class FunctionTemplate(Template):

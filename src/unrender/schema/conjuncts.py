@@ -140,7 +140,7 @@ ANNOTATIONS = frozenset(
 
 
 class _Unbroken(Exception):
-    """What breaks a schema cannot be said."""
+    """No schema expresses the complement of a schema."""
 
 
 def excluded_schemas(schema: Any) -> list[Any] | None:

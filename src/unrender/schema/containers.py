@@ -206,7 +206,7 @@ def _ends_evaluation(other: Place, place: Place) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What one subschema says of an object's properties, and which of them `rest` leaves alone."""
+    """The properties of one subschema of an object: those that it names, and `rest` for all others."""
 
     place: Place
     names: frozenset[str]

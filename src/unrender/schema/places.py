@@ -78,7 +78,7 @@ def pointer(path: str) -> str:
 
 
 _SCHEMAS = (dict, bool, Mapping)
-"""What a JSON Schema may be; `dict` first, since it is recognised at once."""
+"""Types of a JSON Schema; `dict` first, since it is recognised at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +158,19 @@ Places = tuple[Place, ...]
 
 @dataclass(frozen=True, slots=True)
 class KeywordContext:
-    """What a keyword needs of its reader: `report(path, keyword, reason)`, and a function for a subschema's shape."""
+    """Callbacks for the readers of keywords: `report(path, keyword, reason)`, and a function for a subschema's shape."""
 
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
     owns: Callable[[Place, Place], bool]
-    """Whether the second place holds because the first one does: what it declares is evaluated by the first one."""
+    """True when the second place holds because the first one does, so that the first one evaluates its properties."""
     longest: int | None
     """Lengths beyond this are not counted; None where the engine counts by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excluded:
-    """What `not` excludes: whole types, and single values."""
+    """Types and single values that `not` excludes."""
 
     types: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()

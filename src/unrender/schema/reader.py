@@ -60,7 +60,7 @@ class Reading:
 
     @cached_property
     def weight(self) -> Weight:
-        """What it takes to be written."""
+        """The cost of writing it."""
         return Scale().whole(self.shape, self.definitions)
 
 

@@ -94,7 +94,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """How many items of a list are `wanted`. All others have the shape `others`; no value has both shapes."""
+    """The number of items of a list that are `wanted`. All others have the shape `others`; no value has both shapes."""
 
     wanted: Shape
     others: Shape

@@ -23,14 +23,14 @@ _LEAST = 3
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """What values of one call syntax do not hold."""
+    """Texts that values of one call syntax do not hold."""
 
     heads: tuple[str, ...]
     """The endings of what is written before a value."""
     tails: tuple[str, ...]
     """The beginnings of what is written after it."""
     call: str
-    """What begins a call: a value that ends without its closer does not hold it."""
+    """The beginning of a call: a value that ends without its closer does not hold it."""
     again: re.Pattern[str] | None
     """A closer, and behind it the first word of an opener that does not go on as openers do."""
     between: str

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT, STRING, KEY_STRING, END = range(10)
-"""What comes next. `FIRST_…`: or the end of the list or object; `NEXT`: a comma, or the end; `…STRING`: more of a string."""
+"""The kinds of the next part. `FIRST_…`: or the end of the list or object; `NEXT`: a comma, or the end; `…STRING`: more of a string."""
 LEVELS = 3
 """Lists and objects of so many levels are taken whole; each level doubles the regex."""
 

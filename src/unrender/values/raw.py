@@ -51,7 +51,7 @@ class RawScanner(Scanner):
     ) -> None:
         self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
         self.doubt: ValueMarks | None = doubt
-        """What else may end the value than its end marker; None where only that does."""
+        """Marks besides the end marker that may end the value; None where only the end marker does."""
         self.torn: int | None = None
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
         """By written form, which the finder finds as well: a character, e.g. `<` by `&lt;`."""
@@ -65,7 +65,7 @@ class RawScanner(Scanner):
         self.held: list[str] = []
         """All text so far, while the value is not certain to be a string."""
         self.head: str = ""
-        """What is held without the space around it; inner space may be shortened."""
+        """The held text without the space around it; inner space may be shortened."""
         self.blank: bool = False
         """The held text ends in space."""
         self.literal: LiteralScanner | None = None
@@ -153,7 +153,7 @@ class RawScanner(Scanner):
 
     @property
     def _nested(self) -> bool:
-        """Whether the next closer closes an element inside of the value."""
+        """True when the next closer closes an element inside of the value."""
         return False
 
     def _pass(self, doubt: ValueMarks, text: str, meaning: str | None = None) -> str:
@@ -359,7 +359,7 @@ _SPACE = re.compile(r"\s*")
 
 @dataclass(frozen=True, slots=True)
 class TagStyle:
-    """How the tags are written: `open` + name + `end` … `close` + name + `end`."""
+    """The spelling of tags: `open` + name + `end` … `close` + name + `end`."""
 
     open: str
     """e.g. `<`."""

@@ -7,11 +7,11 @@ from enum import IntEnum
 from typing import Any, ClassVar, Protocol, Self
 
 _OWN = frozenset((list, set, dict, deque))
-"""What is changed in place, so that each copy needs its own."""
+"""Types that are changed in place, so that each copy needs its own."""
 
 
 class Resumable:
-    """What can be copied in the middle of its work. All of its state is in `__slots__`."""
+    """A reader that can be copied in the middle of its work. All of its state is in `__slots__`."""
 
     __slots__ = ()
     _names: ClassVar[tuple[str, ...]]
@@ -70,12 +70,12 @@ class Scanner(Resumable):
 
     @property
     def wanted(self) -> str:
-        """What would have been right where a value failed."""
+        """The text that was expected where a value failed."""
         return "a JSON value"
 
     @property
     def behind(self) -> int:
-        """How many characters before the present place may have to be read again."""
+        """Number of characters before the present place that may have to be read again."""
         return 0
 
     def passed(self, text: str) -> None:

@@ -63,7 +63,7 @@ class LiteralStyle:
     loose_keys: bool = False
     """Keys of JSON objects may be without quotes, as in JavaScript."""
     stops: tuple[str, ...] = ()
-    """What ends a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
+    """Texts that end a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
     ends: tuple[str, ...] = ()
     """First characters of what may follow the value. A delimiter of one character closes a string only before them."""
     in_code: bool = False
@@ -127,7 +127,7 @@ class LiteralScanner(Scanner):
 
     @property
     def untouched(self) -> bool:
-        """Whether no value has begun yet."""
+        """True as long as no value has begun."""
         return self.state == VALUE and not self.stack
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:

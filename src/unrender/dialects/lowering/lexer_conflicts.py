@@ -58,11 +58,11 @@ _MANY: Heads = frozenset((FirstLiteral("", 0),))
 
 
 class FirstSets:
-    """How each of some rules begins and continues; `add` includes another rule."""
+    """The beginnings and continuations of some rules; `add` includes another rule."""
 
     def __init__(self, links: Links, openness: Openness) -> None:
         self.unsure: bool = False
-        """Whether a question had no answer because there were too many beginnings."""
+        """True when there were too many beginnings to compare."""
         self._openness = openness
         self._rules = dict(links.rules)
         self._continuations: dict[FirstLiteral, Heads] = {}

@@ -290,7 +290,7 @@ _CLOSED: frozenset[Stops] = frozenset()
 
 
 class Openness:
-    """Which of some rules may be empty, and how each may end; `add` includes another rule."""
+    """The rules that may be empty, and the free text in which each may end; `add` includes another rule."""
 
     def __init__(self, links: Links) -> None:
         self._empty: dict[str, bool] = {}
