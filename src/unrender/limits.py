@@ -121,7 +121,8 @@ MAX_SLOW_RENDERINGS = 2  # renderings
 # Formats and their analysis.
 
 MAX_MARKER = 1_000  # characters
-"""Longest marker, or other text of a Format; text before a name or an answer in which attributes and headers are looked for."""
+"""Longest marker, or other text of a Format; text before a name or an answer in which attributes and headers are looked for, and
+tokens of a prompt's tail that an engine shows."""
 MAX_LAYOUT = 32  # characters
 """White space at either end of a marker, or between two tokens of JSON: a model cannot run on for ever."""
 MAX_TEXT = 16_000  # characters
@@ -181,7 +182,7 @@ MAX_EXCLUDED_WORD = 100  # characters
 MAX_COMPARED = 200_000  # parts
 """Beginnings that are compared in one grammar, and parts of ranges that are written to weigh one schema."""
 MAX_PIECES = 5_000  # pieces
-"""Options taken apart for a lexer, pieces of one object, keys hashed in one go, steps of a film, and rows that are counted or shown."""
+"""Options taken apart for a lexer, pieces of one object, keys hashed in one go, and steps of a film."""
 
 # Reading answers.
 
@@ -218,8 +219,8 @@ ones first), ids that are taken already, and example answers that are drawn."""
 
 # Engines and servers.
 
-TAIL_TOKENS = 1024  # tokens
-"""Tokens of a prompt that are looked at: more than a header and what a generation prompt writes after it."""
+MAX_COUNTED = 1_000  # rows
+"""Names of tools and reasons that a batch counts apart, and stretches of an answer that are printed."""
 MAX_BLOCK = 16_384  # characters
 """Tail of a prompt, request line with headers, and what is read of standard input at once."""
 MAX_LINE = 8_000_000  # bytes

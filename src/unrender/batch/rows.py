@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from unrender import CallStatus, Malformed, Message, MessageError
-from unrender.limits import MAX_PIECES, MAX_SHOWN, MAX_SHOWN_ITEMS
+from unrender.limits import MAX_COUNTED, MAX_SHOWN, MAX_SHOWN_ITEMS
 
 _QUOTED = 80
 """Characters of the model's text that a warning repeats."""
@@ -210,7 +210,7 @@ def count(counter: Counter[str], names: Iterable[str]) -> None:
 
 def _within(name: str, known: Mapping[str, Any]) -> str:
     name = named(name)
-    return name if name in known or len(known) < MAX_PIECES else REST
+    return name if name in known or len(known) < MAX_COUNTED else REST
 
 
 def named(name: str) -> str:

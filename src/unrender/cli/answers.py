@@ -55,7 +55,7 @@ from unrender.examples import example_answer
 from unrender.explain import Explanation, explain, listing
 from unrender.format import ToolMode
 from unrender.grammar import Role
-from unrender.limits import MAX_BLOCK, MAX_PIECES, MAX_SHOWN
+from unrender.limits import MAX_BLOCK, MAX_COUNTED, MAX_SHOWN
 
 _DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.structural_tag}
 _FIELDS = {
@@ -254,7 +254,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate) -> None:
     print_line((_summary(explanation), BOLD))
     print_heading("Output", f"{len(explanation.output)} characters, as they were read")
     stretches = _stretches(explanation)
-    for label, text in islice(stretches, MAX_PIECES):
+    for label, text in islice(stretches, MAX_COUNTED):
         _print_stretch(label, text)
     if next(stretches, None):
         print_line(INDENT, "… and more; --json has all")

@@ -33,7 +33,7 @@ from unrender.cache import kept
 from unrender.format import Reasoning
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
-from unrender.limits import TAIL_TOKENS
+from unrender.limits import MAX_MARKER
 from unrender.token_ids import Decoder, TokenParser, special_ids_of
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
@@ -110,7 +110,7 @@ def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | Non
     return replace(turn, request=replace(turn.request, tools=None))
 
 
-def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = TAIL_TOKENS) -> str:
+def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = MAX_MARKER) -> str:
     """Return the text of a prompt's last `most` tokens."""
     late = list(ids[-most:])
     return tokenizer.decode(late, skip_special_tokens=False) if late else ""
