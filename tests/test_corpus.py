@@ -11,7 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import jsonschema
 import pytest
+from cases import case_rows
 from judge.laws import check_judged
 from properties.invariants import accumulated, check, check_events, check_strict
 from recipes import ANALYSIS, DERIVED, derived, rows_of
@@ -24,12 +26,15 @@ from unrender.schema.admission import admits
 from unrender.schema.reader import read_schema
 from unrender.testing import numbered_id
 
+UNIT = Path(__file__).with_name("unit")
 FILES = sorted(ANSWERS.glob("*.jsonl"))
 STEPS = 12
 """Instructions for a character, at most."""
 WRITTEN = Policy(calls="written")
 FEW = 60
 """Instructions that an answer takes however short it is."""
+
+META = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
 
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -183,11 +188,18 @@ def test_a_schema_is_read_as_the_row_says(at: int) -> None:
 
 @each_slice
 def test_what_is_generated_is_admitted(at: int) -> None:
-    """What types arguments agrees with what generates them."""
+    """What types arguments agrees with what generates them, and refuses what another judge of the schema refuses."""
     for row in schema_rows()[at::SLICES]:
-        for value in row.get("accepts", ()):
-            reading = read_schema(row["schema"])
-            assert admits(reading.shape, value, reading.definitions), (row["why"], value)
+        if "error" in row:
+            continue
+        reading, judge = read_schema(row["schema"]), jsonschema.Draft202012Validator(row["schema"])
+        accepts, rejects = (
+            [value for value in row.get(field, ()) if admits(reading.shape, value, reading.definitions)]
+            for field in ("accepts", "rejects")
+        )
+        assert accepts == row.get("accepts", []), row["why"]
+        if "lost" not in row and "...any" not in row["shape"] and META.is_valid(row["schema"]):
+            assert [value for value in rejects if not judge.is_valid(value)] == [], row["why"]
 
 
 @pytest.mark.engine
@@ -214,3 +226,11 @@ TEMPLATES = rows_of(ANALYSIS)
 def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
     """The format that is derived from a template and, of a row with a template of its own, what else was learnt."""
     assert derived(row) == {key: row[key] for key in DERIVED if key in row}
+
+
+def test_every_case_is_asked() -> None:
+    """Each row beside the tests of a room names a test there that asks its rows."""
+    for path in UNIT.rglob("cases.jsonl"):
+        asked = "\n".join(test.read_text(encoding="utf-8") for test in path.parent.glob("test_*.py"))
+        lost = {row["test"] for row in case_rows(path) if f"@cases\ndef test_{row['test']}(" not in asked}
+        assert lost == set(), path

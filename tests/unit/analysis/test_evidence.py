@@ -7,11 +7,11 @@ from operator import attrgetter
 
 import pytest
 
-from unrender.analysis import Analysis, Evidence, Shown, analyze
+from unrender import ChatTemplate
+from unrender.analysis import Analysis, Evidence, Shown
 from unrender.analysis.ask.answers import Answers, Continuations, Turns
 from unrender.analysis.evidence import collect_evidence
 from unrender.format import CallSyntax, Reasoning, TurnTexts
-from unrender.rendering.template import Template
 
 SOURCE = """\
 {%- for m in messages -%}
@@ -45,7 +45,7 @@ SIDES = {
 
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:
-    return analyze(Template(SOURCE))
+    return ChatTemplate.from_string(SOURCE).analysis
 
 
 def test_each_comparison_has_its_two_texts(analysis):
@@ -81,7 +81,7 @@ def test_what_a_format_has_not_is_not_shown(analysis, changes, missing):
 
 def test_content_that_is_cut_off_is_shown_in_part():
     """Where content up to a closer disappears, the first such rendering is compared; of a long text the beginning is kept."""
-    thinking = analyze(Template(SOURCE)).format
+    thinking = ChatTemplate.from_string(SOURCE).analysis.format
     answers = Answers(content="x" * 9000, cut={"</a>": None, "</think>": "C.", "</x>": "D"})
 
     found = collect_evidence(Turns(question=Continuations()), answers, {}, thinking, {})

@@ -6,15 +6,15 @@ import logging
 from pathlib import Path
 from typing import cast
 
-from unrender.analysis import Analysis, analyze
+from unrender import ChatTemplate
+from unrender.analysis import Analysis
 from unrender.analysis.evidence import tell
-from unrender.rendering.template import Template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
 def analysed(name):
-    return analyze(Template((TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8")))
+    return ChatTemplate.from_string((TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8")).analysis
 
 
 def test_each_decision_is_a_record(caplog):

@@ -8,6 +8,7 @@ import tracemalloc
 import warnings
 
 import pytest
+from cases import cases
 
 from unrender import ChatTemplate, ExtendError, MessageError, TemplateWarning
 
@@ -261,16 +262,7 @@ def test_a_number_of_messages_is_read_off_a_prompt(source, system, turns):
     assert template.turn(template.prepare(before).prompt).next(" Well", [AGAIN, ASK]).prompt == whole
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "A:",
-        "[Round 7]\nQ: Hello\nA:",
-        "[Round 1]\nQ: Hello\n[Round 3]\nQ: Hello\nA:",
-        "",
-        "[Round 1]\nQ: Hello\nA: Hi\nA: B\n[Round 2]\nQ: Hello\nA:",
-    ],
-)
+@cases
 def test_a_number_of_messages_that_a_prompt_does_not_show_is_refused(prompt):
     """A part of a conversation, or one with other numbers than the template writes, tells nothing."""
     with pytest.raises(ExtendError) as error:

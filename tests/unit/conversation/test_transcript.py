@@ -10,6 +10,7 @@ from time import thread_time
 from typing import Any
 
 import pytest
+from cases import cases
 
 from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning, UnrenderError, assistant_mask
 from unrender.conversation.transcript import SharedTime
@@ -144,21 +145,8 @@ TYPED = (
 """It describes parameters with a macro of types that knows single ones alone."""
 
 
-@pytest.mark.parametrize(
-    ("schema", "shown"),
-    [
-        ({"type": "string"}, "string"),
-        ({"type": ["null", "integer"]}, "integer"),
-        ({"anyOf": [{"type": "null"}, {"type": "number"}]}, "number"),
-        ({"enum": [True]}, "boolean"),
-        ({"const": "x", "description": None}, "string"),
-        ({"type": "object"}, "map of string"),
-        ({"type": "array", "items": {"type": ["boolean", "null"]}}, "list of boolean"),
-        (True, "string"),
-        ({}, "string"),
-    ],
-)
 @pytest.mark.filterwarnings("ignore::unrender.TemplateWarning")
+@cases
 def test_tools_that_a_template_cannot_describe_are_described_with_single_types(schema, shown):
     """What a macro of types raises at is no reason to refuse the request; the schema that calls obey stays as it is."""
     parameters = {"type": "object", "properties": {"a": schema}, "required": None}

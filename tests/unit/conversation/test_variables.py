@@ -6,6 +6,7 @@ import json
 from datetime import datetime
 
 import pytest
+from cases import cases
 
 from unrender import ChatTemplate, FormatWarning, MessageError, TemplateError, TemplateWarning
 from unrender.conversation.variables import Variable
@@ -27,16 +28,7 @@ ON_BY_DEFAULT = THINKING.replace("SWITCH", "enable_thinking is defined and not e
 OFF_BY_DEFAULT = THINKING.replace("SWITCH", "not thinking")
 
 
-@pytest.mark.parametrize(
-    ("typo", "meant"),
-    [
-        ("tool_choise", "tool_choice"),
-        ("tool", "tools"),
-        ("document", "documents"),
-        ("enable_thinkin", "enable_thinking"),
-        ("chat_template_kwarg", "chat_template_kwargs"),
-    ],
-)
+@cases
 def test_a_misspelled_argument_is_an_error_that_names_it(typo, meant):
     """What is meant for `prepare`, and not for a template, is no variable of another template."""
     with pytest.raises(MessageError, match=f"^{typo}: expected an argument of prepare.*did you mean '{meant}'"):
@@ -126,17 +118,7 @@ def test_a_turn_says_whether_it_thinks(source, given, thinking):
     assert ChatTemplate.from_string(source).prepare([USER], **given).thinking is thinking
 
 
-@pytest.mark.parametrize(
-    ("source", "default"),
-    [
-        ("{{ budget | default(-1) }}", -1),
-        ("{{ budget if budget is defined else -0.5 }}", -0.5),
-        ("{% if not budget is defined %}{% set budget = -1 %}{% endif %}{{ budget }}", -1),
-        ("{{ budget | default({}) }}", {}),
-        ("{{ budget | default(1 - 2) }}", None),
-        ("{{ budget | default('9' * 1000000000000) }}", None),
-    ],
-)
+@cases
 def test_a_default_is_what_the_source_writes_out(source, default):
     """A negative number is a constant; an expression is not computed, whatever it would come to."""
     assert ChatTemplate.from_string(PLAIN + source).template.facts.defaults.get("budget") == default

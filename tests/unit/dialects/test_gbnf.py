@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,21 +79,7 @@ def test_how_a_class_is_written(chars: Chars, expected: str) -> None:
     assert body(chars) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
-        ("", [""]),
-        ("plain 123", ["plain 123"]),
-        ("Québec", ["Qué", "bec"]),
-        ("é1é2", ["é", "1é", "2"]),
-        ("égal", ["égal"]),
-        ("ÿF", ["ÿ", "F"]),
-        ("Āb", ["Āb"]),
-        ("\x01a\x7f0", ["\x01", "a\x7f", "0"]),
-        ("\na\tb\rc", ["\na\tb\rc"]),
-        ("~a", ["~a"]),
-    ],
-)
+@cases
 def test_a_text_is_cut_before_digits_after_a_number(text: str, pieces: list[str]) -> None:
     """Characters that engines write as hexadecimal numbers are parted from what would go on the number."""
     assert text_pieces(text) == pieces

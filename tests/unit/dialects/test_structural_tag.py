@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cases import cases
 
 from unrender.dialects.structural_tag import SHORT, TagFormat, is_long, reads_exactly, structural_tag_of
 from unrender.grammar import Grammar, Node
@@ -103,28 +104,7 @@ def test_which_tools_are_too_long_for_a_tree(weight: Weight, expected: bool) -> 
     assert not is_long(replace(spelled, weight=weight, unsupported=(lossy,)))
 
 
-@pytest.mark.parametrize(
-    ("schema", "exact"),
-    [
-        (True, True),
-        ({}, True),
-        ({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, True),
-        ({"properties": {"a": False}}, False),
-        ({"pattern": "a+"}, False),
-        ({"properties": {"a": {"pattern": "a+"}}}, False),
-        ({"$defs": {"a": {"format": "date"}}}, False),
-        ({"anyOf": [{"type": "string"}, {"minLength": 1}]}, False),
-        ({"prefixItems": [{"multipleOf": 2}]}, False),
-        ({"items": {"not": {}}}, False),
-        ({"additionalProperties": {"maxLength": 3}}, False),
-        ({"additionalProperties": False, "items": False}, True),
-        ({"enum": ["a", 1, None]}, True),
-        ({"enum": ["é"]}, False),
-        ({"const": "é"}, False),
-        ({"enum": [["a"]]}, False),
-        ({"const": {"a": 1}}, False),
-    ],
-)
+@cases
 def test_which_schemas_the_engine_reads_exactly(schema: Any, exact: bool) -> None:
     """Those of common keywords alone, at every depth, whose constants are plain and in ASCII."""
     assert reads_exactly(schema) is exact

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from cases import cases
 
 from unrender import Request, Tool, ToolChoice, Trigger, TriggerKind
 from unrender.dialects.triggers import triggers_of
@@ -31,18 +32,7 @@ def test_a_marker_that_stands_nowhere_else_is_a_word():
     assert triggers_of(PLAIN, REQUEST) == (Trigger(TriggerKind.WORD, "<call>"),)
 
 
-@pytest.mark.parametrize(
-    ("output", "begun", "expected"),
-    [
-        ("Hello <call>", "", "<call>"),
-        ("<think>\na\n</think>\n<call>", "", "<call>"),
-        ("<think>\nI could <call>", "", None),
-        ("<think>\nI could <call>\n</think> so <call>", "", "<call>"),
-        ("I could <call>", "<think>\n", None),
-        ("I could <call>\n</think>\n<call>", "<think>\n", "<call>"),
-        ("Hello <call>", "<think>\n\n</think>\n", "<call>"),
-    ],
-)
+@cases
 def test_a_marker_inside_reasoning_does_not_fire(output, begun, expected):
     """Only a call outside of reasoning counts, whether the model or the prompt opened it."""
     assert fires(THINKING, output, begun) == expected

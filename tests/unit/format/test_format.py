@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import cases
 from properties.families import COUNTED, FAMILIES, ID_BETWEEN, ID_FIRST, JSON_ID_LAST, TAG_AND_JSON, Family
 
 from unrender import FormatError, FormatVersionError
@@ -45,20 +46,7 @@ def test_another_version_is_a_clear_error(version: str) -> None:
         Format.from_json(f'{{"version": {version}}}')
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[]", "format: expected an object, found list"),
-        ("{", "format: not JSON"),
-        ('{"version": 2, "tool": {}}', "format: unknown field 'tool'"),
-        ('{"version": 2, "content": {"mode": "xml"}}', r"format.content.mode: expected one of"),
-        ('{"version": 2, "tools": {"call_start": 7}}', r"format.tools.call_start: expected str, found 7"),
-        ('{"version": 2, "turn": {"headers": "x"}}', r"format.turn.headers: expected a list"),
-        ('{"version": 2, "tools": {"id_parts": [1]}}', r"format.tools.id_parts: expected 2 items, found 1"),
-        ('{"version": 2, "tools": {"function": [{"slot": "nam"}]}}', r"format.tools.function\[0\]: expected one of"),
-        ('{"version": 2, "tools": {"index_start": true}}', "format.tools.index_start: expected int"),
-    ],
-)
+@cases
 def test_a_broken_format_names_the_place(text: str, message: str) -> None:
     """An error in a format's JSON says where it is and what was expected."""
     with pytest.raises(FormatError, match=message):
@@ -138,14 +126,7 @@ def test_what_is_gone_since_version_1_is_named(place: str, name: str, said: Any,
     assert Format.from_dict(saved(default)).to_dict()["version"] == FORMAT_VERSION
 
 
-@pytest.mark.parametrize(
-    ("arguments", "place"),
-    [
-        ({"codec": {"strings": "escaped"}}, "arguments.codec.strings"),
-        ({"codec": {"containers": "single"}}, "arguments.codec.containers"),
-        ({"codec": {"containers": "joined"}}, "arguments.codec.containers"),
-    ],
-)
+@cases
 def test_words_that_are_gone_since_version_1_are_named(arguments: dict[str, Any], place: str) -> None:
     """The error says which words there are."""
     with pytest.raises(FormatError, match=f"format.tools.{place}: expected one of"):

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
+from cases import cases
 
 from unrender import FormatError
 from unrender.format import (
@@ -64,18 +65,7 @@ MARKED = CallSyntax(
 BARE = CallSyntax(function=(NAME, ARGUMENTS), arguments=Arguments(entry=(KEY, VALUE)))
 
 
-@pytest.mark.parametrize(
-    ("view", "marked"),
-    [
-        ("name_prefix", "<f "),
-        ("name_suffix", ">"),
-        ("function_close", "</f>"),
-        ("arg_name_prefix", "<p "),
-        ("arg_name_suffix", "="),
-        ("value_prefix", ">"),
-        ("value_suffix", "</p>"),
-    ],
-)
+@cases
 def test_markers_by_the_names_of_the_field(view: str, marked: str) -> None:
     """A view is the text right beside its slot; nothing where a slot, or the skeleton's end, is there."""
     assert getattr(MARKED, view) == marked
@@ -83,31 +73,13 @@ def test_markers_by_the_names_of_the_field(view: str, marked: str) -> None:
     assert getattr(CallSyntax(), view) == ""
 
 
-@pytest.mark.parametrize(
-    ("markers", "text", "closed"),
-    [
-        ({"start": "<t>", "end": "</t>"}, "<t>\n\n</t>", True),
-        ({"start": "<t>", "end": "\n</t>"}, "<t></t>", True),
-        ({"start": "<t>", "end": "</t>"}, "<t>\n", False),
-        ({"start": "~~", "end": "~~"}, "~~", False),
-        ({"start": "~~", "end": "~~"}, "~~no~~", True),
-        ({"start": "<t>"}, "<t>", False),
-    ],
-)
+@cases
 def test_reasoning_that_a_text_closes(markers: dict[str, str], text: str, closed: bool) -> None:
     """The end is in it, and not only as the start; an end of nothing closes nothing."""
     assert Reasoning(**markers).closed_in(text) is closed
 
 
-@pytest.mark.parametrize(
-    ("markers", "expected"),
-    [
-        ({"start": "~~", "end": "~~"}, True),
-        ({"start": "<t>/", "end": " /\n"}, True),
-        ({"start": "<t>", "end": "</t>"}, False),
-        ({"start": "<t>", "end": "\n"}, False),
-    ],
-)
+@cases
 def test_an_end_within_the_start(markers: dict[str, str], expected: bool) -> None:
     """White space around the end does not count, nor does white space alone."""
     assert Reasoning(**markers).ends_within_start is expected

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import cases
 from lint_examples import BROKEN, SOUND
 
 from unrender import ChatTemplate
@@ -89,16 +90,7 @@ def test_a_finding_shows_conversation_and_place(rule, changes, roles, excerpt):
     assert first.excerpt.startswith(excerpt)
 
 
-@pytest.mark.parametrize(
-    ("end", "ends", "headers", "marker"),
-    [
-        ("<e>", (), (), "<e>"),
-        ("", ("<f>",), ("<h>",), "<f>"),
-        ("\n", (), ("<h>",), "<h>"),
-        (")", (), ("<h>",), None),  # too short to be a marker
-        ("", (), (), None),
-    ],
-)
+@cases
 def test_the_first_marker_of_a_turn_is_injected(end, ends, headers, marker):
     """The end of turn comes first, then other ends, then headers; white space is not a marker."""
     turn = replace(sound().format.turn, end=end, ends=ends, headers=headers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
+from cases import cases
 
 from unrender import prefill
 from unrender.format import (
@@ -39,22 +39,7 @@ FORMAT = Format(
 )
 
 
-@pytest.mark.parametrize(
-    ("prompt", "rest"),
-    [
-        ("", None),
-        ("<bo", None),
-        ("<bot>", ""),
-        ("<bot>\n", ""),
-        ("<bot>\n\nx", "\nx"),
-        ("<bot>x", "x"),
-        ("<ai> x", "x"),
-        ("<ai>\nx", "\nx"),
-        ("<bot>\na<ai> b", "b"),
-        ("<ai> a<bot>\nb", "b"),
-        ("<bot>\na<bot>\nb", "b"),
-    ],
-)
+@cases
 def test_what_follows_the_last_header(prompt: str, rest: str | None) -> None:
     """With as much of the header's own layout as is there taken off; None without a header."""
     assert after_header(FORMAT, prompt) == rest
@@ -74,31 +59,7 @@ def test_the_longest_layout_of_a_header_is_taken_off() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("written", "begun"),
-    [
-        ("", ""),
-        ("Well,", "Well,"),
-        (" Well,\n", " Well,\n"),
-        ("Well, then", ""),
-        ("<t></t>", "<t></t>"),
-        ("<t>", "<t>"),
-        ("<t>\nHm.", "<t>\nHm."),
-        ("<t>\nHm.</t>", "<t>\nHm.</t>"),
-        ("</t>", "</t>"),
-        ("</t>\n", "</t>\n"),
-        ("<t>Hm.</t><say>", "<t>Hm.</t><say>"),
-        ("<t>Hm.</t>Hi", ""),
-        ("<t>Hm.</t></t>", ""),
-        ("Hi<t>", "<t>"),
-        ("Hi", ""),
-        ("<t>Hm.<end>", ""),
-        ("<t>Hm.<stop>", ""),
-        ("<t>Hm.<ai>", ""),
-        ("<t>Hm.<call>", ""),
-        ("<t>Hm.<calls>", ""),
-    ],
-)
+@cases
 def test_what_a_generation_prompt_may_write(written: str, begun: str) -> None:
     """A known beginning, or one block of reasoning, open or closed; nothing that an earlier turn may hold."""
     assert prefill(FORMAT, f"<user>Hi<end><bot>\n{written}") == begun
@@ -137,36 +98,14 @@ def test_short_ends_may_be_in_a_thought() -> None:
     assert [prefill(two, f"<bot><t>\nA {mark} B") for mark in ("##", "[[", "$$")] == ["", "", ""]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "begun"),
-    [
-        ("no header <t>", "<t>"),
-        ("no header <t>\n", "<t>\n"),
-        ("<t> no header <t>\n", "<t>\n"),
-        ("no header", ""),
-        ("<t>x", ""),
-    ],
-)
+@cases
 def test_without_a_header_an_open_thought_at_the_end_counts(prompt: str, begun: str) -> None:
     """With the white space after it."""
     assert prefill(FORMAT, prompt) == begun
     assert prefill(Format(turn=TURN, undeclared_reasoning=False), prompt) == ""
 
 
-@pytest.mark.parametrize(
-    ("prompt", "bare", "begun"),
-    [
-        ("<user>Hi<bot>\nSure", "<user>Hi", "Sure"),
-        ("<user>Hi<bot>\nSure", "<user>Hi<bot>\n", "Sure"),
-        ("<user>Hi<bot>\nSure", "<user>Hi<bot>\nSu", ""),
-        ("<user>Hi<bot>\nSure", None, ""),
-        ("<user>Hi<bot>\nSure", "<user>Ho", ""),
-        ("<user>Hi<bot>\nSure<end>", "<user>Hi<bot>\nSure<end>", ""),
-        ("<user>Hi<bot>\nWell,", None, "Well,"),
-        ("<user>Hi<bot>\n", "<user>Hi", ""),
-        ("<user>Hi", "<user>Hi", ""),
-    ],
-)
+@cases
 def test_whatever_words_a_generation_prompt_writes(prompt: str, bare: str | None, begun: str) -> None:
     """A rendering without one shows which they are; those of an earlier turn are not."""
     assert begun_by(FORMAT, prompt, lambda: bare) == begun

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cases import cases
 from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
 from splitting import fed, merged
 
@@ -54,22 +55,7 @@ def test_a_prefilled_answer_is_part_of_the_message() -> None:
     assert parser.spans[-1].end == len("one\n[BEGIN ANSWER]\nTwo")
 
 
-@pytest.mark.parametrize(
-    ("prompt", "written"),
-    [
-        ("<|start|>assistant\n<think>\n", "<think>\n"),
-        ("<|start|>assistant\nA<|end|>\n<|start|>assistant\n", ""),
-        ("no header, but <think>\n", "<think>\n"),
-        ("nothing at all", ""),
-        ("<|start|>assistant\nA<|end|>\n<|start|>user\nB<|end|>\n", ""),
-        ("<|start|>assistant\n<think>\nA\n</think>\n\nB<|end|>\n<|start|>tool\nC<|end|>\n", ""),
-        ("<|start|>assistant\n<tool_call>\n{}\n</tool_call>\nC", ""),
-        ("<|start|>assistant\n<think>\nA", "<think>\nA"),
-        ("<|start|>assistant\n<think>\n<tool_call>\n{}\n</tool_call>\nC", ""),
-        ("<|start|>assistant\n<think>\n\n</think>\n\n", "<think>\n\n</think>\n\n"),
-        ("", ""),
-    ],
-)
+@cases
 def test_the_prefill_follows_a_header_at_the_end(prompt: str, written: str) -> None:
     """A header at the end counts; without one, an open reasoning marker at the very end does."""
     assert prefill(JSON_ENVELOPE.format, prompt) == written

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 from properties.families import TAG_AND_JSON, THINK
 
-from unrender import Parser, Request
-from unrender.analysis import analyze
+from unrender import ChatTemplate, Parser, Request
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.proof.claims import possible_format
-from unrender.rendering.template import Template
 
 TOOLS = TAG_AND_JSON.format.tools
 CLOSER_ALONE = r"""{%- for m in messages -%}
@@ -79,7 +77,7 @@ def test_what_no_field_is_to_blame_for_goes_together() -> None:
 @pytest.mark.parametrize("source", [CLOSER_ALONE, NO_HEADER, LONG_END], ids=["closer alone", "no header", "long end"])
 def test_every_template_gives_a_format_that_a_parser_reads(source: str) -> None:
     """Analysis raises on no template, and its format makes a parser."""
-    format = analyze(Template(source)).format
+    format = ChatTemplate.from_string(source).analysis.format
     parser = Parser(format, Request())
 
     parser.feed("Hi")
@@ -90,13 +88,13 @@ def test_every_template_gives_a_format_that_a_parser_reads(source: str) -> None:
 
 def test_a_closer_is_never_blank() -> None:
     """A closer that is also written alone, for no reasoning, is the closer, not the beginning of content."""
-    reasoning = analyze(Template(CLOSER_ALONE)).format.reasoning
+    reasoning = ChatTemplate.from_string(CLOSER_ALONE).analysis.format.reasoning
 
     assert (reasoning.start, reasoning.end, reasoning.empty) == ("<think>\n", "\n</think>", "</think>")
 
 
 def test_what_is_given_up_is_said() -> None:
     """A diagnostic names the field and what was expected of it."""
-    analysis = analyze(Template(LONG_END))
+    analysis = ChatTemplate.from_string(LONG_END).analysis
 
     assert any("turn.end: was given up" in said and "at most" in said for said in analysis.diagnostics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hypothesis
 import hypothesis.strategies as st
 import pytest
+from cases import cases
 
 from unrender import Limits
 from unrender.analysis.ask.probes import Spent
@@ -39,16 +40,7 @@ def test_split_loses_nothing(left, right):
     assert split.prefix + split.right + split.suffix == right
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "prefix", "suffix"),
-    [
-        ("<think>a</think>", "<tool_call>a</tool_call>", "", ""),
-        ("x<b>1</b>", "x<b>2</b>", "x<b>", "</b>"),
-        ("[INST]a[/INST]", "[IMG]a[/INST]", "", "a[/INST]"),
-        ("same", "same", "same", ""),
-        ("", "<a>", "", ""),
-    ],
-)
+@cases
 def test_split_never_cuts_a_marker(left, right, prefix, suffix):
     """What two texts share ends where their markers differ, not where these markers' letters do."""
     split = calculate_diff_split(left, right)
@@ -63,18 +55,7 @@ def test_common_ends_compare_words():
     assert common_suffix(["one</a>\n", "two</a>\n"]) == "</a>\n"
 
 
-@pytest.mark.parametrize(
-    ("opener", "closer"),
-    [
-        ("<think>", "</think>"),
-        ("[THINK]", "[/THINK]"),
-        ("<|START_THINKING|>", "<|END_THINKING|>"),
-        ("<|plan|>", "<|/plan|>"),
-        ("<|inner_prefix|>", "<|inner_suffix|>"),
-        ("<|channel>", "<channel|>"),
-        ("<|tool_call_begin|>", "<|tool_call_end|>"),
-    ],
-)
+@cases
 def test_openers_and_closers_mirror(opener, closer):
     """A closer is known from its opener, and the other way round."""
     assert closer in closers_of(opener)
@@ -82,85 +63,30 @@ def test_openers_and_closers_mirror(opener, closer):
     assert closers_of(closer) == () or opener not in closers_of(closer)
 
 
-@pytest.mark.parametrize(
-    ("lexeme", "tag", "word"),
-    [
-        ("<think>", True, False),
-        ("[INST]", True, False),
-        ("<<X>>", True, False),
-        ("<>", False, False),
-        ("<a", False, False),
-        ("a>", False, True),
-        ("<a]", False, False),
-        ("word", False, True),
-        ("7", False, True),
-        ("_x", False, True),
-        ("-", False, False),
-        ("", False, False),
-    ],
-)
+@cases
 def test_lexemes_are_tags_or_words(lexeme, tag, word):
     """A tag has both brackets and something between; a word begins with a letter, a digit or an underscore."""
     assert (is_tag(lexeme), is_word(lexeme)) == (tag, word)
 
 
-@pytest.mark.parametrize(
-    ("tag", "closers"),
-    [
-        ("</think>", ()),
-        ("<|/think|>", ()),
-        ("<<SYS>>", ("<</SYS>>",)),
-        ("<</SYS>>", ()),
-        ("[[x]]", ("[[/x]]",)),
-        ("[X]", ("[/X]",)),
-        ("<|x|>", ("</|x|>", "<|/x|>")),
-        ("<|x>", ("</|x>", "<x|>")),
-        ("<tool_start>", ("</tool_start>", "<tool_end>")),
-        ("<|BEGIN|>", ("</|BEGIN|>", "<|/BEGIN|>", "<|END|>")),
-        ("<open>", ("</open>", "<close>")),
-        ("<prefix>", ("</prefix>", "<suffix>")),
-    ],
-)
+@cases
 def test_closers_of_tags(tag, closers):
     """A slash, a bar on the other side, or the other word of a pair; what closes has no closer."""
-    assert closers_of(tag) == closers
+    assert list(closers_of(tag)) == closers
 
 
-@pytest.mark.parametrize(
-    ("closer", "openers"),
-    [
-        ("</think>", ("<think>",)),
-        ("<|/think|>", ("<|think|>",)),
-        ("<</SYS>>", ("<<SYS>>",)),
-        ("[[/x]]", ("[[x]]",)),
-        ("[/X]", ("[X]",)),
-        ("<x|>", ("<|x>",)),
-        ("<|x|>", ()),
-        ("<tool_end>", ("<tool_start>", "<tool_begin>")),
-        ("<|CLOSE|>", ("<|OPEN|>",)),
-        ("<x>", ()),
-    ],
-)
+@cases
 def test_openers_of_closers(closer, openers):
     """The other way round."""
-    assert openers_of(closer) == openers
+    assert list(openers_of(closer)) == openers
 
 
-@pytest.mark.parametrize(
-    ("before", "between", "after", "expected"),
-    [
-        (["<c>\n"], "\n</c>\n<c>\n", ["\n</c>"], ("<c>\n", "\n</c>", "\n")),
-        (["[CALLS]["], ", ", ["]"], ("", "", ", ")),
-        (["[CALL]"], "[CALL]", [""], ("[CALL]", "", "")),
-        (["<s><c>", "text<c>"], "</c><c>", ["</c></s>"], ("<c>", "</c>", "")),
-        (["f("], ", ", [")"], ("", "", ", ")),
-    ],
-)
+@cases
 def test_literals_are_solved(before, between, after, expected):
     """Prefix, suffix and separator are what repeats, what repeats, and what is left."""
     solution = solve(before, between, after)
 
-    assert (solution.prefix, solution.suffix, solution.separator) == expected
+    assert [solution.prefix, solution.suffix, solution.separator] == expected
 
 
 def test_overlap_is_cut_between_tags():
@@ -188,25 +114,12 @@ def test_overlap_never_leaves_a_marker_behind():
     assert (solution.suffix, solution.prefix) == ("<|close|>one<|sep|>", "<|open|>one n=")
 
 
-@pytest.mark.parametrize(
-    ("before", "between", "after", "expected"),
-    [
-        (["a<c>"], "</c>\n<c>", ["</c>\n"], ("<c>", "</c>\n", "")),
-        (["<a><b>"], "<a><b>", ["<a><b>"], ("<a><b>", "", "")),
-        (["x<c>"], "><c>", ["></d>"], ("<c>", ">", "")),
-        (["\n"], "\n", ["\n"], ("", "\n", "")),
-        ([" x"], " x", [" x"], ("x", " ", "")),
-        (["<|a|>w<|b|>"], "<|a|>w<|b|>", ["<|a|>w<|b|>"], ("<|a|>w<|b|>", "", "")),
-        (["-> "], "-> ", ["-> "], ("", "-> ", "")),
-        (["a, "], ", ", [", b"], (", ", "", "")),
-        (["1", "2"], "3", ["4"], ("", "", "3")),
-    ],
-)
+@cases
 def test_border_lies_where_it_is_least_awkward(before, between, after, expected):
     """Where prefix and suffix overlap, the border is not inside a marker, and comes after white space."""
     solution = solve(before, between, after)
 
-    assert (solution.prefix, solution.suffix, solution.separator) == expected
+    assert [solution.prefix, solution.suffix, solution.separator] == expected
 
 
 def test_json_is_looked_for_at_few_brackets():

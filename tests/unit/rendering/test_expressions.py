@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from cases import cases
 from recipes import rows_of
 from rendering_rows import NOON, RENDERING, facts, rendering_of, shaped
 
@@ -81,15 +82,7 @@ class Record:
         return f"item {key}"
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        ("{{ own | attr('name') }}{{ own.name }}", "ownown"),
-        ("{{ own['name'] }}", "item name"),
-        ("{{ own.other }}", "item other"),
-        ("{{ own | attr('other') }}", ""),
-    ],
-)
+@cases
 def test_the_attribute_comes_before_the_item(source, text):
     """`|attr` takes the attribute alone; a dot takes it first, brackets last."""
     assert Template(source).render([], own=Record()).unwrap() == text

@@ -7,6 +7,7 @@ import struct
 import sys
 
 import pytest
+from cases import cases
 
 from unrender import TemplateError
 from unrender.rendering.loading import load_directory, load_file, load_pretrained
@@ -154,17 +155,7 @@ def test_gguf_damaged(tmp_path, data, message):
         load_file(tmp_path / "m.gguf")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("tokenizer_config.json", "{", "expected JSON"),
-        ("tokenizer_config.json", "[]", "expected a JSON object, found list"),
-        ("tokenizer_config.json", '{"chat_template": 7}', "expected named templates"),
-        ("tokenizer_config.json", '{"chat_template": [{"name": "x"}]}', "expected named templates, found 'x'"),
-        ("tokenizer_config.json", '{"model_max_length": 7}', "no chat template found; looked for chat_template.jinja"),
-        ("config.json", "{}", "no chat template found"),
-    ],
-)
+@cases
 def test_directory_without_a_template(tmp_path, name, content, message):
     """An error names the path and what was looked for."""
     write(tmp_path / name, content)

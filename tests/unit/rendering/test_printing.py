@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import cases
 from jinja2.utils import Namespace
 
 from unrender.rendering.printing import plain, variables_of, without_addresses
@@ -61,15 +62,7 @@ def test_text_and_representation_are_two():
     assert " at 0x" not in repr(plain(Thing()))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("<a at 0x7fA0> and <b at 0x1>", "<a> and <b>"),
-        ("at 0x10", "at 0x10"),
-        ("<a at 0xyz>", "<a at 0xyz>"),
-        ("<a at 10>", "<a at 10>"),
-    ],
-)
+@cases
 def test_addresses(text, expected):
     """What Python writes as the place in memory goes, and nothing else."""
     assert without_addresses(text) == expected

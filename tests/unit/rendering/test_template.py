@@ -15,6 +15,7 @@ import jinja2
 import jinja2.ext
 import jinja2.sandbox
 import pytest
+from cases import cases
 from vendor import vendor_templates
 
 from unrender import Limits, TemplateError
@@ -174,16 +175,7 @@ def test_refusal_is_the_templates_own_words():
         rendering.unwrap()
 
 
-@pytest.mark.parametrize(
-    ("source", "error"),
-    [
-        ("\n{{ nothing.at.all }}", "'nothing' is undefined"),
-        ("\n{{ 1 + 'a' }}", "TypeError: unsupported operand type"),
-        ("\n{% for i in none %}{% endfor %}", "TypeError: 'NoneType' object is not iterable"),
-        ("\n{{ nothing() }}", "'nothing' is undefined"),
-        ("\n{{ x | tojson }}", "TypeError: Object of type Undefined is not JSON serializable"),
-    ],
-)
+@cases
 def test_failure_is_a_value(source, error):
     """Whatever goes wrong in a rendering is an error with a reason and a line, never an empty text without one."""
     rendering = render(source)
@@ -199,16 +191,7 @@ def test_empty_text_is_no_error():
     assert render("{# nothing #}").unwrap() == ""
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("a\n{% if %}", "template, line 2: "),
-        ("{% for x in y %}", "line 1: .*'endfor'"),
-        ("{{ x | nothing }}", "line 1: No filter named 'nothing'"),
-        ("{% include 'x' %}{{", "line 1"),
-        (None, "expected its source as text, found NoneType"),
-    ],
-)
+@cases
 def test_source_that_does_not_compile(source, message):
     """A mistake in the source is reported when the template is made, with its line."""
     with pytest.raises(TemplateError, match=message):

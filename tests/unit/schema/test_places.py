@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cases import cases
 
 from unrender import GrammarError
 from unrender.schema.places import Place, base_of, entered, is_deep, joined, pointer, step_text, value_in_words
@@ -34,36 +35,13 @@ def test_a_step_is_escaped(step: Any, text: str) -> None:
     assert step_text(step) == text
 
 
-@pytest.mark.parametrize(
-    ("base", "reference", "uri"),
-    [
-        ("", "a", "a"),
-        ("http://h/d/a", "b", "http://h/d/b"),
-        ("http://h/d/a", "/b", "http://h/b"),
-        ("http://h/d/a", "#x", "http://h/d/a#x"),
-        ("urn:x:y", "#x", "urn:x:y#x"),
-        ("http://h/d/a", "http://[bad", "http://[bad"),
-        ("http://[bad", "a", "a"),
-    ],
-)
+@cases
 def test_a_reference_is_joined_to_its_base(base: str, reference: str, uri: str) -> None:
     """What is no URI stays as it is."""
     assert joined(base, reference) == uri
 
 
-@pytest.mark.parametrize(
-    ("schema", "base"),
-    [
-        ({}, "http://h/a"),
-        (True, "http://h/a"),
-        ({"$id": "b"}, "http://h/b"),
-        ({"$id": "b#c"}, "http://h/b"),
-        ({"$id": "#c"}, "http://h/a"),
-        ({"$id": 5}, "http://h/a"),
-        ({"$id": "http://[bad#c"}, "http://[bad"),
-        (["$id"], "http://h/a"),
-    ],
-)
+@cases
 def test_an_id_moves_the_base(schema: Any, base: str) -> None:
     """Without its fragment; what is not text is not an id."""
     assert base_of("http://h/a", schema) == base

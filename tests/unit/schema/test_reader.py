@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from cases import cases
 from lines import shape_line
 
 from unrender import GrammarError
@@ -256,20 +257,7 @@ def _read_or_error(schema: dict[str, Any]) -> object:
     return found.shape, found.unsupported, found.weight
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "properties": {"a": {}}, "required": ["b"]},
-        {"type": "object", "properties": {"a": {}}, "required": ["a", 5]},
-        {"type": "object", "properties": {"a": {}}, "required": True},
-        {"type": "object", "properties": {"a": {}}, "additionalProperties": False},
-        {"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "null"}},
-        {"type": "object", "properties": {"a": False, "b": {}}},
-        {"type": "object", "properties": {"a": False, "b": {"type": "wrong"}}, "required": ["a"]},
-        {"type": "object", "properties": {"a": {"type": "wrong"}}},
-    ],
-    ids=str,
-)
+@cases
 def test_objects_are_read_alike_whatever_is_beside_them(schema):
     """A size that asks for nothing is one keyword more, and changes nothing."""
     assert _read_or_error(schema) == _read_or_error({**schema, "minProperties": 0})

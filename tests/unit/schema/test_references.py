@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from lines import shape_line
+from cases import cases
 from recipes import ANALYSIS, rows_of
+from schema_rows import read
 
 from unrender import GrammarError
-from unrender.grammar import bundled
-from unrender.schema.admission import admits
-from unrender.schema.places import Place, parts_of
-from unrender.schema.reader import read_schema
+from unrender.grammar import bundled, conforms, unsupported_keywords
 
 LIST = {
     "$id": "list",
@@ -20,9 +18,8 @@ LIST = {
 
 
 def admitted(schema, value):
-    reading = read_schema(schema)
-    assert reading.unsupported == ()
-    return admits(reading.shape, value, reading.definitions)
+    assert unsupported_keywords(schema) == ()
+    return conforms(value, schema)
 
 
 def test_one_part_is_read_differently_on_different_ways():
@@ -52,10 +49,9 @@ def test_a_recursion_through_a_dynamic_anchor_keeps_what_was_extended():
         "additionalProperties": True,
     }
     strict = {"$id": "strict", "$dynamicAnchor": "node", "$ref": "tree", "maxProperties": 2, "$defs": {"tree": tree}}
-    reading = read_schema(strict)
 
-    assert admits(reading.shape, {"data": 1, "children": [{"data": 2}]}, reading.definitions)
-    assert not admits(reading.shape, {"children": [{"data": [], "children": 7}]}, reading.definitions)
+    assert conforms({"data": 1, "children": [{"data": 2}]}, strict)
+    assert not conforms({"children": [{"data": [], "children": 7}]}, strict)
 
 
 def test_a_dynamic_reference_without_such_an_anchor_is_a_plain_one():
@@ -80,24 +76,11 @@ def test_many_ways_to_the_same_part_stay_within_the_budget():
         for at in range(depth)
     }
     last = {f"r{depth}": {"$id": f"r{depth}", "$dynamicAnchor": "end", "type": "null"}}
-    reading = read_schema({"$ref": "r0", "$defs": rooms | last})
 
-    assert admits(reading.shape, None, reading.definitions)
+    assert conforms(None, {"$ref": "r0", "$defs": rooms | last})
 
 
-@pytest.mark.parametrize(
-    ("schema", "documents"),
-    [
-        ({"$ref": "a.json"}, {"a.json": {"type": "integer"}}),
-        ({"$ref": "a.json"}, {"a.json": {"$ref": "b.json"}, "b.json": {"type": "integer"}}),
-        ({"$ref": "x:a#/$defs/n"}, {"x:a": {"$defs": {"n": {"$ref": "#/$defs/m"}, "m": {"type": "integer"}}}}),
-        ({"$ref": "http://h/a"}, {"http://h/a": {"$id": "http://h/own", "type": "integer"}}),
-        (
-            {"$id": "http://h/dir/root", "$ref": "a"},
-            {"http://h/dir/a": {"$ref": "b"}, "http://h/dir/b": {"minimum": 0, "type": "integer"}},
-        ),
-    ],
-)
+@cases
 def test_documents_that_are_handed_in_are_followed(schema, documents):
     """Directly, through others, by pointers, by another name, and relative to the schema."""
     schema = bundled(schema, documents)
@@ -151,30 +134,14 @@ DYNAMIC = {
 
 def test_the_outermost_anchor_on_the_way_counts():
     """Read from the root it is the root; read from the list alone it is the list's own."""
-    reading = read_schema(DYNAMIC)
+    alone = DYNAMIC["$defs"]["list"]
 
-    assert admits(reading.shape, [[[[]]]], reading.definitions)
-    assert not admits(reading.shape, [[None]], reading.definitions)
-    alone = read_schema(DYNAMIC["$defs"]["list"])
-    assert admits(alone.shape, [None], alone.definitions)
-    assert not admits(alone.shape, [[]], alone.definitions)
+    assert [conforms(value, DYNAMIC) for value in ([[[[]]]], [[None]])] == [True, False]
+    assert [conforms(value, alone) for value in ([None], [[]])] == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("reference", "line"),
-    [
-        ("#t", "null"),
-        ("list#t", "null"),
-        ("list#/$defs/own", "null"),
-        ("list#/$defs/plain", "boolean"),
-        ("list#p", "boolean"),
-        ("list", "[string*]"),
-        ("http://h/list#t", "null"),
-        ("#plain", "integer"),
-        ("#/$defs/list/$defs/plain", "boolean"),
-    ],
-)
 @pytest.mark.parametrize("word", ["$ref", "$dynamicRef"])
+@cases
 def test_a_reference_may_take_every_form(reference, line, word):
     """Anchors, pointers and URIs; where no other anchor of the name is on the way, a dynamic one leads to the same."""
     listed = {
@@ -183,19 +150,5 @@ def test_a_reference_may_take_every_form(reference, line, word):
         "$defs": {"own": {"$dynamicAnchor": "t", "type": "null"}, "plain": {"$anchor": "p", "type": "boolean"}},
     }
     own = {"plain": {"$anchor": "plain", "type": "integer"}, "list": listed, "t": {"$anchor": "t", "type": "null"}}
-    reading = read_schema({"$id": "http://h/root", word: reference, "$defs": own})
 
-    assert (shape_line(reading.shape), reading.unsupported) == (line, ())
-
-
-def test_parts_with_names_are_found_in_lists_and_mappings():
-    """But not in data."""
-    place = Place(
-        {"allOf": [{"a": 1}, True, 5], "enum": [{}], "not": {"b": 1}, "title": "t", "items": ({},)}, "#/x", "u"
-    )
-
-    assert [(part.path, part.base) for part in parts_of(place)] == [
-        ("#/x/allOf/0", "u"),
-        ("#/x/not", "u"),
-        ("#/x/items/0", "u"),
-    ]
+    assert read({"schema": {"$id": "http://h/root", word: reference, "$defs": own}}) == {"shape": line}

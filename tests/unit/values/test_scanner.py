@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from properties.families import RAW_LINES
@@ -173,16 +174,7 @@ def test_what_follows_a_value_is_not_punctuation_alone() -> None:
     assert RawScanner(follow, frozenset(("array", "null"))).scan("[1] x", 0, final=False) == (5, "", Status.MORE)
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ('{"city": 1, "days": {"x": [1, 2]}, "city": 2}', "city"),
-        ('{"city": "{\\"city\\": 1}", "x": {"city": 1}}', ""),
-        ("{'city': 'a', city: 'b'}", "city"),
-        ('{"x": {"a": 1, "a": 2}}', ""),
-        ('{"ci\\u0074y": 1, "city": 2}', "city"),
-    ],
-)
+@cases
 def test_a_value_collects_the_keys_of_its_outermost_object(text: str, key: str) -> None:
     """Whole, in pieces, and on the fast path of each piece, to the same end."""
     for size in (1, 2, 3, 7, len(text)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import cases
 
 from unrender import ChatTemplate
 from unrender.conversation.messages import Said
@@ -29,14 +29,7 @@ def shown(empty: str, answer: Said) -> CutOut | None:
     return show_closing(candidate, answer)
 
 
-@pytest.mark.parametrize(
-    ("empty", "text"),
-    [
-        ("", "\n</think>\nIt rains.<|end|>"),
-        ("<think></think>", "\n</think>\nIt rains.<|end|>"),  # what the history writes for none has no place there
-        ("</think>\n", "</think>\nIt rains.<|end|>"),  # a history that writes the closer alone goes on
-    ],
-)
+@cases
 def test_what_the_prompt_opened_is_closed(empty: str, text: str) -> None:
     """The answer closes the reasoning before it says anything, with the joint."""
     closing = shown(empty, proof_answer(content="It rains."))

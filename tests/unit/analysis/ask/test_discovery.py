@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import Prober
-from unrender.rendering.template import Template
+from unrender import ChatTemplate
 
 SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% endfor %}"
 OFF = ["disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink"]
@@ -18,6 +16,6 @@ def test_words_switch_thinking(on, off):
     """A variable that is compared with a usual word for on and one for off is a switch between them, among other words."""
     test = f"{{{{ 'x' if thinking in ['some', '{off}', 'more', '{on}'] }}}}{{{{ 'y' if thinking == '{off}' }}}}"
 
-    observed = discover(Prober(template=Template(SAYS + test))).capabilities
+    observed = ChatTemplate.from_string(SAYS + test).analysis.capabilities
 
     assert (observed.thinking_on, observed.thinking_off) == ((("thinking", on),), (("thinking", off),))

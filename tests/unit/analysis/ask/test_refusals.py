@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from unrender import ChatTemplate
-from unrender.analysis import analyze
-from unrender.rendering.template import Template
 
 SAID = "<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}</>"
 ASKED = "{% if add_generation_prompt %}<assistant>{% if think == false %}<think></think>{% endif %}{% endif %}"
@@ -46,7 +44,7 @@ def template(condition, refused):
 )
 def test_what_is_refused_where(source, refuses):
     """Each feature that is refused, with what helps; where only tools make it so, for requests with tools; few renderings find it."""
-    analysis = analyze(Template(source))
+    analysis = ChatTemplate.from_string(source).analysis
     found = analysis.capabilities.refuses
 
     assert {(one.feature, one.thinking, one.tools): one.concessions for one in found} == refuses

@@ -1,0 +1,32 @@
+"""Rows of `cases.jsonl` beside a test ↔ its cases: `test` is its name without `test_`, the other fields are its arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Test = Callable[..., None]
+
+
+@cache
+def case_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def cases(test: Test) -> Test:
+    """Run a test once for each of its rows, which all have the same fields."""
+    rows = case_rows(Path(test.__code__.co_filename).with_name("cases.jsonl"))
+    own = [{key: value for key, value in row.items() if key != "test"} for row in rows if _names(row, test)]
+    keys = list(own[0])
+    values = [[row[key] for key in keys] for row in own]
+    return pytest.mark.parametrize(keys, values, ids=[str(row[0])[:40] or "empty" for row in values])(test)
+
+
+def _names(row: dict[str, Any], test: Test) -> bool:
+    return test.__name__ == f"test_{row['test']}"
