@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender import Request, Tool
-from unrender.format import Codec, Envelope, Format, Reasoning, ReasoningMode, Slot, Strings, Typing
+from unrender.format import Codec, Format, Reasoning, ReasoningMode, Slot, Strings, Typing
 
 CONTENT = "Let me see."
 PROPERTIES = {
@@ -31,7 +31,6 @@ TOOLS = tuple(
 )
 REQUEST = Request(tools=TOOLS)
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
-NAME_AND_ARGUMENTS = Envelope(name_field=("name",), args_field=("arguments",))
 JSON_CALL = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
 RAW_BY_SCHEMA = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
 
