@@ -9,7 +9,6 @@ import pytest
 from cases import cases
 
 from unrender import ChatTemplate, FormatWarning, MessageError, TemplateError, TemplateWarning
-from unrender.conversation.variables import Variable
 
 USER = {"role": "user", "content": "Hello"}
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
@@ -95,7 +94,7 @@ def test_variables_are_listed_with_what_they_do():
     """Each has the default that the source says, and the values that change a prompt."""
     variables = ChatTemplate.from_string(SWITCHED).variables
 
-    assert variables["effort"] == Variable(name="effort", default="low", changes=("high",))
+    assert (variables["effort"].default, variables["effort"].changes) == ("low", ("high",))
     assert variables["date"].default == "today"
     assert variables["enable_thinking"].changes == (False,)
     assert set(variables) == {"effort", "date", "enable_thinking"}

@@ -22,9 +22,9 @@ from unrender import (
     ToolCallStarted,
     Usage,
     finish_reason,
+    message_of,
 )
 from unrender.format import Format
-from unrender.parser.message import MessageFold
 
 COMPLETION = Completion(model="m", id="chatcmpl-1", created=1)
 EVENTS = [
@@ -35,12 +35,6 @@ EVENTS = [
     ArgumentsText(0, "true}"),
     ToolCallFinished(0, CallStatus.COMPLETE),
 ]
-
-
-def folded(events) -> Message:
-    fold = MessageFold()
-    fold.add(events)
-    return fold.message
 
 
 def call(status: CallStatus) -> ToolCall:
@@ -71,7 +65,7 @@ def test_a_stream_is_one_of_openais():
     stream = COMPLETION.choice()
     chunks = [
         *stream.chunks(EVENTS),
-        *stream.end(folded(EVENTS)),
+        *stream.end(message_of(EVENTS)),
         COMPLETION.usage_chunk(Usage(prompt_tokens=3, completion_tokens=4)),
     ]
     state = ChatCompletionStreamState()
@@ -120,7 +114,7 @@ def test_a_broken_call_is_named_in_the_stream():
 def test_a_completion_is_one_of_openais():
     """The body holds a choice per message, calls without content as null, and the usage."""
     usage = Usage(prompt_tokens=3, completion_tokens=4, reasoning_tokens=2, cached_tokens=1)
-    messages = [folded(EVENTS), Message(tool_calls=(call(CallStatus.COMPLETE),)), Message(content="Hi")]
+    messages = [message_of(EVENTS), Message(tool_calls=(call(CallStatus.COMPLETE),)), Message(content="Hi")]
 
     body = ChatCompletion.model_validate(
         COMPLETION.body(messages, reasons=["stop", "stop", "length"], usage=usage), strict=True
@@ -139,12 +133,12 @@ def test_reasoning_goes_by_the_name_that_was_chosen():
     """Both names of the field are written, one at a time, in chunks and in bodies."""
     other = Completion(model="m", reasoning_field="reasoning")
 
-    body = other.body([folded(EVENTS)])["choices"][0]["message"]
+    body = other.body([message_of(EVENTS)])["choices"][0]["message"]
     deltas = [chunk["choices"][0]["delta"] for chunk in other.choice().chunks(EVENTS)]
 
     assert (body["reasoning"], "reasoning_content" in body) == ("Hm.", False)
     assert deltas[1] == {"reasoning": "Hm."}
-    assert COMPLETION.body([folded(EVENTS)])["choices"][0]["message"]["reasoning_content"] == "Hm."
+    assert COMPLETION.body([message_of(EVENTS)])["choices"][0]["message"]["reasoning_content"] == "Hm."
     assert list(COMPLETION.choice().chunks(EVENTS[:1]))[1]["choices"][0]["delta"] == {"reasoning_content": "Hm."}
 
 

@@ -1,4 +1,4 @@
-"""MessageFold: events add up to the message."""
+"""Events add up to the message."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from unrender import (
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
+    message_of,
 )
-from unrender.grammar import Role
-from unrender.parser.message import MessageFold
 
 EVENTS = (
     ReasoningText("so"),
@@ -33,10 +32,7 @@ EVENTS = (
 
 def test_events_add_up() -> None:
     """Texts are joined in order; a call that has not ended is open; what is malformed adds nothing."""
-    fold = MessageFold()
-    fold.add(EVENTS)
-
-    assert fold.message == Message(
+    assert message_of(EVENTS) == Message(
         content="ab",
         reasoning="so",
         tool_calls=(
@@ -46,38 +42,12 @@ def test_events_add_up() -> None:
     )
 
 
-def test_a_copy_is_independent() -> None:
-    """What is added to a copy does not show in the original, nor the other way round."""
-    fold = MessageFold()
-    fold.add(EVENTS[:4])
-    copy = fold.copy()
-    copy.add(EVENTS[4:])
-
-    assert fold.message.tool_calls[0].arguments == '{"x"'
-    assert copy.message.tool_calls[0].arguments == '{"x": 1}'
-    whole = copy.copy()
-    assert (whole.message, len(fold.message.tool_calls)) == (copy.message, 1)
-
-
-def test_text_may_be_added_without_events() -> None:
-    """To the reasoning, to the content, and to the arguments of the latest call."""
-    fold = MessageFold()
-    fold.add(EVENTS)
-    for role, text in ((Role.REASONING, "!"), (Role.CONTENT, "?"), (Role.ARGUMENT, "{}")):
-        fold.writer(role)(text)
-
-    assert (fold.message.reasoning, fold.message.content) == ("so!", "ab?")
-    assert [call.arguments for call in fold.message.tool_calls] == ['{"x": 1}', "{}"]
-
-
 def test_failed_calls_are_those_that_were_given_and_those_that_were_not() -> None:
-    """In the order in which they died; one whose text became content is no call of the message. A copy has its own."""
+    """In the order in which they died; one whose text became content is no call of the message."""
     waited = ToolCall(name="f", arguments="{", id="", status=CallStatus.TRUNCATED)
-    fold = MessageFold()
-    fold.add([Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")])
-    copy = fold.copy()
-    copy.add([ToolCallFinished(0, CallStatus.INVALID)])
+    events = [Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")]
+    ended = message_of([*events, ToolCallFinished(0, CallStatus.INVALID)])
 
     given = ToolCall(name="g", arguments="", id="id0", status=CallStatus.INVALID)
-    assert (copy.message.tool_calls, copy.message.failed_calls) == ((given,), (waited, given))
-    assert fold.message.failed_calls == (waited,)
+    assert (ended.tool_calls, ended.failed_calls) == ((given,), (waited, given))
+    assert message_of(events).failed_calls == (waited,)
