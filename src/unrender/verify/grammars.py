@@ -247,21 +247,22 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
 
 def _misread(variant: _Variant, text: str) -> Counterexample | None:
     """Read a generated answer: without a complaint, with whole calls, as one that the request allows, and written as the template does."""
-    parser = variant.turn.parser()
-    events = [*parser.feed(text), *parser.finish()]
-    malformed = next((event for event in events if isinstance(event, Malformed)), None)
-    found = f"at character {malformed.position}: expected {malformed.expected}" if malformed else ""
-    if not found and parser.message.failed_calls:
+    turn = variant.turn
+    parser = turn.parser()
+    events, message = [*parser.feed(text), *parser.finish()], parser.message
+    if malformed := next((event for event in events if isinstance(event, Malformed)), None):
+        found = f"at character {malformed.position}: expected {malformed.expected}"
+    elif message.failed_calls:
         found = "a call broke off"
-    elif (
-        not found
-        and variant.turn.grammar is None
-        and not _allows(variant.turn.request, parser.message.content, [call.name for call in parser.message.tool_calls])
-    ):
-        found = f"asked for {variant.name}, read as {message_json(parser.message)}"
-    elif not found and variant.turn.grammar is None and (marker := unwritten(variant.asked, variant.turn, text)):
+    elif turn.grammar is not None:
+        return None
+    elif not _allows(turn.request, message.content, [call.name for call in message.tool_calls]):
+        found = f"asked for {variant.name}, read as {message_json(message)}"
+    elif marker := unwritten(variant.asked, turn, text):
         found = f"the template does not write {marker!r} there"
-    return Counterexample(answer=text, expected="an answer that is read", found=found) if found else None
+    else:
+        return None
+    return Counterexample(answer=text, expected="an answer that is read", found=found)
 
 
 def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:

@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"\d+$")
 _NOTE = re.compile(r"messages\[(\d+)\]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class History:
     """The messages of a conversation, those of one turn behind those of the turns before it."""
 
@@ -53,13 +53,9 @@ class History:
             turn = turn.before
         return tuple(message for part in reversed(parts) for message in part)
 
-    def __reduce__(self) -> tuple[Callable[[Conversation], History], tuple[Conversation]]:
+    def __reduce__(self) -> tuple[type[History], tuple[None, Conversation]]:
         """Return how it is made again: in one piece, since a chain of a thousand turns is too deep to be copied."""
-        return _whole, (self.all(),)
-
-
-def _whole(messages: Conversation) -> History:
-    return History(before=None, messages=messages)
+        return History, (None, self.all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
