@@ -53,11 +53,12 @@ def _unread(format: Format, answer: Answer) -> Iterator[str]:
     # A prompt has words of its own where it opens reasoning, and behind what it writes for none.
     empty, end = (format.reasoning.empty, format.turn.prefill_no_thinking), format.reasoning.end.strip()
     behind = (text.partition(end)[2].strip() for text in empty if end)
-    known = {format.opening.strip(), *behind, *(marker.core for marker in markers)}
+    texts = {format.opening.strip(), *behind, *(marker.core for marker in markers)} - {""}
+    known = sorted(texts, key=len, reverse=True)
     waiting = [answer.written]
     for node in waiting:
         text = node.text if isinstance(node, Literal) else ""
-        for marker in sorted(known - {""}, key=len, reverse=True):
+        for marker in known if text else ():
             text = text.replace(marker, "")
         yield from [text] if text.strip() else []
         # What stands in a role is reasoning or content.
