@@ -225,6 +225,7 @@ def _arguments(syntax: CallSyntax, split: _Splitter) -> ArgumentsPart:
         separator=Marker(arguments.separator, tuple(tokens(arguments.separator))),
         codec=arguments.codec,
         empty=arguments.when_empty,
+        open_ended=arguments.open_ended,
     )
 
 

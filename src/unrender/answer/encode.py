@@ -11,7 +11,7 @@ from typing import Any
 from unrender.answer.build import own_calls
 from unrender.answer.follow import as_skeleton
 from unrender.answer.nodes import ArgumentsPart, Calls, Element, Marker
-from unrender.format import Content, ContentMode, Format, Slot
+from unrender.format import ContentMode, Format, Slot
 from unrender.values.notations import encode_entry, encode_value, raw_alphabet
 
 Call = tuple[str, Mapping[str, Any], str]
@@ -29,7 +29,9 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
     if reasoning:
         before = markers.start + reasoning + ("" if inside else markers.end)
     wrapper = format.content_with_calls if called and format.content_with_calls is not None else format.content
-    said = _wrapped(wrapper, content, reasoned=bool(reasoning))
+    bare = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning
+    wraps = not bare and (content or wrapper.wraps_empty)
+    said = wrapper.start + content + wrapper.end if wraps else content
     to_content = turn.reasoning_to_content if before else turn.start_to_content
     to_calls = turn.reasoning_to_tools if before else turn.start_to_tools
     if not called:
@@ -37,13 +39,6 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
     if turn.tools_first:
         return before + to_calls + called + (turn.tools_to_content + said if said else "")
     return before + (to_content + said + turn.content_to_tools if said else to_calls) + called
-
-
-def _wrapped(wrapper: Content, content: str, *, reasoned: bool) -> str:
-    if not content and not wrapper.wraps_empty:
-        return ""
-    bare = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoned
-    return content if bare else wrapper.start + content + wrapper.end
 
 
 def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -> str:

@@ -105,6 +105,8 @@ class ArgumentsPart:
     codec: Codec
     empty: str | None
     """What is written in place of no arguments, if that is not both markers, or `{}`."""
+    open_ended: bool
+    """Values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
 
     @property
     def closer(self) -> Marker:
@@ -122,14 +124,6 @@ class ArgumentsPart:
     def in_code(self) -> bool:
         """Whether arguments are between brackets and separators, as in code: `f(a=1, b=2)`."""
         return bool(self.separator and self.close)
-
-    @property
-    def open_ended(self) -> bool:
-        """Whether values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
-        if not self.codec.strings.unquoted or Slot.VALUE not in self.entry:
-            return False
-        after = self.entry[self.entry.index(Slot.VALUE) + 1 :]
-        return all(isinstance(piece, Marker) and piece.core in ("", '"', "'") for piece in after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

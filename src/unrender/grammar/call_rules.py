@@ -19,7 +19,7 @@ from unrender import nodes
 from unrender.answer.follow import closing_tag, written_stops
 from unrender.answer.nodes import Calls, Element, Marker, literal_of
 from unrender.format import Containers, Slot, Strings, Typing
-from unrender.grammar.spelling import Extra, Speller, chain
+from unrender.grammar.spelling import Extra, Speller, chain, keywords_of
 from unrender.nodes import (
     EMPTY,
     Chars,
@@ -307,10 +307,8 @@ class CallWriter:
         # `^[a-z]+$` has no `<`, so `</a>` cannot come in it; `^.*$` may hold the marker that ends it.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
             return encoded_node(shape.pattern, raw_alphabet(self.codec))
-        lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
-        for keyword, value in lost.items():
-            if value:
-                self.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
+        for keyword in keywords_of(shape):
+            self.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
         return self.any_text(stops)
 
     def any_text(self, stops: tuple[str, ...]) -> Node:

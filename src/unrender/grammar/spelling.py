@@ -159,8 +159,7 @@ class Speller:
             words = frozenset(word for word in shape.excluded if close not in word)
             others = Alphabet(forbidden=((close, close),))
             return self.bounded(replace(shape, excluded=words), others, others.character)
-        lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
-        for keyword in (keyword for keyword, value in lost.items() if value):
+        for keyword in keywords_of(shape):
             self.report(keyword, "an unescaped string ends at its quote, whatever comes before it")
         return Until((close,))
 
@@ -308,6 +307,12 @@ class Speller:
         others = Alphabet(forbidden=any_word.ranges, general=any_word)
         shape = Text(minimum=max(keys.minimum, 1), maximum=keys.maximum or None, excluded=words)
         return self.bounded(shape, others, others.character)
+
+
+def keywords_of(shape: Text) -> list[str]:
+    """Return the keywords of a schema that the shape of a text comes from."""
+    said = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
+    return [keyword for keyword, value in said.items() if value]
 
 
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"

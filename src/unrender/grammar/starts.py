@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from unrender import nodes
@@ -42,12 +42,11 @@ class Start:
         # `"a"? "b"` starts with a or b, `"a" "b"` with a alone.
         if not self.empty:
             return self
-        both = self.either(other)
-        return Start(ranges=both.ranges, empty=other.empty, rules=both.rules)
+        return replace(self.either(other), empty=other.empty)
 
     def or_nothing(self) -> Start:
         """Return the start of the same node when it is optional."""
-        return Start(ranges=self.ranges, empty=True, rules=self.rules)
+        return replace(self, empty=True)
 
     def pattern(self) -> re.Pattern[str] | None:
         """Return a pattern for the next character; None when any character, or none, may come."""
@@ -156,8 +155,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
 def _rule(name: str, known: Mapping[str, Start]) -> Start:
     if name not in known:
         raise GrammarError(f"rule {name!r} is not defined; defined are {sorted(known)}")
-    start = known[name]
-    return Start(ranges=start.ranges, empty=start.empty, rules=start.rules | {name})
+    return replace(known[name], rules=known[name].rules | {name})
 
 
 def _text(text: str) -> Start:
