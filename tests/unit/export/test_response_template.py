@@ -21,8 +21,7 @@ from typing import Any
 import pytest
 from rows import FORMATS, patched
 
-from unrender import ExportError, Target, read_response_template
-from unrender.export import response_template_of
+from unrender import ChatTemplate, Exported, ExportError, Target, read_response_template
 from unrender.format import Format, TurnTexts
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -34,6 +33,11 @@ Texts = Mapping[str, Any]
 
 def golden(name: str) -> Format:
     return Format.from_json(GOLDEN[name].read_text(encoding="utf-8"))
+
+
+def exported_as(format: Format, target: str = Target.TRANSFORMERS) -> Exported:
+    """Return the response template of a Format."""
+    return ChatTemplate.from_string("", format=format).response_template(target=target)
 
 
 def format_of(row: Texts) -> Format:
@@ -52,7 +56,7 @@ def found(pattern: str, texts: Texts, tell: Callable[[re.Match[str]], Any]) -> d
 )
 def test_a_field_reads_what_the_row_says(row: dict[str, Any]) -> None:
     """Openers and closers with as much layout as is written, names and ids captured, arguments between them."""
-    exported = response_template_of(format_of(row), target=row.get("target", Target.TRANSFORMERS))
+    exported = exported_as(format_of(row), row.get("target", Target.TRANSFORMERS))
     field = exported.template["fields"][row["field"]]
     opener, closer = field.get("open_pattern", "(?!)"), field.get("close_pattern", "(?!)")
     entry = field.get("content_args", {}).get("tag_pattern", "(?!)")
@@ -79,13 +83,13 @@ def test_a_field_reads_what_the_row_says(row: dict[str, Any]) -> None:
 def test_what_no_field_can_read_is_refused(row: dict[str, Any]) -> None:
     """The error says why."""
     with pytest.raises(ExportError, match=re.escape(row["error"])):
-        response_template_of(format_of(row))
+        exported_as(format_of(row))
 
 
 def test_the_answer_begins_after_any_header() -> None:
     """All headers are anchors, a single one as plain text; without one, the prompt's end is."""
     headers = (("<a>",), ("<a>", "<b>"), ())
-    one, two, none = (response_template_of(Format(turn=TurnTexts(headers=each))).template for each in headers)
+    one, two, none = (exported_as(Format(turn=TurnTexts(headers=each))).template for each in headers)
 
     assert (one["start_anchor"], two["start_anchor"], none["start_anchor_pattern"]) == ("<a>", ["<a>", "<b>"], r"\Z")
 
@@ -93,14 +97,14 @@ def test_the_answer_begins_after_any_header() -> None:
 def test_an_unknown_target_is_an_error() -> None:
     """A target that nobody reads is refused with those there are."""
     with pytest.raises(ExportError, match=r"target: expected one of \['transformers', 'vllm'\], found 'other'"):
-        response_template_of(Format(), target="other")
+        exported_as(Format(), "other")
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_servers_find_what_they_ask_for(name: str) -> None:
     """For vLLM and SGLang there are no fields but theirs, verbatim text stays text, and calls have an opener."""
     try:
-        exported = response_template_of(golden(name), target="vllm")
+        exported = exported_as(golden(name), "vllm")
     except ExportError:
         pytest.skip("refused, as another test shows")
     regions = exported.template["fields"]
