@@ -6,6 +6,7 @@ from unrender import (
     ArgumentsText,
     CallStatus,
     ContentText,
+    Event,
     Malformed,
     Message,
     MessageFinished,
@@ -45,7 +46,7 @@ def test_events_add_up() -> None:
 def test_failed_calls_are_those_that_were_given_and_those_that_were_not() -> None:
     """In the order in which they died; one whose text became content is no call of the message."""
     waited = ToolCall(name="f", arguments="{", id="", status=CallStatus.TRUNCATED)
-    events = [Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")]
+    events: list[Event] = [Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")]
     ended = message_of([*events, ToolCallFinished(0, CallStatus.INVALID)])
 
     given = ToolCall(name="g", arguments="", id="id0", status=CallStatus.INVALID)
