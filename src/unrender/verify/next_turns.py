@@ -28,14 +28,14 @@ _ASKED: Mapping[str, Any] = {"role": "user", "content": "What about zebra crossi
 _NEXT: Mapping[str, Any] = {"role": "user", "content": "And what about unicorns?"}
 _CALLS = ((TOOL_NAMES[0], {"text": "to Rome"}), (TOOL_NAMES[1], {"note": f"near {_WORD}"}))
 NEXT_TURNS, APPEND_ONLY = "next turns", "append-only"
+_TRIES = 3
+"""Prompts that are rendered twice: a clock in one may go on in between."""
 
 
 def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFinding:
     """Compare the text behind answers of all kinds, followed by results and questions."""
-    # The end of sequence that the turns know, and no stand-in for it.
-    candidate = Candidate.of(template, template.template.eos_token)
-    asked = (offered for tools in (PROOF_TOOLS, ()) if (offered := _asked(template, candidate.offering(tools))))
-    if candidate.grammar or (found := next(asked, None)) is None:
+    asked = (offered for tools in (PROOF_TOOLS, ()) if (offered := _asked(template, tools)))
+    if template.grammar or (found := next(asked, None)) is None:
         return finding(NEXT_TURNS, [], reason="the template does not write the prompt alone")
     candidate, prepared = found
     bare = template.turn(prepared.prompt, tools=candidate.tools)
@@ -52,13 +52,18 @@ def check_append_only(template: ChatTemplate) -> CapabilityFinding:
     return CapabilityFinding(capability=APPEND_ONLY, verdict=verdict, reason="" if witness is None else str(witness))
 
 
-def _asked(template: ChatTemplate, candidate: Candidate) -> tuple[Candidate, Turn] | None:
+def _asked(template: ChatTemplate, tools: tuple[dict[str, Any], ...]) -> tuple[Candidate, Turn] | None:
     """Return the turn that answers a question, if its prompt is what the template alone writes."""
-    try:
-        turn = template.prepare([_ASKED], tools=candidate.tools)
-    except UnrenderError:
-        return None
-    return (candidate, turn) if turn.prompt == candidate.prompt else None
+    for _ in range(_TRIES):
+        # The end of sequence that the turns know, and no stand-in for it.
+        candidate = Candidate.of(template, template.template.eos_token).offering(tools)
+        try:
+            turn = template.prepare([_ASKED], tools=tools)
+        except UnrenderError:
+            return None
+        if turn.prompt == candidate.prompt:
+            return candidate, turn
+    return None
 
 
 def _answers(random: Random) -> Iterator[Said]:
