@@ -30,3 +30,8 @@ def cases(test: Test) -> Test:
 
 def _names(row: dict[str, Any], test: Test) -> bool:
     return test.__name__ == f"test_{row['test']}"
+
+
+def beside(test_file: str, name: str) -> str:
+    """Return the text of a file beside a test."""
+    return Path(test_file).with_name(name).read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from cases import cases
 
 from unrender import ChatTemplate, FormatWarning, Limits, TemplateError
 from unrender.analysis import analyze
@@ -193,16 +194,9 @@ def test_long_markers_are_given_up(part, source):
 
 
 BARE = "{% for m in messages %}{% if m.role == 'assistant' %}ANSWER{% else %}{{ m.content }}{% endif %}{% endfor %}"
-ANSWERS = [
-    "{{ m.reasoning_content }}|{{ m.content }}",
-    "{% if m.reasoning_content %}{{ m.reasoning_content }}\n{% endif %}{{ m.content }}",
-    "{{ m.reasoning_content }}</think>{{ m.content }}",
-    "{{ m.reasoning_content }} {{ m.content }}",
-    "{{ m.content }}{% if m.reasoning_content %}{{ m.reasoning_content }}{% endif %}",
-]
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@cases
 def test_templates_without_headers_are_analysed(answer):
     """Where nothing is before an answer, nothing is looked for: a blank marker is not a marker."""
     for call in ("", CALLS.replace("BEFORE", ""), CALLS.replace("BETWEEN", " ")):

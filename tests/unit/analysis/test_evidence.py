@@ -6,6 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 import pytest
+from cases import beside
 
 from unrender import ChatTemplate
 from unrender.analysis import Analysis, Evidence, Shown
@@ -13,16 +14,7 @@ from unrender.analysis.ask.answers import Answers, Continuations, Turns
 from unrender.analysis.evidence import collect_evidence
 from unrender.format import CallSyntax, Reasoning, TurnTexts
 
-SOURCE = """\
-{%- for m in messages -%}
-{%- if m.role == 'assistant' -%}<bot>
-{%- if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}
-{{- m.content or '' }}
-{%- for c in m.tool_calls or [] %}<call id={{ c.id }}>{{ c.function.name }}
-{%- for k, v in c.function.arguments.items() %}<{{ k }}>{{ v | tojson }}</{{ k }}>{% endfor %}</call>{% endfor %}<end>
-{%- else -%}<{{ m.role }}>{{ m.content }}</>{%- endif -%}
-{%- endfor -%}
-{{- '<bot>' ~ ('<think></think>' if enable_thinking is false else '') if add_generation_prompt }}"""
+SOURCE = beside(__file__, "source.jinja")
 SIDES = {
     ("", "turn.headers"): ("the generation prompt", "an answer of content, with its header"),
     ("R1", "reasoning"): ("content", "reasoning and content"),

@@ -10,7 +10,7 @@ from time import thread_time
 from typing import Any
 
 import pytest
-from cases import cases
+from cases import beside, cases
 
 from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning, UnrenderError, assistant_mask
 from unrender.conversation.transcript import SharedTime
@@ -57,15 +57,7 @@ VALUES = (
     object,
     "\ud800",
 )
-REFUSING = (
-    "{% set ns = namespace(user=false, called=false) %}{% for m in messages %}{% if m.role == 'user' and ns.user %}"
-    "{{ raise_exception('no two questions') }}{% endif %}{% set ns.user = m.role == 'user' %}"
-    "{% if m.role == 'tool' and not ns.called %}{{ raise_exception('who called?') }}{% endif %}"
-    "{% set ns.called = ns.called or m.tool_calls %}"
-    "{% if m.role == 'assistant' and not (m.content or m.tool_calls) %}{{ raise_exception('empty') }}{% endif %}"
-    "<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c | tojson }}</call>{% endfor %}</>"
-    "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-)
+REFUSING = beside(__file__, "refusing.jinja")
 USER = {"role": "user", "content": "Hi"}
 
 
@@ -134,14 +126,7 @@ def test_a_template_that_refuses_tools_is_not_given_them(choice):
     assert ("look_up" in turn.prompt) == (choice == "auto")
 
 
-TYPED = (
-    "{%- macro kind(p) -%}{%- if p.type == 'array' -%}{{- 'list of ' + kind(p['items']) -}}"
-    "{%- elif p.type == 'object' -%}{{- 'map of ' + kind(p.additionalProperties) -}}"
-    "{%- elif p.type is string -%}{{- p.type -}}{%- else -%}{{- kind({'type': p.type}) -}}{%- endif -%}{%- endmacro -%}"
-    "{%- for tool in tools -%}{{- tool.function.name -}}{%- for name, p in tool.function.parameters.properties.items() -%}"
-    "{{- '[' + name + ': ' + kind(p) + p.description + ']' -}}{%- endfor -%}{%- endfor -%}"
-    "{%- for m in messages -%}{{- '<' + m.role + '>' + m.content -}}{%- endfor -%}{{- '<bot>' -}}"
-)
+TYPED = beside(__file__, "typed.jinja")
 """It describes parameters with a macro of types that knows single ones alone."""
 
 

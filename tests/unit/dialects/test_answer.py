@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import pytest
 from engines import converted_reader, installed, lark_reader
-from remainders import gbnf, lark, sample, structural_tag
 
-from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, ToolChoice
-from unrender.dialects.remainder import Remainder
+from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, ToolChoice, Turn
 from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 
 CALLS = CallSyntax(
@@ -36,8 +34,12 @@ ONE = {"properties": {"a": {"const": 1}}, "required": ["a"]}
 pytestmark = [pytest.mark.engine, pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")]
 
 
+def turn_of(format=FORMAT, begun="", tools=TOOLS, **request):
+    return Turn(prompt="", format=format, begun=begun, request=Request(tools=tools, **request))
+
+
 def accepted(texts, begun="", **request):
-    accepts = lark_reader(lark(Remainder(format=FORMAT, request=Request(tools=TOOLS, **request), begun=begun)))
+    accepts = lark_reader(turn_of(begun=begun, **request).lark())
     return [text for text in texts if accepts(text)]
 
 
@@ -101,36 +103,33 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
     """Where no answer begins as the prompt does, what may follow is a warning's weaker claim; a sample is read as it was drawn."""
     monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 10_000)  # The bound itself takes seconds.
     request = Request(tools=TOOLS, tool_choice=choice)
-    answer = Remainder(format=FORMAT, request=request, begun=begun)
-    for write in (gbnf, lark, structural_tag):
+    answer = Turn(prompt="", format=FORMAT, request=request, begun=begun)
+    for write in (answer.gbnf, answer.lark, answer.structural_tag):
         with pytest.warns(SchemaWarning, match=r"prompt: the beginning .* is not enforced: no answer of the format"):
-            write(answer)
+            write()
     for seed in range(5):
         parser = Parser(FORMAT, request, begun=begun, strict=len(begun) < 2)
-        parser.finish(text=sample(answer, seed))
+        parser.finish(text=answer.sample(seed))
 
-    assert not answer.begins
     assert parser.message.tool_calls or choice is ToolChoice.AUTO
 
 
 def test_tools_must_be_known_by_name():
     """A grammar of calls to any tool whatever cannot be written."""
     with pytest.raises(GrammarError, match="needs the tools by name"):
-        lark(Remainder(format=FORMAT, request=Request(tools=None)))
+        turn_of(tools=None).lark()
 
 
 def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
     """One awkward schema makes its own tool wider, and the request goes on."""
     awkward = Tool(name="h", parameters={"properties": {"a": {"type": "array", "uniqueItems": True}}})
-    answer = Remainder(format=FORMAT, request=Request(tools=(*TOOLS, awkward)))
+    answer = turn_of(tools=(*TOOLS, awkward))
 
-    with pytest.warns(SchemaWarning, match="tool 'h': #/properties/a: uniqueItems is not enforced"):
-        text = gbnf(answer)
+    with pytest.warns(SchemaWarning, match="tool 'h': #/properties/a: uniqueItems is not enforced") as warned:
+        text = answer.gbnf()
 
     assert '"f' in text
-    assert [(item.tool, item.path, item.keyword) for item in answer.unsupported] == [
-        ("h", "#/properties/a", "uniqueItems")
-    ]
+    assert len(warned) == 1
 
 
 def test_large_schemas_do_not_blow_up():
@@ -138,50 +137,53 @@ def test_large_schemas_do_not_blow_up():
     properties = {
         f"property_{n}": {"type": "string", "maxLength": 10_000, "description": "d" * 200} for n in range(300)
     }
-    answer = Remainder(format=FORMAT, request=Request(tools=(Tool(name="f", parameters={"properties": properties}),)))
+    answer = turn_of(tools=(Tool(name="f", parameters={"properties": properties}),))
     assert len(json.dumps(properties)) > 80_000
 
     with pytest.warns(SchemaWarning, match="no more than 1000 repetitions are counted"):
-        text = gbnf(answer)
+        text = answer.gbnf()
 
     assert len(text) < 200_000
 
 
 def test_lazy_gbnf_serves_from_the_first_marker_too():
     """Where there are triggers, the grammar also accepts what begins at one, even when reasoning was open."""
-    lazy = Remainder(format=FORMAT, request=Request(tools=TOOLS), begun="<think>")
-    eager = Remainder(format=FORMAT, request=Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED), begun="<think>")
+    lazy = turn_of(begun="<think>")
+    eager = turn_of(begun="<think>", tool_choice=ToolChoice.REQUIRED)
 
     assert lazy.triggers
-    assert converted_reader(gbnf(lazy))(F)
+    assert converted_reader(lazy.gbnf())(F)
     assert not eager.triggers
-    assert not converted_reader(gbnf(eager))(F)
+    assert not converted_reader(eager.gbnf())(F)
 
 
 def test_samples_are_answers():
     """A sample is an answer that the grammar accepts."""
-    answer = Remainder(format=FORMAT, request=Request(tools=TOOLS))
-    accepts = lark_reader(lark(answer))
+    answer = turn_of()
+    accepts = lark_reader(answer.lark())
 
-    assert [seed for seed in range(30) if not accepts(sample(answer, seed))] == []
+    assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
 
 
 def test_formats_without_calls_write_content():
     """Where the format has no calls, tools change nothing."""
-    answer = Remainder(format=replace(FORMAT, tools=CallSyntax()), request=Request(tools=TOOLS))
+    answer = turn_of(replace(FORMAT, tools=CallSyntax()))
 
-    assert lark_reader(lark(answer))("Hi")
+    assert lark_reader(answer.lark())("Hi")
 
 
 @pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
 def test_a_prompt_may_close_reasoning_in_its_own_way(block):
     """However a prompt writes an empty block of reasoning, the answer goes on after it, with or without the joint."""
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<think>\n", end="\n</think>")
-    answer = Remainder(
-        format=Format(turn=TurnTexts(reasoning_to_content="\n\n"), reasoning=reasoning), request=Request(), begun=block
+    answer = Turn(
+        prompt="",
+        format=Format(turn=TurnTexts(reasoning_to_content="\n\n"), reasoning=reasoning),
+        request=Request(),
+        begun=block,
     )
 
-    accepts = lark_reader(lark(answer))
+    accepts = lark_reader(answer.lark())
 
     assert (accepts("Hi"), accepts("\n\nHi"), accepts("<think>\nHm\n</think>\n\nHi")) == (True, True, False)
 
@@ -203,6 +205,6 @@ def test_arguments_may_stand_in_both_orders(order):
         arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=", "),
     )
     tools = (Tool(name="f", parameters={"type": "object", "properties": properties, "additionalProperties": False}),)
-    accepts = lark_reader(lark(Remainder(format=Format(tools=code), request=Request(tools=tools))))
+    accepts = lark_reader(turn_of(Format(tools=code), tools=tools).lark())
 
     assert accepts("<calls>f(" + ", ".join(written[key] for key in order) + ")</calls>")

@@ -8,14 +8,17 @@ from dataclasses import replace
 import pytest
 from cases import cases
 
-from unrender import Request, Tool, ToolChoice, Trigger, TriggerKind
-from unrender.dialects.triggers import triggers_of
+from unrender import Request, Tool, ToolChoice, Trigger, TriggerKind, Turn
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
 
 CALLS = CallSyntax(call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
 PLAIN = Format(tools=CALLS)
 THINKING = replace(PLAIN, reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>"))
 REQUEST = Request(tools=(Tool(name="f"),))
+
+
+def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trigger, ...]:
+    return Turn(prompt="", format=format, request=request, begun=begun).triggers
 
 
 def fires(format: Format, output: str, begun: str = "") -> str | None:

@@ -16,8 +16,8 @@ from recipes import rows_of
 
 from unrender import FormatError, Parser
 from unrender.format import Format, TurnTexts
-from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
 
+MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT = 128, 32, 1_000, 16_000
 CHECKS = Path(__file__).parents[2] / "corpus" / "format_checks.jsonl"
 
 

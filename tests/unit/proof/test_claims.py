@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import corpus
 import pytest
+from cases import beside
 
 from unrender import ChatTemplate, FormatWarning
 from unrender.analysis.ask.discovery import discover
@@ -18,16 +19,7 @@ from unrender.proof.reading import Witness
 from unrender.rendering.template import Template
 from unrender.verify import Verdict, verify
 
-GLUED = """
-{%- if tools %}<|tools|>{{ tools | tojson }}<|end|>{% endif -%}
-{%- for message in messages -%}
-<|{{ message.role }}|>
-{%- if message.content and message.role == 'assistant' %}{{ '>>>all\\n' }}{% endif %}{{ message.content or '' }}
-{%- for call in message.tool_calls or [] -%}{{ '>' + call.function.name + '\\n' + call.function.arguments }}{%- endfor -%}
-<|end|>
-{%- endfor -%}
-{%- if add_generation_prompt %}<|assistant|>>>>{% endif -%}
-"""
+GLUED = beside(__file__, "glued.jinja")
 """Only the prompt writes all of the arrows before a call."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import beside
 from properties.families import TAG_AND_JSON, THINK
 
 from unrender import ChatTemplate, Parser, Request
@@ -10,18 +11,7 @@ from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning,
 from unrender.proof.claims import possible_format
 
 TOOLS = TAG_AND_JSON.format.tools
-CLOSER_ALONE = r"""{%- for m in messages -%}
-{%- if m.role == 'assistant' -%}
-{{- '<assistant>\n' }}
-{%- if m.reasoning_content %}{{ '<think>\n' + m.reasoning_content + '\n</think>\n' }}{% else %}{{ '</think>\n' }}{% endif %}
-{%- if m.content %}{{ m.content + '\n' }}{% endif %}
-{%- for c in m.tool_calls or [] %}{{ '<call>' + c.function.name + '\n' + c.function.arguments | tojson + '</call>\n' }}
-{%- endfor %}
-{{- '</assistant>\n' }}
-{%- elif m.role == 'tool' %}{{ '<result>' + m.content + '</result>\n' }}
-{%- else -%}{{ '<user>\n' + m.content + '\n</user>\n' }}
-{%- endif %}{%- endfor -%}
-{%- if add_generation_prompt %}{{ '<assistant>\n' }}{{ '<think>' if enable_thinking else '</think>' }}{% endif %}"""
+CLOSER_ALONE = beside(__file__, "closer-alone.jinja")
 """Where there is no reasoning, its closer alone is written."""
 NO_HEADER = r"""{%- for m in messages -%}
 {%- if m.reasoning_content %}{{ '<think>' + m.reasoning_content + '</think>' }}{% endif %}

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from cases import beside
 
 from unrender import CallStatus, Message, ToolCall
 from unrender.analysis import ReasoningPlace
@@ -35,15 +36,7 @@ from unrender.proof.reading import misread, refused
 from unrender.proof.said import misread_parts
 from unrender.rendering.template import Template
 
-SOURCE = """\
-{%- for m in messages -%}
-<{{ m.role }}>
-{%- if m.reasoning_content %}<r>{{ m.reasoning_content }}</r>{% endif %}
-{{- m.content or '' }}
-{%- for c in m.tool_calls or [] %}<call>{{ c.function.name }} {{ c.function.arguments }}</call>{% endfor %}
-{{- eos_token if m.role == 'assistant' }}
-{%- endfor -%}
-{{- '<assistant>' if add_generation_prompt }}"""
+SOURCE = beside(__file__, "source.jinja")
 FORMAT = Format(
     turn=TurnTexts(headers=("<assistant>",)),
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),

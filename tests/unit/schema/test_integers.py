@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 
 import pytest
+from cases import cases
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from lines import node_line
@@ -107,37 +108,6 @@ def test_a_range_is_cut_into_few_blocks(low, high, pattern):
     assert write_pattern(integer_node(low, high)) == pattern
 
 
-BETWEEN = [
-    ("1.25", None, "", 3),
-    ("0", None, "(", 1),
-    ("1.25", None, "", 2),
-    ("1.25", None, "(", 2),
-    ("1.25", None, "(", 3),
-    ("1.9", None, "(", 2),
-    ("-1.5", None, "", 1),
-    (None, "2.5", "", 2),
-    (None, "2.5", ")", 2),
-    (None, "-2.5", ")", 2),
-    ("0.1", "0.45", "", 2),
-    ("0.1", "0.45", "()", 2),
-    ("0.125", "0.5", "(", 3),
-    ("1.2", "3.4", "", 1),
-    ("1.2", "3.4", "()", 1),
-    ("-1", "1", "", 1),
-    ("-1", "1", "()", 1),
-    ("2", "2", "", 1),
-    ("0", "5", "", None),
-    ("2", "4", ")", 1),
-    ("9.5", "12", "", 1),
-    ("-0.3", "0.2", "", 1),
-    ("3", "3.5", "(", 2),
-    ("0.09", "0.11", "", 2),
-    ("1.05", "1.05", "", 2),
-    ("0.5", "0.75", "(", 2),
-]
-"""Two bounds, which of them are open, and the most digits after the point."""
-
-
 THOUSANDTHS = [
     (value, text, len(text.partition(".")[2]))
     for value in (Decimal(count) / 1000 for count in range(-3100, 4000))
@@ -155,7 +125,7 @@ def number(low, high, open_, places):
     )
 
 
-@pytest.mark.parametrize(("low", "high", "open_", "places"), BETWEEN)
+@cases
 def test_every_number_between_two_bounds_has_a_spelling_and_no_other_number_has(low, high, open_, places):
     """Compared with arithmetic: all numbers of up to three places around the bounds; zeros at the end are free."""
     written = re.compile(write_pattern(number_node(number(low, high, open_, places))))

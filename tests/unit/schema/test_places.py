@@ -1,14 +1,13 @@
-"""Places: how their paths and bases are written, and how what is there is checked."""
+"""Places: how what is there is checked, and shown in errors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from cases import cases
 
 from unrender import GrammarError
-from unrender.schema.places import Place, base_of, entered, is_deep, joined, pointer, step_text, value_in_words
+from unrender.schema.places import Place, is_deep, pointer, value_in_words
 
 
 @pytest.mark.parametrize(
@@ -29,30 +28,6 @@ def test_a_number_that_python_cannot_write_is_shown_by_its_type() -> None:
     assert value_in_words(10**5000) == "a int that is too large to be shown"
 
 
-@pytest.mark.parametrize(("step", "text"), [("a", "/a"), (3, "/3"), ("a/b~c~1", "/a~1b~0c~01"), ("", "/")])
-def test_a_step_is_escaped(step: Any, text: str) -> None:
-    """As JSON pointers write it: first the tilde, then the slash."""
-    assert step_text(step) == text
-
-
-@cases
-def test_a_reference_is_joined_to_its_base(base: str, reference: str, uri: str) -> None:
-    """What is no URI stays as it is."""
-    assert joined(base, reference) == uri
-
-
-@cases
-def test_an_id_moves_the_base(schema: Any, base: str) -> None:
-    """Without its fragment; what is not text is not an id."""
-    assert base_of("http://h/a", schema) == base
-
-
-def test_a_resource_is_entered_once() -> None:
-    """The outermost one stays first."""
-    assert entered(("a",), "b") == ("a", "b")
-    assert entered(("a", "b"), "a") == ("a", "b")
-
-
 def test_marks_are_no_part_of_a_pointer() -> None:
     """What the reader put into a path is left out, and so is the number after it."""
     place = Place({"type": "null"}, "#/a", "http://h/x", ("http://h/x",))
@@ -65,30 +40,6 @@ def test_marks_are_no_part_of_a_pointer() -> None:
     assert pointer("#/a/b/0") == "#/a/b/0"
     assert place.marked("m").path == "#/a/\0m"
     assert place.marked("m").schema == {"type": "null"}
-
-
-def test_a_place_without_keywords_is_another_one() -> None:
-    """Its path is marked; where nothing is left out it stays the same."""
-    place = Place({"type": "null", "title": "t", "enum": []}, "#")
-
-    assert place.without("enum", "const").schema == {"type": "null", "title": "t"}
-    assert place.without("enum", "const").path == "#/\0enum"
-    assert place.without("const") is place
-    assert place.get("title") == "t"
-    assert place.get("const") is None
-    assert Place(True, "#").mapping == {}
-
-
-def test_a_part_is_reached_by_steps() -> None:
-    """Its path and its base are those of the part; the scope holds what was entered."""
-    inner = {"$id": "in", "items": {"type": "null"}}
-    place = Place({"allOf": [True, inner]}, "#", "http://h/a", ("http://h/a",))
-
-    assert place.at("allOf", 0) == Place(True, "#/allOf/0", "http://h/a", ("http://h/a",))
-    assert place.at("allOf", 1).scope == ("http://h/a", "http://h/in")
-    assert place.at("allOf", 1, "items").base == "http://h/a"
-    assert [part.path for part in place.each("allOf")] == ["#/allOf/0", "#/allOf/1"]
-    assert place.each("anyOf") == []
 
 
 def test_a_scope_begins_where_the_base_changes() -> None:

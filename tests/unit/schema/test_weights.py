@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cases import cases
 from lines import shape_line
 
 from unrender import GrammarError, Limits, Tool
@@ -18,11 +19,8 @@ from unrender.nodes import JsonValue, Literal, Sequence
 from unrender.schema.reader import Reading, read_schema, within
 from unrender.schema.shapes import (
     Array,
-    Constant,
-    Contained,
     Integer,
     Null,
-    Number,
     Object,
     Property,
     Reference,
@@ -40,37 +38,10 @@ def reading(shape: Shape, **definitions: Shape) -> Reading:
     return Reading(shape=shape, definitions=definitions, unsupported=())
 
 
-@pytest.mark.parametrize(
-    ("shape", "weight"),
-    [
-        (NULL, (1, 0, 0)),
-        (Reference("r"), (1, 0, 0)),
-        (TEXT, (1, 0, 0)),
-        (Text(excluded=frozenset(["ab", "ac"])), (31, 4, 0)),
-        (Object(extra=((Text(excluded=frozenset("a")), NULL),)), (13, 1, 1)),
-        (Integer(), (1, 0, 0)),
-        (Number(), (1, 0, 0)),
-        (Integer(minimum=5, maximum=9), (1, 0, 0)),
-        (Integer(minimum=1, maximum=40, multiple=20), (3, 4, 0)),
-        (PATTERN, (3, 3, 0)),
-        (Constant('"abc"'), (1, 5, 0)),
-        (Constant("[1, [2], {}]"), (1, 12, 2)),
-        (Constant('{"[[": "\\"["}'), (1, 13, 1)),
-        (Union((NULL, TEXT)), (3, 0, 0)),
-        (Union((NULL, Array(items=NULL))), (4, 0, 1)),
-        (Array(items=NULL), (2, 0, 1)),
-        (Array(prefix=(NULL, Array(items=NULL)), items=TEXT), (5, 0, 2)),
-        (Array(items=NULL, contained=Contained(TEXT, Array(items=NULL), 1, 2)), (5, 0, 2)),
-        (Object(properties=(Property("abc", NULL), Property("d", TEXT))), (3, 4, 1)),
-        (Object(extra=((TEXT, NULL), (PATTERN, TEXT))), (6, 3, 1)),
-        (Object(), (1, 0, 0)),
-    ],
-)
-def test_a_shape_is_weighed(shape: Shape, weight: tuple[int, int, int]) -> None:
+@cases
+def test_a_schema_is_weighed(schema: Any, parts: int, characters: int, depth: int) -> None:
     """Parts, characters and levels, of all that is below."""
-    found = Scale().weigh(shape)
-
-    assert (found.parts, found.characters, found.depth) == weight
+    assert read_schema(schema).weight == Weight(parts, characters, depth)
 
 
 def test_a_shared_shape_counts_as_often_as_it_is_used() -> None:

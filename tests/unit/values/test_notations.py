@@ -6,9 +6,11 @@ from itertools import product
 from typing import Any
 
 import pytest
+from cases import cases
 
 from unrender.format import Codec, Containers, Strings, Typing, Words
-from unrender.values.notations import ExportedNotation, Lexicon, Notation, Quotes, notation_of, single_quoted
+from unrender.format.data import decode
+from unrender.values.notations import Lexicon, notation_of, single_quoted
 
 OF_STRINGS = {
     Strings.QUOTED: {"string_open": "<|", "string_close": "|>"},
@@ -63,188 +65,36 @@ def test_losses_name_what_they_cost():
     assert concerns == {"objects", "arrays", "null"}
 
 
-BASE: dict[str, Any] = {
-    "string_open": "<|",
-    "string_close": "|>",
-    "item_tag": "item",
-    "item_separator": ";",
-    "key_separator": "=",
-}
-OF_EACH_STRING: list[Any] = [
-    (
-        Strings.JSON,
-        ['"a\\"b\'"', '"é<&"', '""'],
-        ExportedNotation.JSON,
-        ("json-json", [('"', '"')], "null", "true", "false", ",", ":", True, False),
-        "strings in double quotes, as in JSON",
-    ),
-    (
-        Strings.PYTHON,
-        ["'a\"b\\''", "'é<&'", "''"],
-        ExportedNotation.CODE,
-        ("python-json", [("'", "'"), ('"', '"')], "null", "true", "false", ", ", ": ", False, False),
-        "strings in quotes, as in Python",
-    ),
-    (
-        Strings.RAW,
-        ["a\"b'", "é<&", ""],
-        ExportedNotation.TEXT,
-        ("bare-json", [('"', '"')], "null", "true", "false", ";", "=", False, True),
-        "strings as they are, without quotes",
-    ),
-    (
-        Strings.QUOTED,
-        ["<|a\"b'|>", "<|é<&|>", "<||>"],
-        ExportedNotation.CODE,
-        ("bare-json", [("<|", "|>")], "null", "true", "false", ";", "=", False, True),
-        "strings between <| and |>",
-    ),
-    (
-        Strings.SINGLE,
-        ["'a\"b\\''", "'é<&'", "''"],
-        ExportedNotation.CODE,
-        ("single-json", [("'", "'")], "null", "true", "false", ";", "=", False, False),
-        "strings in single quotes, escaped as in JSON",
-    ),
-]
-"""A way to write strings, how three are written, what exports read, the tokens of scalars, and what a model is told."""
-OF_EACH_WORD: list[Any] = [
-    (Words.JSON, ("json-json", "true", "false", "null"), "true, false and null as words"),
-    (Words.PYTHON, ("json-python", "True", "False", "None"), "True, False and None as words"),
-    (Words.PYTHON_NULL, ("json-python_null", "true", "false", "None"), "true, false and None as words"),
-]
-OF_EACH_CONTAINER: list[Any] = [
-    (
-        Containers.JSON,
-        ("json", [('"', '"')], "null", "true", "false", ",", ":", True, False),
-        "one JSON object",
-        "lists and objects as JSON",
-        [],
-    ),
-    (
-        Containers.PYTHON,
-        ("python", [("'", "'"), ('"', '"')], "None", "True", "False", ", ", ": ", False, False),
-        "a Python dict",
-        "lists and dicts as in Python",
-        [("lists and objects are Python literals: those that are no JSON come as text", "objects", "arrays")],
-    ),
-    (
-        Containers.BARE,
-        ("bare", [('"', '"')], "null", "true", "false", ";", "=", False, True),
-        "one JSON object",
-        "lists and objects as in JSON, but keys without quotes",
-        [("keys that are not words break the reading of a call", "objects", "arrays")],
-    ),
-    (
-        Containers.XML,
-        ("json", [('"', '"')], "null", "true", "false", ",", ":", True, False),
-        "one JSON object",
-        "lists and objects as nested tags, a list's items named item",
-        [("lists and objects are written as tags: they come as text", "objects", "arrays")],
-    ),
-]
-"""A way to write lists and objects, its tokens, what objects are called, what a model is told, and what exports lose."""
-LOST: list[Any] = [
-    (Codec(), []),
-    (
-        Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
-        [("values are typed by the tools' schemas, so the parser must be given `tools`",)],
-    ),
-    (
-        Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE),
-        [("types written beside values are not read: the tools' schemas type them, given `tools`",)],
-    ),
-    (
-        Codec(strings=Strings.QUOTED, string_open="<", string_close=">", words=Words.PYTHON),
-        [("a null that is not spelled as in JSON breaks the reading of a call", "null")],
-    ),
-    (Codec(strings=Strings.QUOTED, string_open="<", string_close=">"), []),
-    (Codec(words=Words.PYTHON), []),
-]
-BARE_INSIDE: list[Any] = [
-    (Strings.JSON, ("bare", [('"', '"')], "None", "True", "False", ";", "=", False, True)),
-    (Strings.PYTHON, ("bare", [("'", "'"), ('"', '"')], "None", "True", "False", ";", "=", False, True)),
-    (Strings.RAW, ("bare", [('"', '"')], "None", "True", "False", ";", "=", False, True)),
-    (Strings.QUOTED, ("bare", [("<|", "|>")], "None", "True", "False", ";", "=", False, True)),
-    (Strings.SINGLE, ("bare", [("'", "'")], "None", "True", "False", ";", "=", False, True)),
-]
+def tokens(lexicon: Lexicon) -> dict[str, Any]:
+    return {
+        "name": lexicon.name,
+        "quotes": [[found.open, found.close] for found in lexicon.quotes],
+        "words": [lexicon.null, lexicon.true, lexicon.false],
+        "separators": [lexicon.item_separator, lexicon.key_separator],
+        "flexible": lexicon.flexible,
+        "bare_keys": lexicon.bare_keys,
+    }
 
 
-def tokens(lexicon: Lexicon) -> tuple[object, ...]:
-    quotes = [(found.open, found.close) for found in lexicon.quotes]
-    separators = lexicon.item_separator, lexicon.key_separator
-    words = lexicon.null, lexicon.true, lexicon.false
-    return (lexicon.name, quotes, *words, *separators, lexicon.flexible, lexicon.bare_keys)
+@cases
+def test_a_codec_is_known_as_its_row_says(codec, written, known):
+    """Four texts as strings, the tokens of scalars and of what is inside, what a model is told, and what exports lose."""
+    notation = notation_of(decode(Codec, codec, where="codec"))
+    verbatim = notation.verbatim
+
+    assert [notation.write(text) for text in ("a\"b'", "é<&", "", ">")] == written
+    assert known == {
+        "exported": notation.exported.name,
+        "scalars": tokens(notation.scalars),
+        "inside": tokens(notation.inside),
+        "kind": notation.object_kind,
+        "sentences": list(notation.sentences),
+        "losses": [[loss.what, *loss.concerns] for loss in notation.losses],
+        "verbatim": verbatim and [verbatim.open, verbatim.close, verbatim.own],
+        "is_json": notation.is_json,
+    }
 
 
-def lost(notation: Notation) -> list[tuple[str, ...]]:
-    return [(loss.what, *loss.concerns) for loss in notation.losses]
-
-
-@pytest.mark.parametrize(("strings", "written", "exported", "scalars", "sentence"), OF_EACH_STRING)
-def test_each_way_to_write_strings(strings, written, exported, scalars, sentence):
-    """Text, tokens and sentence, one literal for each."""
-    notation = notation_of(Codec(strings=strings, **BASE))
-
-    assert [notation.write(text) for text in ("a\"b'", "é<&", "")] == written
-    assert (notation.exported, tokens(notation.scalars), notation.sentences[0]) == (exported, scalars, sentence)
-    assert notation.verbatim == (Quotes("<|", "|>", None, own=True) if strings is Strings.QUOTED else None)
-
-
-@pytest.mark.parametrize(("words", "said", "sentence"), OF_EACH_WORD)
-def test_each_way_to_write_words(words, said, sentence):
-    """The words are those of scalars; lists and objects in JSON keep JSON's."""
-    notation = notation_of(Codec(words=words))
-    found = notation.scalars
-
-    assert (found.name, found.true, found.false, found.null, notation.sentences[1]) == (*said, sentence)
-    assert notation.is_json == (words is Words.JSON)
-    assert notation.inside.null == "null"
-
-
-@pytest.mark.parametrize(("containers", "inside", "kind", "sentence", "losses"), OF_EACH_CONTAINER)
-def test_each_way_to_write_lists_and_objects(containers, inside, kind, sentence, losses):
-    """Tokens, name, sentence and losses, one literal for each."""
-    notation = notation_of(Codec(containers=containers, **BASE))
-
-    assert (tokens(notation.inside), notation.object_kind, notation.sentences[2]) == (inside, kind, sentence)
-    assert lost(notation) == losses
-
-
-@pytest.mark.parametrize(("codec", "losses"), LOST)
-def test_types_and_words_that_exports_lose(codec, losses):
-    """Where schemas type values, and where a null is not JSON's between quotes of the format."""
-    assert lost(notation_of(codec)) == losses
-
-
-@pytest.mark.parametrize(("strings", "inside"), BARE_INSIDE)
-def test_strings_in_bare_dictionaries(strings, inside):
-    """They have the quotes of strings outside, and JSON's where those have none."""
-    notation = notation_of(Codec(strings=strings, containers=Containers.BARE, words=Words.PYTHON, **BASE))
-
-    assert tokens(notation.inside) == inside
-
-
-def test_letters_may_be_written_in_ascii():
-    """In JSON's strings and in single-quoted ones."""
-    assert notation_of(Codec(ascii_only=True)).write("é") == '"\\u00e9"'
-    assert notation_of(Codec(strings=Strings.SINGLE, ascii_only=True)).write("é'") == "'\\u00e9\\''"
+def test_single_quotes_are_escaped():
+    """Double ones are not."""
     assert single_quoted('"é\n', ascii_only=False) == "'\"é\\n'"
-
-
-def test_what_is_left_out_is_told():
-    """An argument that is null may not be an argument."""
-    assert notation_of(Codec(omits_null=True)).sentences[3:] == ("an argument that is null is left out",)
-    assert notation_of(Codec()).sentences[3:] == ()
-
-
-def test_characters_that_need_cdata():
-    """Any of three."""
-    write = notation_of(Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, cdata=True)).write
-
-    assert [write(text) for text in ("a<", ">", "&", "a")] == [
-        "<![CDATA[a<]]>",
-        "<![CDATA[>]]>",
-        "<![CDATA[&]]>",
-        "a",
-    ]

@@ -6,26 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from cases import beside
 from unit.verify.test_verify import template_named
 
 from unrender import ChatTemplate
 from unrender.format import Format, Slot
 from unrender.verify import GRAMMARS, Verdict, verify
 
-TRIMS = """\
-{%- for m in messages -%}
-<|{{ m.role }}|>{{ '\n' if m.role == 'assistant' }}{{ (m.content or '') | trim }}
-{%- for c in m.tool_calls or [] -%}
-<call {{ c.function.name }}>
-{%- for k, v in c.function.arguments.items() -%}
-{{ '<v ' ~ k ~ '>\n' ~ (v | trim if v is string else v | tojson) ~ '\n</v>' }}
-{%- endfor -%}
-</call>
-{%- endfor -%}
-<|end|>
-{%- endfor -%}
-{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
-"""
+TRIMS = beside(__file__, "trims.jinja")
 Break = Callable[[Format], Format]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cases import cases
+from cases import beside, cases
 
 from unrender import ChatTemplate
 from unrender.conversation.messages import Said
@@ -11,16 +11,7 @@ from unrender.verify.axes import proof_answer
 from unrender.verify.renditions import Candidate
 from unrender.verify.response_templates import show_closing
 
-TEMPLATE = """
-{%- for message in messages -%}
-<|{{ message.role }}|>
-{%- if message.role == 'assistant' -%}
-{{- '<think>\n' + message.reasoning_content + '\n</think>\n' if message.reasoning_content else EMPTY -}}
-{%- endif -%}
-{{- (message.content or '') + '<|end|>' -}}
-{%- endfor -%}
-{%- if add_generation_prompt -%}{{- '<|assistant|><think>\n' -}}{%- endif -%}
-"""
+TEMPLATE = beside(__file__, "template.jinja")
 
 
 def shown(empty: str, answer: Said) -> CutOut | None:

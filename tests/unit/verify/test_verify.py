@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import beside
 from engines import installed
 
 from unrender import ChatTemplate, FormatWarning
@@ -14,36 +15,9 @@ from unrender.format import CallSyntax
 from unrender.verify import Counterexample, Verdict, diff, markdown, verify
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
-SWITCHED = """\
-{%- for message in messages %}
-{{- '<|' ~ message.role ~ '|>' }}
-{%- if message.role == 'assistant' %}{{ '<think>' ~ (message.reasoning_content or '') ~ '</think>' }}{% endif %}
-{{- message.content }}
-{%- for call in message.tool_calls or [] %}
-{{- '<call name="' ~ call.function.name ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}
-{%- endfor %}
-{{- '<|end|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-{{- '<|assistant|>' ~ ('<think></think>' if enable_thinking is defined and not enable_thinking else '<think>') }}
-{%- endif %}
-"""
+SWITCHED = beside(__file__, "switched.jinja")
 
-UNENDED = """\
-{%- for message in messages %}
-{{- '<|' ~ message.role ~ '|>' }}
-{%- if message.tool_calls %}
-{{- '<calls>' }}
-{%- for call in message.tool_calls %}
-{{- '<call>' ~ call.function.name ~ ' ' ~ call.function.arguments | tojson ~ '</call>' }}
-{%- endfor %}
-{{- '</calls>' }}
-{%- elif message.role == 'assistant' %}{{ '<answer>' ~ message.content ~ '</answer>' }}
-{%- else %}{{ message.content ~ (' Be brief.' if loop.last else '') }}
-{%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
-"""
+UNENDED = beside(__file__, "unended.jinja")
 
 
 def template_named(name):
@@ -304,40 +278,9 @@ def test_calls_whose_arguments_the_rendering_does_not_depend_on_neither_pass_nor
     assert found["strings"] is Verdict.SKIPPED
 
 
-REASONED_BEFORE_THE_HEADER = """\
-{%- for message in messages %}
-{%- if message.role == 'assistant' %}
-{%- if message.reasoning_content %}{{ '<|think|>' ~ message.reasoning_content ~ '<|/think|>' }}{% endif %}
-{{- '<|assistant|>' ~ message.content }}
-{%- else %}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}
-{%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
-"""
-CLOSED_BEFORE_THE_CALLS = """\
-{%- for message in messages %}
-{%- if message.role == 'assistant' %}
-{{- '<|end|>' }}
-{%- for call in message.tool_calls or [] %}
-{{- '<|call|>' ~ call.function.name ~ '<|args|>' ~ call.function.arguments | tojson ~ '<|/call|>' }}
-{%- endfor %}
-{%- else %}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}
-{%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
-"""
-CONTENT_ALONE_AFTER_THE_HEADER = """\
-{%- for message in messages %}
-{%- if message.role == 'assistant' %}
-{%- if message.content %}{{ '<|assistant|><|say|>' ~ message.content ~ '<|stop|>' }}{% endif %}
-{%- for call in message.tool_calls or [] %}
-{{- '<|call|>' ~ call.function.name ~ '<|args|>' ~ call.function.arguments | tojson ~ '<|/call|>' }}
-{%- endfor %}
-{%- else %}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}
-{%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
-"""
+REASONED_BEFORE_THE_HEADER = beside(__file__, "reasoned-before-the-header.jinja")
+CLOSED_BEFORE_THE_CALLS = beside(__file__, "closed-before-the-calls.jinja")
+CONTENT_ALONE_AFTER_THE_HEADER = beside(__file__, "content-alone-after-the-header.jinja")
 
 
 @pytest.mark.slow
@@ -352,24 +295,8 @@ def test_what_does_not_follow_the_prompt_fails_no_grammar(source):
     assert verdicts(report.findings)["generated answers"] is Verdict.PASSED
 
 
-ASKS_WITH_MORE = """\
-{%- for message in messages -%}
-{%- if message.role == 'assistant' -%}
-{%- if message.reasoning_content -%}{{ '<think>' ~ message.reasoning_content ~ '</think>' }}{%- endif -%}
-{{ message.content ~ '<|end|>' }}
-{%- else -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
-"""
-NEVER_ASKS = """\
-{%- for message in messages -%}
-{%- if message.role == 'assistant' -%}
-{%- for call in message.tool_calls or [] -%}
-{{ '<call><fn=' ~ call.function.name ~ '>' ~ call.function.arguments | tojson ~ '</fn></call>' }}
-{%- endfor -%}<|end|>
-{%- else -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
-{%- endfor -%}
-"""
+ASKS_WITH_MORE = beside(__file__, "asks-with-more.jinja")
+NEVER_ASKS = beside(__file__, "never-asks.jinja")
 
 
 @pytest.mark.slow
