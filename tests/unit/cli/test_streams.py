@@ -309,6 +309,7 @@ def test_streams_that_are_closed_or_full():
 def test_every_json_option_prints_json(run, commands):
     """With `--json`, what each command prints is one JSON value, or one on each line of a stream."""
     Path("chunks.json").write_text('["Yes."]', encoding="utf-8")
+    Path("answer.json").write_text('{"role": "assistant", "content": "Yes."}', encoding="utf-8")
     able = {name for name, found in commands.items() if any("--json" in param.opts for param in found.params)}
 
     assert able == set(ROWS["json"])
