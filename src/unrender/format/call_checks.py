@@ -82,12 +82,12 @@ def check_tools(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     yield f"{where}.id_length", not 0 <= tools.id_length <= MAX_ID, f"expected a number from 0 to {MAX_ID}"
     yield f"{where}.index_start", not 0 <= tools.index_start <= MAX_INDEX, f"expected a number from 0 to {MAX_INDEX}"
     function, parts = f"{where}.function", tools.function
+    count, both = parts.count(Slot.ARGUMENTS), (Slot.NAME in parts and Slot.ARGUMENTS in parts)
+    late = both and not tools.envelope and parts.index(Slot.NAME) > parts.index(Slot.ARGUMENTS)
+    yield function, late, "expected the slot `name` before `arguments`"
     yield from _skeleton(parts, _FUNCTION_SLOTS, tools.arguments, function)
-    count = parts.count(Slot.ARGUMENTS)
     yield function, count != 1, f"expected the slot `arguments` once, found it {count} times"
     yield function, Slot.NAME not in parts, "expected the slot `name`"
-    late = not tools.envelope and parts.index(Slot.NAME) > parts.index(Slot.ARGUMENTS)
-    yield function, late, "expected the slot `name` before `arguments`"
     yield function, parts.count(Slot.ID) > 1, "expected the slot `id` once at most"
     if not tools.envelope:
         yield from _unmarked(tools, where)
