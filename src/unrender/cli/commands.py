@@ -168,7 +168,7 @@ batch_command = CommandGroup(
     "batch",
     short_help="Read recorded answers, and find what was lost.",
     help="Read recorded answers: many of them from files, or one as its chunks came.",
-    sections={"Commands": dict.fromkeys(("read", "audit", "replay"), "batch")},
+    sections={"Commands": {**dict.fromkeys(("read", "audit", "replay"), "batch"), "rescue": "answers"}},
 )
 
 
@@ -181,7 +181,7 @@ batch_command = CommandGroup(
             "format": "commands",
             "grammar": "answers",
         },
-        "Answers": {**dict.fromkeys(("chat", "parse", "explain", "rescue"), "answers"), "batch": "commands"},
+        "Answers": {**dict.fromkeys(("chat", "parse", "explain"), "answers"), "batch": "commands"},
         "Serving": dict.fromkeys(("serve", "engine-args", "playground"), "serving"),
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},

@@ -155,18 +155,27 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     found = cut_out(answer, candidate.request, candidate.asked, prompt=prompt, whole=full or "", begun=begun)
     if found is None:
         return None
-    start, text = found.start, found.answer
-    # The end of one part of a header may look like another part.
-    while header := next(
-        (header for header in candidate.format.turn.headers if header and text.startswith(header)), ""
-    ):
-        start, text = start + header, text.removeprefix(header)
+    start, text = _past_headers(candidate, found)
     # Prompt `… Be brief.<bot>`, history `…<bot>It rains.<end>Be brief.`: what the prompt says and the history lacks may come
     # after every answer instead. Two other answers show what is always there.
     if not found.whole.startswith(prompt.removesuffix(begun)):
         text = _without_epilogue(candidate, text)
     said = _visible(answer, text, candidate.format)
     return None if said is None else replace(found, said=said, start=start, answer=text)
+
+
+def _past_headers(candidate: Candidate, found: CutOut) -> tuple[str, str]:
+    """Return the text before an answer and the answer, without any headers with which it begins."""
+    start, text = found.start, found.answer
+    headers = [header for header in candidate.format.turn.headers if header]
+    # `…<end><bot>` is the prompt, and the history has `…<over><bot>Hi`: what both have ends before the header.
+    if not any(header in start[start.rfind(candidate.question) :] for header in headers):
+        at = min((text.index(header) for header in headers if header in text), default=0)
+        start, text = start + text[:at], text[at:]
+    # The end of one part of a header may look like another part.
+    while header := next((header for header in headers if text.startswith(header)), ""):
+        start, text = start + header, text.removeprefix(header)
+    return start, text
 
 
 def _shows_arguments(candidate: Candidate, answer: Said, full: str) -> bool:
