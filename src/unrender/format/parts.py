@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from unrender.cache import kept
 
@@ -257,6 +257,15 @@ MARKERS = ("section_start", "call_start", "call_end", "section_end")
 """The fields of the markers around a run of calls, and around each call, in the order of the text."""
 
 
+class CallMarkers(NamedTuple):
+    """The markers around a run of calls and around each of them, in the order of the text."""
+
+    run_opener: str
+    opener: str
+    closer: str
+    run_closer: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSyntax:
     """The notation of calls.
@@ -309,9 +318,9 @@ class CallSyntax:
         return [text for text in chain if text.strip()]
 
     @property
-    def markers(self) -> tuple[str, str, str, str]:
-        """The markers around the run and around each call, in the order of the text; `MARKERS` are their fields."""
-        return self.section_start, self.call_start, self.call_end, self.section_end
+    def markers(self) -> CallMarkers:
+        """The markers around the run and around each call; `MARKERS` are their fields."""
+        return CallMarkers(self.section_start, self.call_start, self.call_end, self.section_end)
 
     @property
     def call_id(self) -> CallIdPosition:

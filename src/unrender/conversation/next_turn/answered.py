@@ -70,7 +70,7 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     _check_ends(turn, answer, whole)
     thinks = thinks and not whole.message.tool_calls
     # `</call>` without the end of the section is reported, and the calls are whole.
-    closed = turn.format.tools.markers[2].strip()
+    closed = turn.format.tools.markers.closer.strip()
     whole_calls = bool(whole.message.tool_calls and closed and text.endswith(closed))
     reported = any(isinstance(event, Malformed) for event in events) and not thinks and not whole_calls
     broken = bool(whole.message.failed_calls) or reported

@@ -60,7 +60,7 @@ class Ending:
 
     def _behind_calls(self) -> str:
         tail, text, tools = self.made.tail, self.said.text, self.format.tools
-        closer, section_end = (text.strip() for text in tools.markers[2:])
+        closer, section_end = tools.markers.closer.strip(), tools.markers.run_closer.strip()
         closers = self.kind.closers(self.format).rstrip().removesuffix(section_end).rstrip()
         at = behind(tail, closers)
         if at is None and closer in tail and (closer or section_end in tail):

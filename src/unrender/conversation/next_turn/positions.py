@@ -148,7 +148,7 @@ def _before_name(tools: CallSyntax) -> str:
     if Slot.NAME not in tools.function:
         return ""
     before = tools.function[: tools.function.index(Slot.NAME)]
-    texts = [tools.markers[1]]
+    texts = [tools.markers.opener]
     for part in before:
         texts = [] if isinstance(part, Slot) else [*texts, part]
     return "".join(texts)
