@@ -1,12 +1,11 @@
-"""How many outputs of CanIToolCall, a neutral suite of tool-call formats, unrender reads as the suite expects.
+"""Counts the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender reads as the suite expects.
 
 python benchmarks/tool_call_suite.py [--failures] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
 
-Strategy: `UnrenderAdapter` is an adapter as CanIToolCall's own, so that it can be offered to that project; here it is run by the suite's own
-worker and judged by the suite's own checks, in the suite's own chunkings. A model's template is found in a folder of templates (below), and
-the output is read by `ChatTemplate.parser` behind the fixture's generation prompt, as a server does. Where the model's own template is not at
-hand, that of a sibling with the same format is taken. The units of a stream are markers and short pieces of text: the models' tokenizers are
-not at hand.
+Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so that it can be offered to that project. The suite's worker runs it,
+in the suite's chunkings, and the suite's checks judge it. `ChatTemplate.parser` reads each output after the fixture's generation prompt. Where
+a model's template is missing, that of a sibling with the same format is used. The units of a stream are markers and short pieces of text, since
+the models' tokenizers are missing too.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ def _named(table: Mapping[str, str], model: str) -> str:
 
 @functools.cache
 def _template(model: str) -> ChatTemplate | None:
-    """Return the model's template, or one that is as good; None when there is none."""
+    """Return the template, or the declared format, for a model; None when there is none."""
     if declared := _named(DECLARED, model):
         return ChatTemplate.from_string("", format=declared_format(declared))
     path = all_vendor_templates().get(_named(TEMPLATES, model))

@@ -95,7 +95,7 @@ MAX_DEPTH = 500  # levels
 """Levels of lists and objects inside each other in a message, a tool, or a template's value. Hashing deeper ones
 overflows Python's stack, which ends the process."""
 MAX_PARSED_DEPTH = 512  # levels
-"""Levels of lists and objects in an argument that is read; Python's own json module gives up near 1,000."""
+"""Levels of lists and objects in an argument that is read. Python's json module fails near 1,000."""
 MAX_VALUES = 1_000_000  # lists and objects
 """Lists and objects in a conversation, or in one tool."""
 MAX_TOOLS = 4096  # tools

@@ -3,8 +3,8 @@
 In: a message and the offered tools. Out: the message with its calls, by the one format that reads them. The formats are data:
 the declared ones, and the syntaxes of `formats/markers/calls.json`.
 
-Rules: nothing is called that is not offered, or whose arguments its schema refuses. Calls stand at the beginning of a line, with
-nothing but calls and layout behind them. Where two formats read different calls, and neither reads all that the other does, there is none.
+Rules: nothing is called that is not offered, or whose arguments its schema refuses. Calls begin a line, or begin with a special token,
+and end the text. Where two formats read different calls, and neither reads all that the other does, there is none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from unrender.conversation.messages import read_messages
 from unrender.conversation.tools import read_offer
-from unrender.errors import MessageError
+from unrender.errors import GrammarError, MessageError
 from unrender.format import Format
 from unrender.formats import Declared, declared_formats, known_calls
 from unrender.grammar import conforms
@@ -28,7 +28,9 @@ from unrender.parser.streaming import Parser
 
 _FENCE = "```"
 _ESCAPED = re.compile(r"&lt;/[\w.:-]+&gt;\s*$")
+"""A closing tag with its brackets escaped, at the end of a value."""
 _TOKEN = re.compile(r"\s*(<[|｜]|\[[A-Z_]{4,}\])")
+"""The beginning of a special token."""
 _POLICY = Policy(failed_calls="content")
 
 
@@ -67,7 +69,8 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     [said, *others], _ = read_messages([message])
     if others or said.role != "assistant":
         raise MessageError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
-    content = said.content if isinstance(said.content, str) else ""
+    parts = said.content if isinstance(said.content, list | tuple) else [{"text": said.content or ""}]
+    content = "".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
     plain = Message(
         content=content,
         reasoning=said.reasoning,
@@ -129,11 +132,12 @@ def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[To
 
 
 def _fits(call: ToolCall, schemas: Mapping[str, Any]) -> bool:
-    return (
-        call.status is CallStatus.COMPLETE
-        and call.name in schemas
-        and conforms(json.loads(call.arguments), schemas[call.name])
-    )
+    if call.status is not CallStatus.COMPLETE or call.name not in schemas:
+        return False
+    try:
+        return conforms(json.loads(call.arguments), schemas[call.name])
+    except GrammarError:  # What is no JSON Schema refuses nothing.
+        return True
 
 
 def _said(message: Message) -> list[tuple[str, Any]]:

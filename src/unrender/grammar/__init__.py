@@ -1,8 +1,8 @@
 """Grammars of answers: how a tree is written out in plain nodes, and combinators to write a grammar by hand.
 
-In comes what a model writes of the tree of an answer (`answer`); `expansion`, which to open first, turns it into plain nodes
-for the dialects: `call_rules` writes a call for each tool, and `spelling` writes a value by its schema.  `handmade` does the same for a grammar that a person wrote; `starts` says how a node of it may
-begin. The rule never to break: whatever is written is read as it was meant.
+In comes what a model writes of the tree of an answer (`answer`). Open `expansion` first: it turns that into plain nodes for the
+dialects. `call_rules` writes a call for each tool, and `spelling` a value by its schema. `handmade` does the same for a grammar
+that a person wrote; `starts` finds how a node of it may begin. The rule never to break: whatever is written is read as it was meant.
 
 Here are the combinators, the functions that a person writes a grammar with. Texts stand for themselves: wherever a node
 is expected, `"<call>"` means `literal("<call>")`. `Grammar(root, rules)` is the whole; the machine reads it, and the

@@ -101,6 +101,23 @@ def test_an_object_of_an_sdk_is_read() -> None:
     assert calls(rescue(message, [WEATHER])) == PARIS
 
 
+def test_a_list_of_texts_is_read_as_one() -> None:
+    """Content in parts is their text together."""
+    parts = [{"type": "text", "text": "One moment.\n"}, {"type": "text", "text": TAG_CALL}]
+
+    found = rescue({"role": "assistant", "content": parts}, [WEATHER])
+
+    assert (calls(found), found.content) == (PARIS, "One moment.\n")
+    assert rescue({"role": "assistant", "content": parts[:1]}, [WEATHER]).content == "One moment.\n"
+
+
+def test_what_is_no_schema_refuses_no_call() -> None:
+    """A tool whose parameters no grammar can hold may be called with any arguments."""
+    tool = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "objekt"}}}
+
+    assert calls(rescue({"role": "assistant", "content": JSON_CALL}, [tool])) == PARIS
+
+
 def test_another_role_is_refused() -> None:
     """Only an assistant's message is searched."""
     with pytest.raises(MessageError, match="expected an assistant's, found one of role 'user'"):

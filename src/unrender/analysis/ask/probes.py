@@ -161,7 +161,7 @@ class Spent:
 
     @property
     def is_over(self) -> bool:
-        """Whether a limit is exceeded; once one is, it stays so."""
+        """Whether a limit has been exceeded, which is final."""
         # The clock of a thread goes on while its machine is suspended, or collects a large process's garbage.
         before, self._looked = self._looked, now()
         self._seconds += min(self._looked - before, self._limits.rendering_seconds)
