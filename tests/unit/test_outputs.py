@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,20 +23,22 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def full():
-    """Let no file grow beyond 100 bytes, as on a full disk."""
+@contextmanager
+def full_disk():
+    """Let no file grow beyond 100 bytes; no longer than needed, since pytest may print into a file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_failure_leaves_what_was_there(full):
+def test_a_failure_leaves_what_was_there():
     """When the disk is full, the old file is whole, nothing lies beside it, and the error names the file."""
     Path("a.txt").write_bytes(b"old")
 
-    with pytest.raises(OSError, match="a.txt") as told:
+    with full_disk(), pytest.raises(OSError, match="a.txt") as told:
         write_whole("a.txt", b"x" * 200)
 
     assert (told.value.errno, told.value.filename) == (errno.EFBIG, "a.txt")
