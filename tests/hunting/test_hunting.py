@@ -14,7 +14,7 @@ from hunting.formats import check_case
 from hunting.tally import Failure, Tally, keep_failure, kept_inputs, spent
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-SECONDS = 3
+SECONDS = 1
 GENERATORS = hunt.generators()
 KEPT = [(name, text) for name in GENERATORS for text in kept_inputs(name)]
 

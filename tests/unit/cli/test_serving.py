@@ -28,10 +28,15 @@ from unrender.integrations import rendered
 from unrender.verify import verify
 
 
+@pytest.fixture(scope="module")
+def known():
+    """Return what was verified."""
+    return {}
+
+
 @pytest.fixture(autouse=True)
-def proved_once(monkeypatch):
+def proved_once(monkeypatch, known):
     """Verify each format once for all tests; that takes longer than all else here."""
-    known = {}
 
     def proof(template):
         key = (template.format, template.template)
