@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -101,16 +100,17 @@ def _rows(format: Format) -> Iterator[Invariant]:
 
 def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]]:
     """Yield every text and every list of a format, or of a part, with its path; each list before what is in it."""
-    if isinstance(value, StrEnum):
-        return
-    if isinstance(value, str | tuple):
+    if isinstance(value, str):
+        if not isinstance(value, StrEnum):
+            yield where, value
+    elif isinstance(value, tuple):
         yield where, value
-    if isinstance(value, tuple):
         for at, item in enumerate(value):
             yield from texts_in(item, f"{where}[{at}]")
-    elif is_dataclass(value):
-        for item in fields(value):
-            yield from texts_in(getattr(value, item.name), f"{where}.{item.name}")
+    else:
+        # `fields` would make the list anew each time; analysis checks a dozen formats for each template.
+        for name in getattr(value, "__dataclass_fields__", ()):
+            yield from texts_in(getattr(value, name), f"{where}.{name}")
 
 
 def _reasoning(reasoning: Reasoning) -> Iterator[Invariant]:
