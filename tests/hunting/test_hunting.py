@@ -62,7 +62,7 @@ def test_inputs_are_kept_character_for_character(tmp_path: Path) -> None:
 
 def test_a_hunt_in_children_counts_its_inputs(tmp_path: Path) -> None:
     """The script runs a generator in child processes and adds up what they tried."""
-    tallies = hunt.hunt(["formats"], 2.0, seed=1, keep=tmp_path)
+    tallies = hunt.hunt(["formats"], 1.0, seed=1, keep=tmp_path)
 
     assert tallies["formats"].tried > 0
 

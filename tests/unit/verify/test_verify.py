@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,12 @@ def verified(template, **changes):
     return verify(ChatTemplate(template.loaded, format=replace(template.format, **changes)), samples=3)
 
 
+@cache
+def report_of(name):
+    """Return the report on one of our templates, which several tests read."""
+    return verified(template_named(name))
+
+
 def verdicts(findings):
     return {finding.capability: finding.verdict for finding in findings}
 
@@ -36,7 +43,7 @@ def verdicts(findings):
 @pytest.mark.parametrize("name", ["json-tags", "tagged-raw", "bracket-id", "python-calls", "channels", "bare-keys"])
 def test_sound_formats_pass(name):
     """Nothing fails of a format that was derived from its template, and most of it can be observed."""
-    report = verified(template_named(name))
+    report = report_of(name)
 
     assert report.failed == ()
     assert report.passed
@@ -88,7 +95,7 @@ def test_an_answer_that_is_written_to_be_continued_is_shown_in_history():
 
 def test_second_turn_is_observed_only_with_calls():
     """A template that writes no calls has no second turn to compare."""
-    found = verdicts(verified(template_named("plain")).findings)
+    found = verdicts(report_of("plain").findings)
 
     assert found["second turn"] is Verdict.SKIPPED
 
@@ -123,7 +130,7 @@ def test_closers_are_not_cut_apart():
 @pytest.mark.slow
 def test_markers_in_a_question_are_text():
     """A question that spells out the format's markers changes nothing about the answer to it."""
-    assert verdicts(verified(template_named("json-tags")).findings)["markers in a question"] is Verdict.PASSED
+    assert verdicts(report_of("json-tags").findings)["markers in a question"] is Verdict.PASSED
 
 
 @pytest.mark.slow
@@ -133,8 +140,8 @@ def test_quotes_and_markers_inside_strings_are_text(name):
     template = template_named(name)
     syntax = template.format.tools
 
-    assert verdicts(verified(template).findings)["quotes in strings"] is Verdict.PASSED
-    assert verdicts(verified(template).findings)["markers in strings"] is Verdict.PASSED
+    assert verdicts(report_of(name).findings)["quotes in strings"] is Verdict.PASSED
+    assert verdicts(report_of(name).findings)["markers in strings"] is Verdict.PASSED
     if name == "json-tags":
         nothing = replace(
             template.format, tools=replace(syntax, call_start="<other>", call_end="</other>"), tolerated=()
@@ -165,13 +172,13 @@ def test_grammar_is_asked_of_its_engine():
     template = template_named("json-tags")
     wrong = replace(template.format.reasoning, end="</thought>", empty="")
 
-    assert verdicts(verified(template).findings)["grammar in Lark"] is Verdict.PASSED
+    assert verdicts(report_of("json-tags").findings)["grammar in Lark"] is Verdict.PASSED
     assert verdicts(verified(template, reasoning=wrong).findings)["grammar in Lark"] is Verdict.FAILED
 
 
 def test_missing_engines_are_named():
     """A dialect whose engine is not installed is skipped, and the engine is named."""
-    findings = [finding for finding in verified(template_named("plain")).findings if "not installed" in finding.reason]
+    findings = [finding for finding in report_of("plain").findings if "not installed" in finding.reason]
 
     assert all(finding.verdict is Verdict.SKIPPED for finding in findings)
     assert ("GBNF" in str(findings)) is not installed("xgrammar")
@@ -189,7 +196,7 @@ def test_missing_engines_are_named():
 )
 def test_history_extends_prompts_or_not(name, kind, verdict):
     """A prompt that does not begin with the last one is found, and decides nothing about the format."""
-    report = verified(template_named(name))
+    report = report_of(name)
 
     assert verdicts(report.history)[kind] is verdict
     assert report.failed == ()
