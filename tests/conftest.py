@@ -22,14 +22,23 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Every test analyses for itself; those about the cache name a folder of their own.
 os.environ["UNRENDER_CACHE"] = "off"
 
-# What is collected stays; to look through it for garbage takes a third of collecting it, and of each `gc.collect()` nearly all.
+# What is collected, and what a module's tests share, stays: to look through it for garbage again and again takes a third of
+# collecting, and of each `gc.collect()` nearly all. So garbage is looked for in what one module's tests have made.
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage again, in what the tests leave behind alone."""
+    """Look for garbage from now on, in what the tests make."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Collect a module's garbage when its last test is done, and look through the rest no more."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
