@@ -148,6 +148,7 @@ def test_an_argued_refusal_is_one_of_the_type_that_is_implied() -> None:
     }
 
 
+@SUITE
 def test_the_section_is_published_as_it_is_written() -> None:
     """The page is what the script writes: run `python scripts/json_schema.py`."""
     assert json_schema.PAGE.read_text(encoding="utf-8").endswith(json_schema.suite_section())
