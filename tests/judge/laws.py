@@ -113,7 +113,8 @@ def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
 def _left_out(piece: str, outcome: Outcome) -> str:
     """Return what of a text neither a failed call nor a report holds."""
     reported = [event.text for event in outcome.events if isinstance(event, Malformed)]
-    for kept in (*(call.text for call in outcome.message.failed_calls), *reported):
+    # The longest first: a report of `<` must not take the beginning of what a report of `</tool_c>` holds.
+    for kept in sorted((*(call.text for call in outcome.message.failed_calls), *reported), key=len, reverse=True):
         piece = piece.replace(kept, "", 1)
     return piece.strip()
 

@@ -45,6 +45,11 @@ class Marker:
         """The layout behind it."""
         return self.text[len(self.lead) + len(self.core) :]
 
+    def before(self, piece: str) -> str:
+        """Return the layout before one of its pieces."""
+        text = self.text[: self.text.find(piece)]
+        return text[len(text.rstrip()) :]
+
     @property
     def spelled(self) -> tuple[Marker, ...]:
         """All its spellings, its own first; none where there is no marker."""

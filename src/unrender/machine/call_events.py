@@ -15,6 +15,8 @@ from unrender.messages.wire import CallStatus, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 
+NAMESPACE = "functions."
+"""Where some formats have all tools; models of others write it as well."""
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
@@ -120,11 +122,11 @@ def commit(machine: Machine, recover: int = -1) -> None:
         if machine.call:
             machine.call.committed = True
     # A call inside reasoning is committed, and still may turn out to be a thought: its holding frame stays.
-    while machine.frames and not _is_quoted(machine, machine.frames[-1]) and not machine.frames[-1].holds:
+    while machine.frames and not is_quoted(machine, machine.frames[-1]) and not machine.frames[-1].holds:
         machine.frames.pop()
 
 
-def _is_quoted(machine: Machine, frame: Frame) -> bool:
+def is_quoted(machine: Machine, frame: Frame) -> bool:
     """Return whether a quotation is open where the way back was opened; then it holds what follows."""
     if frame.hub < 0 or frame.quotation:
         return frame.quotation is not None
@@ -238,6 +240,8 @@ def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) 
     Return False where what is before the name may be prose, unless a call is `shown` there: then what follows is read for itself.
     """
     frame = machine.frames[-1] if machine.frames else None
+    if machine.policy.repair != "none" and offers(machine, name.removeprefix(NAMESPACE)):
+        return False  # What repairs calls reads it.
     shown = shown or (frame is not None and frame.reported and frame.alone)
     if machine.strict or frame is None or not shown or frame.role is not Role.CONTENT or not _NAME.fullmatch(name):
         return False

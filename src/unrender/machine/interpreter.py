@@ -112,6 +112,8 @@ class Machine(Resumable):
     wanted: str = ""
     reread: int = 0
     """Characters that were read for nothing, and then again."""
+    searched: int = 0
+    """Characters of calls that were looked through for a repair."""
     barrier: int = 0
     """Where the latest failed call ends: its text opens no quotation."""
     cut_from: int = -1

@@ -15,6 +15,7 @@ CallsInReasoning = Literal["rescue", "ignore"]
 CallRelease = Literal["complete", "written"]
 UndeclaredReasoning = Literal["read", "content"]
 FailedCalls = Literal["auto", "apart", "content", "call"]
+Repairs = Literal["format", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,9 @@ class Policy:
     undeclared_reasoning: UndeclaredReasoning = "read"
     """How to treat a common marker of reasoning at the start of an answer when the format does not have it. "read": as
     reasoning, up to its closing marker, with a `Malformed` event. "content": as content, markers included."""
+    repair: Repairs = "format"
+    """Which damaged calls to repair, each with a `Malformed` event. "format": those whose markers are missing, doubled, torn or spelt
+    another way, where the rest of the format's markers leaves one reading, and the call fits its schema. "none": none."""
 
     def __post_init__(self) -> None:
         for field, words in _WORDS.items():

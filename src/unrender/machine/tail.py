@@ -28,11 +28,15 @@ from unrender.machine.frames import CallState
 from unrender.machine.instructions import BACKQUOTES, NO_MARKERS, SPACE, shared_length, tool_at, undecided
 from unrender.machine.interpreter import Machine
 from unrender.machine.quotation import going_on
+from unrender.machine.repair import cut_back, give_up, may_be_repaired, repaired
+from unrender.machine.repair.markers import Repair
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
 
 _WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_WORD}}}")
+_FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
+"""A closing tag, or the beginning of one."""
 _NOWHERE, _UNDECIDED = -1, -2
 
 
@@ -63,6 +67,8 @@ class Tail:
     """What ends the text of a broken call that is content: what closes it, what begins a call, and what ends the turn."""
     unmarked: bool = False
     """Nothing but a tool's name shows a call: one whose JSON breaks the tool's schema is text."""
+    repair: Repair | None = None
+    """What reads a call that is not written as the format has it."""
 
     def step(self, machine: Machine) -> bool:
         if (suspended := self._end_failed(machine)) is not None:
@@ -95,7 +101,7 @@ class Tail:
             named = tool_at(machine, at)
             if named is not False:
                 return named is None or self._next_call(machine, at, mark)
-        return self._excess(machine, at, mark) if mark in self.excess else self._leave(machine, at)
+        return self._excess(machine, at, mark) if mark in self.excess else self._foreign(machine, at, mark)
 
     def _break(self, machine: Machine) -> None:
         """End a committed call that does not go on as it must; the rest of the text is read on its own."""
@@ -106,9 +112,13 @@ class Tail:
         # Only one character: how many more have come depends on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
         status = CallStatus.TRUNCATED if truncated or machine.cut_at(call) else CallStatus.INVALID
-        if status is CallStatus.INVALID and not machine.strict and fate(machine, call, False) != "content":
+        held = fate(machine, call, False) != "content" or may_be_repaired(machine, self.repair)
+        if status is CallStatus.INVALID and not machine.strict and held:
             call.broken = (wanted, met, machine.position)
             return
+        self._refuse(machine, status, wanted, met)
+
+    def _refuse(self, machine: Machine, status: CallStatus, wanted: str, met: str) -> None:
         fail_call(machine, status, wanted, met)
         machine.closed, machine.refused = ABANDONED, status is CallStatus.INVALID
 
@@ -121,13 +131,15 @@ class Tail:
         return True if machine.refused and self._end_refused(machine) else None
 
     def _end_broken(self, machine: Machine, wanted: str, met: str, position: int) -> bool:
-        """Read on to the end of a call that broke, whose text is not content."""
+        """Read on to the end of a call that broke; there it is repaired, or fails. Return True to suspend."""
         search = self.stops.find if machine.final else self.stops.decided
         at, mark = search(machine.buffer, machine.at) if self.stops.literals else (machine.at, "")
-        if not mark and machine.final:
+        mendable = may_be_repaired(machine, self.repair)
+        # Without a marker that ends a call, the repair itself finds its end.
+        if not mark and (machine.final or (mendable and not self.stops.literals)):
             at = len(machine.buffer)
         machine.take(Role.MALFORMED, at)
-        if not mark and self.stops.literals and not machine.final:
+        if not mark and not machine.final and (mendable or self.stops.literals):
             return True
         closed = ABANDONED
         if mark in self.closers:
@@ -137,6 +149,17 @@ class Tail:
                 return False
         elif mark in self.section:
             closed = len(self.closers)
+        call = machine.current
+        if self.repair and mendable and (ended := repaired(machine, self.repair, mark, self.hub)):
+            machine.closed = len(self.closers) + (len(self.section) if ended == "run" else 0)
+            return False
+        if not call.committed and machine.frames:
+            return give_up(machine, wanted)
+        if fate(machine, call, False) == "content":
+            machine.recall(position)
+            cut_back(machine, position)
+            self._refuse(machine, CallStatus.INVALID, wanted, met)
+            return False
         fail_call(machine, CallStatus.INVALID, wanted, met, position)
         machine.closed = closed
         return False
@@ -171,6 +194,22 @@ class Tail:
             return self._leave(machine, at)
         machine.malformed(mark, "a closer")
         _take(machine, at + 1)
+        return False
+
+    def _foreign(self, machine: Machine, at: int, mark: str) -> bool:
+        """Take another format's closing tag for the one that is due, as in `{"a": 1}</arg_value>`; leave the run where none is here."""
+        due = machine.closed < len(self.closers) and not mark
+        found = _FOREIGN.match(machine.buffer, at) if due else None
+        if found and not machine.final and found.end() == len(machine.buffer) and found.end() - at < MAX_BLANK:
+            return True
+        if not found or not found.group().endswith(">") or not machine.call:
+            return self._leave(machine, at)
+        machine.take(Role.LAYOUT, at)
+        machine.malformed(found.group(), repr(self.closers[machine.closed]))
+        machine.call.repaired = True
+        machine.take(Role.MALFORMED, found.end())
+        machine.closed = len(self.closers)
+        self._complete(machine)
         return False
 
     def _close(self, machine: Machine, at: int, mark: str) -> bool:

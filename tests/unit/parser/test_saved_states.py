@@ -21,6 +21,7 @@ POLICY = {
     "calls": "written",
     "failed_calls": "call",
     "undeclared_reasoning": "content",
+    "repair": "none",
 }
 STATE: dict[str, Any] = {
     "begun": "<t>",
@@ -50,6 +51,7 @@ def transcript() -> Transcript:
             calls="written",
             undeclared_reasoning="content",
             failed_calls="call",
+            repair="none",
         ),
         skips_reasoning=False,
         special_tokens=("<s>",),

@@ -44,6 +44,8 @@ from unrender.machine.instructions import (
 )
 from unrender.machine.interpreter import Instruction
 from unrender.machine.names import Echo, ReadName, ReadWord, SkipWords
+from unrender.machine.repair import Damaged
+from unrender.machine.repair.markers import Repair, repairs
 from unrender.machine.tail import Tail
 from unrender.values.doubts import Doubts
 from unrender.values.finder import Finder
@@ -72,6 +74,8 @@ class CallEntry:
     """It shows a call by itself, without the name of a tool after it."""
     weak: bool = False
     """It is a bracket, which prose and code write as well."""
+    damaged: int = -1
+    """The address of the code that reads a damaged call after this marker; -1 where none may be repaired."""
 
 
 def empty_entries(
@@ -119,6 +123,11 @@ class CallCode:
         self.values: MarkedEnds | None = None
         """What finds the ends of raw values that have an end marker."""
         self.tail: int = code.reserve()
+        codec = self.arguments.codec
+        self.repair: Repair | None = repairs(
+            self.calls,
+            literal_style(codec, Finder(after_value(self.calls))) if self.arguments.entry else LiteralStyle(),
+        )
 
     @cached_property
     def follow(self) -> Follow:
@@ -135,6 +144,7 @@ class CallCode:
         inner = emit(Jump(function, loose=True))
         section = emit(*literal_code(calls, calls.open), Jump(call))
         self._tail(call)
+        self.damaged = emit(Damaged(self.repair, self.tail)) if self.repair else -1
         # `<call>` without the `<calls>` around it begins a run as well, and then its end needs no `</calls>`.
         levels = [(calls.open, section), (calls.call_open, bare if calls.open else call), (calls.head, inner)]
         others = [(marker, emit(*literal_code(calls, marker), Jump(call))) for marker in calls.open.others]
@@ -157,8 +167,11 @@ class CallCode:
             if i == 0 or distinctive:
                 alone = self.calls.shows(opener, outermost=i == 0 or marker in self.calls.open.others)
                 weak = bool(_BRACKETS.fullmatch(opener))
-                leads = (lead + marker.lead for lead in self.calls.leads)
-                yield from (CallEntry(opener, lead, at, distinctive, alone, weak) for lead in leads)
+                damaged = self.damaged if distinctive else -1
+                for lead in (lead + marker.lead for lead in self.calls.leads):
+                    yield CallEntry(opener, lead, at, distinctive, alone, weak, damaged)
+        if self.repair and (spelled := self.repair.other_opener) and self.damaged >= 0:
+            yield from (CallEntry(spelled, lead, self.damaged, strong=False) for lead in self.calls.leads)
 
     # One call.
 
@@ -274,7 +287,8 @@ class CallCode:
         named = calls.function[:1] == (Slot.NAME,)
         openers = {opener: (call, tried)} if chained and (opener or separator or named) else {}
         ends = calls.close.text or calls.call_close.text or literal_of(calls.function[-1])
-        excess = frozenset("}]" if calls.envelope and not calls.whole else "")
+        bracketed = not self.arguments.entry or self.arguments.close.core[-1:] in tuple(")}]")
+        excess = frozenset("}]" if bracketed and not calls.whole else "")
         # The opener is searched for even if no call may follow, so that it is not taken for a closer that it begins with.
         marks = Finder([*closers, *section, opener, separator, BACKQUOTES, *excess])
         after = ends[len(ends.rstrip()) :]
@@ -284,7 +298,9 @@ class CallCode:
         told = FrozenDict(openers)
         broken = Finder(text for text in (*closers, *section, opener) if len(text) > 1)
         found = (closers, section, told, optional, excess, separator, after, marks)
-        self.code.put(self.tail, Tail(*found, self.hub, Finder(self.ends), broken, self._refused(), unmarked))
+        self.code.put(
+            self.tail, Tail(*found, self.hub, Finder(self.ends), broken, self._refused(), unmarked, self.repair)
+        )
 
     def _refused(self) -> Finder:
         """Return what ends the text of a call that is content; nothing where no marker closes calls."""

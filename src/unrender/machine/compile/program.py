@@ -7,7 +7,7 @@ call, or back. Everything between two hubs is straight-line code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -198,7 +198,7 @@ class _Compiler:
         broken = (Finder(("}", *hub.attempts)), Finder(closers)) if self.tree.cleans else ()
         return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken))
 
-    def _enter(self, hub: _Hub, entries: Iterable[CallEntry]) -> None:
+    def _enter(self, hub: _Hub, entries: Sequence[CallEntry]) -> None:
         for entry in entries:
             marker = Marker(entry.lead + entry.opener)
             for variant in marker.variants():
@@ -207,6 +207,11 @@ class _Compiler:
                     hub.reported[variant] = entry.alone or hub.reported.get(variant, False)
                 elif entry.weak:
                     hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in entry.lead
+        # What is damaged is tried after all that is not.
+        for entry in entries:
+            if entry.damaged >= 0 and hub.role is Role.CONTENT:
+                for variant in Marker(entry.lead + entry.opener).variants():
+                    hub.attempts[variant].append(entry.damaged)
 
     def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[CallEntry]) -> int | None:
         """Compile one part; returns where the answer begins when it begins inside that part."""
@@ -217,7 +222,7 @@ class _Compiler:
                 self._said(hub, part, entries)
             case Calls(forbidden=True):  # What is not empty is text.
                 ends = Finder(marker.text for marker in self.tree.ends)
-                self._enter(hub, empty_entries(self.code, part, hub.at, ends))
+                self._enter(hub, list(empty_entries(self.code, part, hub.at, ends)))
             case ReasoningPart() | Calls():
                 pass  # The one has less of a say than what is between parts, the other is compiled before.
             case _:

@@ -1,0 +1,191 @@
+"""Repairs calls that are written almost as their format has them, where that invents nothing.
+
+`walk` writes such a call as the format has it, and the exact reader reads what was written. Here is what the machine does about it:
+when a call may be repaired, how far its text goes, and what of it is given.
+
+Rules: the exact reading comes first, and costs nothing more. A call that is not repaired is read as if nothing had been tried.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from unrender.errors import MalformedOutput
+from unrender.limits import FREE_REREADS, MAX_SLOW_TEXT, MAX_WORD
+from unrender.machine.call_events import begin_call, commit, complete_call, is_quoted, name_call
+from unrender.machine.events import ArgumentsText, BrokenText, Event, ToolCallFinished, ToolCallStarted
+from unrender.machine.frames import CallState
+from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.interpreter import OR, Machine
+from unrender.machine.repair.markers import Repair, Repaired
+from unrender.machine.repair.walk import read_damaged
+from unrender.messages.wire import CallStatus
+from unrender.nodes import Role
+from unrender.values.coercion import ArgumentTypes
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A call that could not be read as its format has it, where its opener and the name of an offered tool show it."""
+
+    repair: Repair
+    tail: int
+    """Where its end is looked for."""
+
+    def step(self, machine: Machine) -> bool:
+        frame, wanted = machine.frames[-1], machine.wanted.partition(OR)[0] or "a call"
+        if frame.holds or frame.role is not Role.CONTENT or machine.strict or machine.policy.repair == "none":
+            return machine.fail(wanted)
+        begins = self.repair.begins(
+            machine.buffer[machine.at : machine.at + MAX_WORD + 1], machine.request, final=machine.final
+        )
+        if begins is None:
+            return True
+        frame.hub = max(
+            frame.hub, 0
+        )  # Even with the token of a call behind it, a quotation mark makes a damaged call doubtful.
+        if not begins or is_quoted(machine, frame) or not may_be_repaired(machine, self.repair):
+            return machine.fail(wanted)
+        call = begin_call(machine)
+        failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
+        call.broken = (wanted, machine.buffer[failed : failed + 1], machine.base + failed)
+        machine.take(Role.MALFORMED, failed)
+        return machine.go_to(self.tail)
+
+
+def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
+    """Return whether the call that is being read may be repaired: nothing of it was given, and its text is the model's own."""
+    call = machine.call
+    if (
+        repair is None
+        or machine.strict
+        or machine.policy.repair == "none"
+        or machine.searched > machine.position + FREE_REREADS
+    ):
+        return False
+    start = call.start if call else machine.position
+    if start < 0 or machine.position - start > MAX_SLOW_TEXT or machine.quotation:
+        return False
+    return call is None or not (call.begun or call.unoffered or machine.given_as_written(call) or machine.surplus(call))
+
+
+def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
+    """Give the call whose text ends here, before the marker `mark`, as it was meant.
+
+    Return "call" or "run" for what has ended; "" where there is no repair. `hub` is where content begins.
+    """
+    start = machine.current.start
+    text = machine.since(start)
+    if not text.endswith(mark):
+        text += mark
+    machine.searched += len(text)
+    found = read_damaged(repair, text, machine.request)
+    given = _read_exactly(machine, found, hub) if found else None
+    if found is None or given is None:
+        return ""
+    machine.recall(start)
+    cut_back(machine, start)
+    if machine.frames and machine.frames[-1].at == start:
+        machine.go_back(machine.frames[-1])
+        commit(machine)
+    call = machine.call = CallState(start=start)
+    name_call(machine, given.name)
+    call.id, call.arguments = given.id if found.has_id else "", [given.arguments]
+    for damage in found.damage:
+        machine.malformed(damage.found, damage.wanted, at=start + damage.at)
+    for role, end in given.spans:
+        machine.take(role, start + end - machine.base)
+    complete_call(machine)
+    return "run" if found.ends_run else "call"
+
+
+def cut_back(machine: Machine, position: int) -> None:
+    """Go back to `position`, which is behind all that was found; what was read since was nothing but taken."""
+    roles, ends = machine.span_roles, machine.span_ends
+    while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
+        del roles[-1], ends[-1]
+    if ends and ends[-1] > position:
+        ends[-1] = position
+    machine.at, machine.scanner = position - machine.base, None
+
+
+def give_up(machine: Machine, wanted: str) -> bool:
+    """Fail where an attempt has come to the end of a call that cannot be repaired, as the attempts before it did."""
+    machine.searched += machine.position - machine.current.start
+    failed = machine.current.broken[2] if machine.current.broken else machine.position
+    machine.recall(failed)
+    cut_back(machine, failed)
+    machine.call = None
+    return machine.fail(wanted.partition(OR)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    name: str
+    arguments: str
+    id: str
+    spans: tuple[tuple[Role, int], ...]
+
+
+def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
+    """Read a call as its format has it; None where that reading finds a fault, or the call does not fit its schema."""
+    ids = CallIds(numbered_id)
+    reader = Machine(program=machine.program, request=machine.request, ids=ids, roles={}, strict=True, pc=hub)
+    try:
+        events: list[Event | BrokenText] = [*reader.feed(found.text), *reader.finish()]
+    except MalformedOutput:
+        return None
+    arguments = "".join(event.text for event in events if isinstance(event, ArgumentsText))
+    match [event for event in events if not isinstance(event, ArgumentsText)]:
+        case [ToolCallStarted(name=name), ToolCallFinished(status=CallStatus.COMPLETE)]:
+            pass
+        case _:
+            return None
+    if not _fits(machine, name, found.keys, arguments):
+        return None
+    id = next((text for role, text in _said(reader, found.text) if role is Role.ID), "")
+    return _Given(name, arguments, id, tuple(_placed(found, reader.final_spans())))
+
+
+def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> bool:
+    """Return whether arguments fit the tool's schema, and are those that the text names."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return False
+    types = ArgumentTypes.of(machine.request.tool(name))
+    return list(given) == list(keys or given) and types.fit(arguments)
+
+
+def _said(reader: Machine, text: str) -> Iterator[tuple[Role, str]]:
+    begin = 0
+    for role, end in reader.final_spans():
+        yield role, text[begin:end]
+        begin = end
+
+
+def _placed(found: Repaired, spans: list[tuple[Role, int]]) -> Iterator[tuple[Role, int]]:
+    """Yield the role and the end of each span of the text that was read; what has no place in what was written is a marker."""
+    begin = at = 0
+    for text, place in found.pieces:
+        if place >= 0:
+            yield from _left_out(found, at, place)
+            at = place
+            for role, end in spans:
+                if begin < end and at < (stop := min(place + end - begin, place + len(text))):
+                    yield role, stop
+                    at = stop
+        begin += len(text)
+    yield from _left_out(found, at, found.end)
+
+
+def _left_out(found: Repaired, begin: int, end: int) -> Iterator[tuple[Role, int]]:
+    """Yield the spans of a stretch that was not copied: markers of the format, and what was there in their place."""
+    for damage in found.damage:
+        stop = damage.at + len(damage.found)
+        if begin <= damage.at and damage.at < stop <= end:
+            yield Role.MARKER, damage.at
+            yield damage.role, stop
+    yield Role.MARKER, end

@@ -1,0 +1,391 @@
+"""Reads the markers and the names of a damaged call, and writes them as its format has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from unrender.answer.literals import is_distinctive, without_fences
+from unrender.answer.nodes import Calls, Element, Elements, Marker, literal_of
+from unrender.format import Slot
+from unrender.limits import MAX_BLANK, MAX_WORD
+from unrender.machine.call_events import NAMESPACE
+from unrender.messages.wire import Request
+from unrender.nodes import Role
+from unrender.values.coercion import ArgumentTypes
+from unrender.values.finder import end_of
+from unrender.values.notations import notation_of
+from unrender.values.scanner import LiteralStyle
+
+_SPACE = re.compile(r"\s*")
+_QUOTES = re.compile(r"[\"'\s]*")
+_QUOTE = re.compile(r"[\"']?")
+_ATTRIBUTE = re.compile(r"<([^\s<>=\"'/]+)(?:\s+\w+)?\s*=\s*[\"']?$")
+"""The beginning of a tag that holds a name: `<function=` and `<invoke name="`."""
+_TAG_END = re.compile(r"[\"']?\s*>")
+_PREFIX = re.compile(r"\w+[.:/]$")
+"""A word that some templates write before a name, as in `to=functions.now`."""
+_CLOSING_TAG = re.compile(r"</[^<>\s]{1,64}>")
+TAG_WORD = re.compile(r"\W+\w+")
+LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
+"""What is left of a torn or decorated closer behind its word."""
+MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
+_HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
+"""Words that are between a call's opener and the name of its tool in some spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One place where a call is not written as its format has it."""
+
+    at: int
+    found: str
+    """What is there and should not be; "" where something is missing."""
+    wanted: str
+    role: Role = Role.MALFORMED
+    """The role of what is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A call as its format writes it."""
+
+    pieces: tuple[tuple[str, int], ...]
+    """Its text in pieces, each with its place in the text that was read; -1 for a marker."""
+    end: int
+    """Where the call ends in the text that was read."""
+    damage: tuple[Damage, ...]
+    keys: tuple[str, ...]
+    """The arguments that its text names, where they have markers of their own."""
+    has_id: bool
+    """Its id was written."""
+    ends_run: bool
+    """What closes a run of calls is read with it."""
+
+    @property
+    def text(self) -> str:
+        """The call as its format writes it."""
+        return "".join(text for text, _ in self.pieces)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Repairs calls in one syntax."""
+
+    calls: Calls
+    style: LiteralStyle | None
+    """How values are read that end by themselves; None for raw ones."""
+
+    def begins(self, text: str, request: Request, *, final: bool) -> bool | None:
+        """Return whether a damaged call begins `text`: the first word behind its opener names a tool. None while that is not certain."""
+        for found in MARKER_WORDS.finditer(text[:MAX_WORD]):
+            word = found.group()
+            if found.end() == len(text) and not final:
+                return None
+            if word not in _HEAD_WORDS and word not in self.words:
+                return request.tool(word.removeprefix(NAMESPACE)) is not None
+        return None if len(text) < MAX_WORD and not final else False
+
+    @property
+    def other_opener(self) -> str:
+        """Another spelling of the tag that begins a call: `<function name=` for `<function=`; "" where there is none."""
+        tag = _ATTRIBUTE.search(self.calls.head.core)
+        return "" if not tag or " " in tag.group() else f"{self.calls.head.core[: tag.end(1)]} name="
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of the markers before the name."""
+        calls = self.calls
+        opening = (calls.open, calls.call_open, *calls.function[: calls.function.index(Slot.NAME)])
+        return frozenset(word for part in opening for word in MARKER_WORDS.findall(literal_of(part)))
+
+    @property
+    def markers(self) -> Iterator[Marker]:
+        """All markers of a call."""
+        calls, arguments = self.calls, self.calls.arguments
+        every = (calls.open, calls.call_open, *calls.function, arguments.open, *arguments.entry, arguments.close)
+        return (part for part in (*every, calls.call_close, calls.close) if isinstance(part, Marker) and part)
+
+    @cached_property
+    def single(self) -> frozenset[str]:
+        """The pieces of markers that come once in a call's markers, and so may be doubled."""
+        pieces = [piece for marker in self.markers for piece in marker.pieces]
+        return frozenset(piece for piece in pieces if is_distinctive(piece) and pieces.count(piece) == 1)
+
+
+def repairs(calls: Calls, style: LiteralStyle) -> Repair | None:
+    """Return what repairs calls of one syntax; None for one that counts only as it is written."""
+    arguments = calls.arguments
+    raw = notation_of(arguments.codec).unquoted and bool(arguments.entry)
+    unfit = calls.whole or not any((calls.open, calls.call_open, calls.head))
+    # `city: Paris` on a line of its own: nothing but white space is between two arguments.
+    open_ended = raw and not (arguments.open_ended is False and literal_of(arguments.entry[0]).strip())
+    return None if unfit or open_ended else Repair(calls, None if raw else style)
+
+
+@dataclass(slots=True)
+class MarkerWalk:
+    """A walk over the markers of one call."""
+
+    repair: Repair
+    text: str
+    request: Request
+    at: int = 0
+    pieces: list[tuple[str, int]] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    types: ArgumentTypes = field(default_factory=lambda: ArgumentTypes(None))
+    keys: list[str] = field(default_factory=list)
+    has_id: bool = True
+    closed: bool = False
+    """Something has shown that the call is at its end."""
+    ends_run: bool = False
+
+    # Markers.
+
+    def write(self, text: str, at: int = -1) -> None:
+        self.pieces.append((text, at))
+
+    def note(self, at: int, end: int, wanted: str, role: Role = Role.MALFORMED) -> None:
+        """Keep that something else is wanted than what is in `text[at:end]`."""
+        self.damage.append(Damage(at, self.text[at:end], wanted, role))
+
+    def space(self, at: int) -> int:
+        return end_of(_SPACE, self.text, at, at + MAX_BLANK)
+
+    def marker(self, marker: Marker, *, wanted: bool = True, partly: bool = True) -> bool:
+        """Read a marker, or, `partly`, those of its pieces that are there, and write it whole; return whether one was there.
+
+        Where `wanted` is False, a marker that is not there is written all the same, and no fault: what is inside may begin by itself.
+        """
+        at, missing, found, known = self.at, [], False, len(self.damage)
+        for piece in marker.pieces:
+            here = self.space(at)
+            if self.text.startswith(piece, here):
+                at, found = here + len(piece), True
+                again = self.space(at)
+                while piece in self.repair.single and self.text.startswith(piece, again):
+                    self.note(again, again + len(piece), "what comes after it")
+                    at = again + len(piece)
+                    again = self.space(at)
+            elif without_fences([piece]):
+                missing.append((here, piece))
+                layout = marker.before(piece)
+                at += len(layout) * self.text.startswith(layout, at)
+        if missing and not partly:
+            del self.damage[known:]
+            return False
+        if found or not wanted:
+            self.write(marker.text)
+        if found:
+            self.at = at
+            for here, piece in missing:
+                self.note(here, here, repr(piece))
+        return found
+
+    def elements(self, elements: Elements, *, shown: bool) -> bool:
+        """Read markers and slots in order; `shown` means that what came before shows a call."""
+        i = 0
+        while i < len(elements):
+            element = elements[i]
+            if element is Slot.NAME:
+                if not self._name():
+                    return False
+            elif element is Slot.KEY:
+                if not self._key():
+                    return False
+            elif isinstance(element, Slot):
+                if not self._word(element, elements[i + 1 :]):
+                    return False
+            elif element and not self.marker(element, partly=False):
+                step = self._otherwise(elements, i, shown=shown)
+                if not step:
+                    return False
+                i += step - 1
+            elif not element:
+                self.write(element.text)
+            shown = True
+            i += 1
+        return True
+
+    def _otherwise(self, elements: Elements, i: int, *, shown: bool) -> int:
+        """Read what is in the place of a marker; return how many elements it stands for, 0 where nothing does."""
+        marker = elements[i]
+        assert isinstance(marker, Marker)
+        if (slot := elements[i + 1 : i + 2]) and slot[0] in (Slot.NAME, Slot.KEY):
+            if opened := self.spelled(marker, literal_of(*elements[i + 2 : i + 3])):
+                self.note(self.at, opened.end(), repr(marker.text.strip()))
+                self.write(marker.text)
+                self.at = opened.end()
+                known = self._name() if slot[0] is Slot.NAME else self._key()
+                closing = _TAG_END.match(self.text, self.at)
+                if not known or not closing:
+                    return 0
+                self.write(literal_of(elements[i + 2]))
+                self.at = closing.end()
+                return 3
+            # `to=now` for `to=functions.now`.
+            prefix = _PREFIX.search(marker.text)
+            if slot[0] is Slot.NAME and prefix:
+                rest = Marker(marker.text[: prefix.start()], _cut(marker.pieces, prefix.group()))
+                if (not rest and shown) or (rest and self.marker(rest, wanted=True)):
+                    self.pieces = self.pieces[:-1] if rest else self.pieces
+                    self.note(self.at, self.at, repr(prefix.group()))
+                    self.write(marker.text)
+                    return 1
+        if self.marker(marker):
+            return 1
+        return self._skipped(elements, i) if shown else 0
+
+    def spelled(self, marker: Marker, after: str) -> re.Match[str] | None:
+        """Return the beginning of the same tag in another spelling: `<function name="` for `<function=`."""
+        tag = _ATTRIBUTE.search(marker.core)
+        if not tag or not _TAG_END.match(after.strip()):
+            return None
+        before = marker.core[: tag.start()]
+        return re.compile(rf"{re.escape(before)}<{re.escape(tag.group(1))}(?:\s+name)?\s*=\s*").match(
+            self.text, self.space(self.at)
+        )
+
+    def _skipped(self, elements: Elements, i: int) -> int:
+        """Return how many elements are missing before one that is here; write them."""
+        here = self.space(self.at)
+        for j in range(i + 1, len(elements) + 1):
+            after = elements[j] if j < len(elements) else None
+            if after is None:  # Arguments that begin by themselves.
+                entries = bool(self.repair.calls.arguments.entry)
+                there = self.entry_at(here) if entries else self.text.startswith("{", here)
+            else:
+                there = isinstance(after, Marker) and any(
+                    self.text.startswith(piece, here) for piece in after.pieces[:1]
+                )
+                there = there and is_distinctive(literal_of(after).strip())
+            if there:
+                return j - i if all(map(self._supply, elements[i:j])) else 0
+        return 0
+
+    def _supply(self, element: Element) -> bool:
+        """Write an element that is missing; return whether that invents nothing."""
+        if isinstance(element, Marker):
+            self.note(self.at, self.at, repr(element.core))
+            self.write(element.text)
+        elif element is Slot.ID:
+            self.has_id = False
+            self.write("0" * (self.repair.calls.id_length or 1))
+        elif element is Slot.INDEX:
+            self.write(str(self.repair.calls.index_start))
+        return element in (Slot.ID, Slot.INDEX, Slot.ANY) or isinstance(element, Marker)
+
+    # Names and words.
+
+    def _name(self) -> bool:
+        names = sorted(self.request.tool_names, key=len, reverse=True)
+        end = self._named(names)
+        if end:
+            self.types = ArgumentTypes.of(self.request.tool(self.text[self.pieces[-1][1] : end]))
+        return end > 0
+
+    def _key(self) -> bool:
+        declared = [key for key in self.types.declared if key not in self.keys]
+        end = self._named(sorted(declared, key=len, reverse=True))
+        if end:
+            self.keys.append(self.text[self.pieces[-1][1] : end])
+        return end > 0
+
+    def _named(self, names: Sequence[str]) -> int:
+        """Read one of `names`, with or without quotation marks; return where it ends, 0 where there is none."""
+        start = end_of(_QUOTES, self.text, self.at, self.at + MAX_BLANK)
+        start += len(NAMESPACE) * self.text.startswith(NAMESPACE, start)
+        name = next((name for name in names if name and self.text.startswith(name, start)), "")
+        end = start + len(name)
+        if not name or re.compile(r"[\w-]").match(self.text, end):
+            return 0
+        closed = end_of(_QUOTE, self.text, end)
+        if self.text[self.at : start].strip() or closed > end:
+            self.note(self.at, start, "a name alone")
+        self.write(name, start)
+        self.at = closed
+        return end
+
+    def _word(self, slot: Slot, after: Elements) -> bool:
+        """Read the text of a slot, up to the marker behind it."""
+        stop = next((part.pieces[0] for part in after if isinstance(part, Marker) and part), "")
+        end = (
+            self.text.find(stop, self.at, self.at + MAX_WORD)
+            if stop
+            else end_of(re.compile(r"[\w.:-]*"), self.text, self.at)
+        )
+        if end < 0 or (self.text[self.at : end].split("\n")[1:] and slot is not Slot.ANY):
+            return self._supply(slot)
+        self.write(self.text[self.at : end], self.at)
+        self.at = end
+        return True
+
+    # What is at a place.
+
+    def entry_at(self, at: int) -> bool:
+        """Return whether an argument begins at `at`."""
+        entry = self.repair.calls.arguments.entry
+        first = entry[0]
+        if isinstance(first, Slot) or not first:
+            return not self.keys and not self.closer_at(at)
+        if self.text.startswith(first.pieces[0], at):
+            return True
+        kept, self.at = self.at, at
+        spelled = self.spelled(first, literal_of(*entry[2:3]))
+        self.at = kept
+        return spelled is not None
+
+    def closer_at(self, at: int) -> bool:
+        here = self.space(at)
+        return self.text.startswith(tuple(self.ends), here) or (
+            bool(self.ends) and _CLOSING_TAG.match(self.text, here) is not None
+        )
+
+    @property
+    def ends(self) -> list[str]:
+        """What may close the call behind its last argument."""
+        calls = self.repair.calls
+        return [
+            closer
+            for closer in dict.fromkeys((calls.arguments.close.core, *calls.all_closers))
+            if is_distinctive(closer)
+        ]
+
+    # The end.
+
+    def read_closers(self, markers: Sequence[Marker]) -> None:
+        """Read what closes the call; one closer is enough to show its end."""
+        self.closed = not any(without_fences(marker.pieces) for marker in markers)
+        for i, marker in enumerate(markers):
+            if not without_fences(marker.pieces):
+                self.write(marker.text)
+            elif self.marker(marker):
+                self.closed = True
+            elif not self._torn(marker, markers[i + 1 :]):
+                here = self.space(self.at)
+                self.note(here, here, repr(marker.core))
+                self.write(marker.text)
+
+    def _torn(self, marker: Marker, after: Sequence[Marker]) -> bool:
+        """Read a closer that is torn at the end of the text, decorated, or one of another format."""
+        here = self.space(self.at)
+        rest = self.text[here:]
+        word = TAG_WORD.match(marker.core)
+        end = 0
+        if len(rest) > 2 and marker.core.startswith(rest):
+            end = len(self.text)
+        elif word and self.text.startswith(word.group(), here):
+            end = end_of(LAST_LETTERS, self.text, here + len(word.group()))
+        elif (foreign := _CLOSING_TAG.match(self.text, here)) and not any(foreign.group() in it.text for it in after):
+            end = foreign.end()
+        if end:
+            self.note(here, end, repr(marker.core))
+            self.write(marker.text)
+            self.at, self.closed = end, True
+        return end > 0
+
+
+def _cut(pieces: tuple[str, ...], prefix: str) -> tuple[str, ...]:
+    return tuple(filter(None, (*pieces[:-1], pieces[-1].removesuffix(prefix))))

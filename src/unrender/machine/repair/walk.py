@@ -1,0 +1,299 @@
+r"""Repairs a call that is written almost as its format has it: the text of such a call → the same call as the format writes it.
+
+Strategy: a walk over the call's markers in the order in which the tree has them. A marker that did not come where it is due is put
+back, one that came twice is taken once, and one in another spelling is read as the format's own; names, keys and values are copied as
+they are. Then the exact reader reads what the walk has written: a call is repaired if that reading reports nothing.
+
+Rules, which keep repair from being invention:
+- The name of an offered tool and the declared name of each argument are written.
+- Each value has two ends: its own, or a marker of the same call at its place.
+- There is one way to put the markers back; where two are possible, there is none.
+- A call that needed a repair fits its tool's schema.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from unrender.answer.follow import as_skeleton
+from unrender.answer.nodes import literal_of
+from unrender.format import Slot
+from unrender.limits import MAX_LISTED
+from unrender.machine.repair.markers import LAST_LETTERS, MARKER_WORDS, TAG_WORD, MarkerWalk, Repair, Repaired
+from unrender.messages.wire import Request
+from unrender.nodes import Role
+from unrender.values.finder import end_of
+from unrender.values.notations import encode_entry
+from unrender.values.resumable import DONE
+from unrender.values.scanner import LiteralScanner, LiteralStyle
+
+_JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|["{}\[\]<]|[^\W\d][\w.-]*', re.DOTALL)
+"""What counts where brackets of JSON are matched: strings, brackets, what may begin a marker, and words."""
+_CLOSER_HEAD = re.compile(r"\W+\w")
+_LEAST = 2
+
+
+def read_damaged(repair: Repair, text: str, request: Request) -> Repaired | None:
+    """Return the call that begins `text`, repaired; None where that would be invention, or the call has no fault."""
+    walk = _Walk(repair, text, request)
+    if not walk.call() or not walk.damage:
+        return None
+    pieces, damage = tuple(walk.pieces), tuple(walk.damage)
+    return Repaired(pieces, walk.at, damage, tuple(walk.keys), walk.has_id, walk.ends_run)
+
+
+class _Walk(MarkerWalk):
+    def call(self) -> bool:
+        """Read the whole call; return whether it can be repaired."""
+        calls = self.repair.calls
+        at = calls.function.index(Slot.ARGUMENTS)
+        opened = [self.marker(marker, wanted=False) for marker in (calls.open, calls.call_open) if marker]
+        if calls.envelope:
+            return self._object() and self._ended()
+        if not self.elements(calls.function[:at], shown=any(opened)):
+            return False
+        if not self._arguments() or not self.elements(calls.function[at + 1 : calls.last_slot + 1], shown=True):
+            return False
+        return self._ended()
+
+    def _ended(self) -> bool:
+        """Read what closes the call; return whether something does."""
+        calls = self.repair.calls
+        self.read_closers([marker for marker in calls.closing if marker])
+        # A run of calls may go on, or have no opener; the exact reader wants its end.
+        self.ends_run = bool(calls.close) and self.marker(calls.close, wanted=False)
+        return self.closed or self.ends_run
+
+    # Arguments.
+
+    def _arguments(self) -> bool:
+        arguments = self.repair.calls.arguments
+        opened = self.marker(arguments.open) if arguments.open else True
+        if not arguments.entry:
+            return opened and self._object() and (not arguments.close or self.marker(arguments.close))
+        if not opened:
+            return False
+        if not self._entries() and not (not self.keys and self._tagged_object()):
+            return False
+        if arguments.close:
+            return self.marker(arguments.close)
+        return True
+
+    def _object(self) -> bool:
+        """Copy one JSON object, with the closing brackets that are missing; one too many is left out."""
+        start = self.space(self.at)
+        if not self.text.startswith("{", start):
+            return False
+        end = self._scanned(start, LiteralStyle())
+        if end:
+            self.write(self.text[start:end], start)
+            self.at = end
+        elif not self._broken_object(start):
+            return False
+        self._drop_closers()
+        return True
+
+    def _broken_object(self, start: int) -> bool:
+        """Copy a JSON object whose last brackets are missing, or in which the name of a tool has no quotation marks."""
+        text, opened, copied = self.text, "", start
+        for found in _JSON_PART.finditer(text, start):
+            at, part = found.start(), found.group()
+            if part in "{[":
+                opened += "}" if part == "{" else "]"
+            elif part == opened[-1:]:
+                opened = opened[:-1]
+            elif part in self.request.tool_names and text[:at].rstrip()[-1:] == ":":
+                self.write(text[copied:at], copied)
+                self._quote(part, json.dumps(part), at)
+                copied = found.end()
+            elif part in '}]"' or self.closer_at(at):
+                if part in '}]"' or not opened:
+                    return False
+                self.note(at, at, repr(opened[::-1]))
+                end = start + len(text[start:at].rstrip())
+                self.write(text[copied:end], copied)
+                self.write(opened[::-1])
+                self.at = end
+                return True
+            if not opened:
+                self.write(text[copied : found.end()], copied)
+                self.at = found.end()
+                return True
+        return False
+
+    def _quote(self, word: str, quoted: str, at: int) -> None:
+        """Write a word that has no quotation marks with them."""
+        before, _, after = quoted.partition(word)
+        self.note(at, at, "a quotation mark")
+        self.write(before)
+        self.write(word, at)
+        self.write(after)
+
+    def _drop_closers(self) -> None:
+        """Leave out brackets, and closing tags of other formats, before what closes the call."""
+        own = "|".join(map(re.escape, self.ends))
+        extra = (
+            re.compile(rf"(?:\s*(?!{own})(?:</[^<>\s]{{1,64}}>|[}}\]]))+(?=\s*(?:{own}))").match(self.text, self.at)
+            if own
+            else None
+        )
+        if extra:
+            self.note(self.at, extra.end(), "what closes the call")
+            self.at = extra.end()
+
+    def _scanned(self, start: int, style: LiteralStyle) -> int:
+        """Return where a value ends that ends by itself; 0 where it does not."""
+        end, _, status = LiteralScanner(style).scan(self.text, start, final=True)
+        return end if status is DONE else 0
+
+    def _tagged_object(self) -> bool:
+        """Write a JSON object as arguments between tags."""
+        start = self.space(self.at)
+        end = self._scanned(start, LiteralStyle(strict=True)) if self.text.startswith("{", start) else 0
+        try:
+            given = json.loads(self.text[start:end]) if end else None
+        except (ValueError, RecursionError):
+            return False
+        if not isinstance(given, Mapping) or not self.closer_at(end):
+            return False
+        self.note(start, end, "arguments between tags", Role.ARGUMENT)
+        arguments = self.repair.calls.arguments
+        for key, value in given.items():
+            self.write(encode_entry(key, value, arguments.codec, as_skeleton(arguments.entry)))
+        self.at = end
+        return True
+
+    def _entries(self) -> bool:
+        """Read all arguments; return False where one cannot be read, or a thing is here that is none."""
+        arguments = self.repair.calls.arguments
+        entry = arguments.entry
+        value = entry.index(Slot.VALUE)
+        separated = False
+        while len(self.keys) <= MAX_LISTED:
+            if not self.entry_at(self.space(self.at)) and not separated:
+                return bool(self.keys)
+            if not self.elements(entry[:value], shown=True):
+                return False
+            ended = self._raw() if self.repair.style is None else self._quoted(self.repair.style)
+            if not ended:
+                return False
+            if not arguments.separator:
+                continue
+            here = self.space(self.at)
+            separated = self.text.startswith(arguments.separator.core, here)
+            if not separated:
+                return True
+            self.write(arguments.separator.text)
+            self.at = here + len(arguments.separator.core)
+        return False
+
+    def _quoted(self, style: LiteralStyle) -> bool:
+        """Copy a value that ends by itself, or a bare word where a string belongs."""
+        arguments = self.repair.calls.arguments
+        start = self.space(self.at)
+        end = self._scanned(start, style)
+        follows = (arguments.separator.core, arguments.close.core, arguments.closer.core)
+        if end and self.text.startswith(tuple(filter(None, follows)), self.space(end)):
+            self.write(self.text[start:end], start)
+        else:
+            stops = [at for text in filter(None, follows) if (at := self.text.find(text, start)) >= 0]
+            end = min(stops, default=start)
+            word = self.text[start:end].strip()
+            if not re.fullmatch(r"[\w.+*/:@%-]+(?: [\w.+*/:@%-]+)*", word) or self.types.types(self.keys[-1]) != {
+                "string"
+            }:
+                return False
+            self._quote(word, encode_entry(self.keys[-1], word, arguments.codec, (Slot.VALUE,)), start)
+        self.at = end
+        return not arguments.closer or self.marker(arguments.closer)
+
+    def _raw(self) -> bool:
+        """Copy a raw value up to its end."""
+        arguments = self.repair.calls.arguments
+        entry = arguments.entry
+        at = entry.index(Slot.VALUE)
+        before, after = literal_of(entry[at - 1]), entry[at + 1 :]
+        closer = "".join(self.keys[-1] if part is Slot.KEY else literal_of(part) for part in after)
+        core = closer.strip()
+        if not core:
+            return False
+        trail = before[len(before.rstrip()) :]
+        start = self.at + len(trail) * self.text.startswith(trail, self.at)
+        ended = self._raw_end(start, core)
+        if ended is None:
+            return False
+        end, self.at = ended
+        lead = closer[: len(closer) - len(closer.lstrip())]
+        if lead and self.text.endswith(lead, start, end):
+            end -= len(lead)
+        value = self.text[start:end]
+        torn = not self.text.startswith(core, self.space(end)) and _holds_part(value, core)
+        if torn or any(piece in value for piece in self.repair.single):
+            return False
+        self.write(value, start)
+        self.write(closer)
+        return True
+
+    def _raw_end(self, start: int, core: str) -> tuple[int, int] | None:
+        """Return where a raw value ends, and where reading goes on; None where that is in doubt."""
+        text, head = self.text, literal_of(self.repair.calls.arguments.entry[0]).strip()
+        torn = TAG_WORD.match(core)
+        options = [re.escape(core), re.escape(head or core), *map(re.escape, self.ends)]
+        if torn:
+            options.append(rf"(?<=\n){re.escape(torn.group())}(?!\w)")
+        for found in re.compile("|".join(options)).finditer(text, start):
+            at, end = found.span()
+            if text.startswith(core, at):
+                end = at + len(core)
+                again = self.space(end)
+                while core in self.repair.single and text.startswith(core, again):
+                    self.note(again, again + len(core), "what comes after it")
+                    end = again + len(core)
+                    again = self.space(end)
+                if self._follows(self.space(end)):
+                    return at, end
+            elif self._ends_open(at, core):
+                self.note(at, at, repr(core))
+                return start + len(text[start:at].rstrip()), at
+            elif torn and text.startswith(torn.group(), at):
+                after = end_of(LAST_LETTERS, text, end)
+                if self._follows(self.space(after)) and core not in text[at:after]:
+                    self.note(at, after, repr(core))
+                    return at, after
+        return None
+
+    def _ends_open(self, at: int, core: str) -> bool:
+        """Return whether a value ends at `at` without its closer: at the next argument, or at the end of the call."""
+        head = literal_of(self.repair.calls.arguments.entry[0]).strip()
+        if self.text.startswith(head, at):
+            return self._next_entry(at, core)
+        return self.text.startswith(tuple(self.ends), at) and core not in self.text[at:] and self.closer_at(at)
+
+    def _next_entry(self, at: int, core: str) -> bool:
+        """Return whether the next argument begins at `at`, inside a value that nothing has closed."""
+        entry, text = self.repair.calls.arguments.entry, self.text
+        head = literal_of(entry[0]).strip()
+        closer = self.repair.calls.arguments.closer
+        on_line = "\n" in closer.text + literal_of(entry[0])
+        if on_line and text[:at].rstrip(" ")[-1:] != "\n":
+            return False
+        key = next(
+            (key for key in self.types.declared if text.startswith(key, at + len(head)) and key not in self.keys), ""
+        )
+        after = literal_of(*entry[2:3]).strip() or ">"
+        declared = bool(key) and text.startswith(after[:1], self.space(at + len(head) + len(key)))
+        return declared and text.count(head, at) + 1 > text.count(core, at)
+
+    def _follows(self, at: int) -> bool:
+        """Return whether what may come behind a value is at `at`."""
+        return at >= len(self.text) or self.entry_at(at) or self.closer_at(at)
+
+
+def _holds_part(value: str, closer: str) -> bool:
+    """Return whether a value that its closer does not end holds a part of it: `Rome</para`, `Romeparameter>`, `Romeparameter`."""
+    head = _CLOSER_HEAD.match(closer)
+    begun = head is not None and head.group() in value.rpartition("\n")[2]
+    ends = (*(closer[at:] for at in range(1, len(closer) - _LEAST)), *MARKER_WORDS.findall(closer))
+    return begun or value.endswith(tuple(end for end in ends if len(end) > _LEAST))
