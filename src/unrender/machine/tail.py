@@ -192,6 +192,8 @@ class Tail:
             return True
         if len(self.marks.at(machine.buffer, after)) < 2:
             return self._leave(machine, at)
+        if machine.call and machine.call.keys:
+            machine.call.repaired = True
         machine.malformed(mark, "a closer")
         _take(machine, at + 1)
         return False

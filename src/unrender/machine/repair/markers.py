@@ -109,10 +109,16 @@ class Repair:
         return (part for part in (*every, calls.call_close, calls.close) if isinstance(part, Marker) and part)
 
     @cached_property
+    def known(self) -> frozenset[str]:
+        """The markers, and pieces of them, that no value of a damaged call holds."""
+        return self.single | {marker.core for marker in self.markers if is_distinctive(marker.core)}
+
+    @cached_property
     def single(self) -> frozenset[str]:
         """The pieces of markers that come once in a call's markers, and so may be doubled."""
-        pieces = [piece for marker in self.markers for piece in marker.pieces]
-        return frozenset(piece for piece in pieces if is_distinctive(piece) and pieces.count(piece) == 1)
+        every = "\n".join(marker.text for marker in self.markers)
+        pieces = (piece for marker in self.markers for piece in marker.pieces)
+        return frozenset(piece for piece in pieces if is_distinctive(piece) and every.count(piece) == 1)
 
 
 def repairs(calls: Calls, style: LiteralStyle) -> Repair | None:
@@ -141,6 +147,8 @@ class MarkerWalk:
     closed: bool = False
     """Something has shown that the call is at its end."""
     ends_run: bool = False
+    missing: tuple[str, ...] = ()
+    """What was missing of the latest marker."""
 
     # Markers.
 
@@ -159,11 +167,11 @@ class MarkerWalk:
 
         Where `wanted` is False, a marker that is not there is written all the same, and no fault: what is inside may begin by itself.
         """
-        at, missing, found, known = self.at, [], False, len(self.damage)
+        at, missing, found, sure, known = self.at, [], False, False, len(self.damage)
         for piece in marker.pieces:
             here = self.space(at)
             if self.text.startswith(piece, here):
-                at, found = here + len(piece), True
+                at, found, sure = here + len(piece), True, sure or piece in self.repair.single
                 again = self.space(at)
                 while piece in self.repair.single and self.text.startswith(piece, again):
                     self.note(again, again + len(piece), "what comes after it")
@@ -173,13 +181,15 @@ class MarkerWalk:
                 missing.append((here, piece))
                 layout = marker.before(piece)
                 at += len(layout) * self.text.startswith(layout, at)
-        if missing and not partly:
+        # Of `<|close|>call<|sep|>`, `<|sep|>` alone is a part of any marker.
+        if missing and not (partly and sure):
             del self.damage[known:]
-            return False
+            found = False
         if found or not wanted:
             self.write(marker.text)
         if found:
             self.at = at
+            self.missing = tuple(piece for _, piece in missing)
             for here, piece in missing:
                 self.note(here, here, repr(piece))
         return found
@@ -190,10 +200,10 @@ class MarkerWalk:
         while i < len(elements):
             element = elements[i]
             if element is Slot.NAME:
-                if not self._name():
+                if not self._name(literal_of(*elements[i + 1 : i + 2])):
                     return False
             elif element is Slot.KEY:
-                if not self._key():
+                if not self._key(literal_of(*elements[i + 1 : i + 2])):
                     return False
             elif isinstance(element, Slot):
                 if not self._word(element, elements[i + 1 :]):
@@ -279,29 +289,29 @@ class MarkerWalk:
 
     # Names and words.
 
-    def _name(self) -> bool:
+    def _name(self, after: str = "") -> bool:
         names = sorted(self.request.tool_names, key=len, reverse=True)
-        end = self._named(names)
+        end = self._named(names, after)
         if end:
             self.types = ArgumentTypes.of(self.request.tool(self.text[self.pieces[-1][1] : end]))
         return end > 0
 
-    def _key(self) -> bool:
+    def _key(self, after: str = "") -> bool:
         declared = [key for key in self.types.declared if key not in self.keys]
-        end = self._named(sorted(declared, key=len, reverse=True))
+        end = self._named(sorted(declared, key=len, reverse=True), after)
         if end:
             self.keys.append(self.text[self.pieces[-1][1] : end])
         return end > 0
 
-    def _named(self, names: Sequence[str]) -> int:
-        """Read one of `names`, with or without quotation marks; return where it ends, 0 where there is none."""
+    def _named(self, names: Sequence[str], after: str) -> int:
+        """Read one of `names`, with or without quotation marks, before the marker `after`; return where it ends, 0 where there is none."""
         start = end_of(_QUOTES, self.text, self.at, self.at + MAX_BLANK)
         start += len(NAMESPACE) * self.text.startswith(NAMESPACE, start)
         name = next((name for name in names if name and self.text.startswith(name, start)), "")
         end = start + len(name)
         if not name or re.compile(r"[\w-]").match(self.text, end):
             return 0
-        closed = end_of(_QUOTE, self.text, end)
+        closed = end if after.startswith(('"', "'")) else end_of(_QUOTE, self.text, end)
         if self.text[self.at : start].strip() or closed > end:
             self.note(self.at, start, "a name alone")
         self.write(name, start)

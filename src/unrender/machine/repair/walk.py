@@ -230,7 +230,8 @@ class _Walk(MarkerWalk):
             end -= len(lead)
         value = self.text[start:end]
         torn = not self.text.startswith(core, self.space(end)) and _holds_part(value, core)
-        if torn or any(piece in value for piece in self.repair.single):
+        torn = torn or any(_begins_with_part(value, piece) for piece in self.missing)
+        if torn or any(text in value for text in self.repair.known):
             return False
         self.write(value, start)
         self.write(closer)
@@ -289,6 +290,14 @@ class _Walk(MarkerWalk):
     def _follows(self, at: int) -> bool:
         """Return whether what may come behind a value is at `at`."""
         return at >= len(self.text) or self.entry_at(at) or self.closer_at(at)
+
+
+def _begins_with_part(value: str, opener: str) -> bool:
+    """Return whether a value whose opener is missing begins with a part of it: `<arg_valueRome`, `arg_value>Rome`, `<arg_value/>Rome`."""
+    head = _CLOSER_HEAD.match(opener)
+    rests = (*(opener[at:] for at in range(1, len(opener) - _LEAST)), *MARKER_WORDS.findall(opener))
+    value = value.lstrip()
+    return value.startswith(head.group() if head else opener) or value.startswith(rests)
 
 
 def _holds_part(value: str, closer: str) -> bool:
