@@ -254,7 +254,11 @@ class Tail:
 
     def _fits(self, call: CallState) -> bool:
         arguments = "".join(call.arguments)
-        return call.types.fit(arguments) if call.repaired else call.begun or call.types.admit(arguments)
+        if not call.repaired:
+            return call.begun or call.types.admit(arguments)
+        # In `{city:"Paris,opts:{"a": 1}}` a quotation mark is missing, and `a` is no argument.
+        known = not self.excess or all(map(call.types.knows, call.keys))
+        return known and call.types.fit(arguments)
 
     def _separator(self, machine: Machine, at: int, mark: str) -> bool:
         buffer = machine.buffer
