@@ -16,7 +16,7 @@ from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 
 NAMESPACE = "functions."
-"""Where some formats have all tools; models of others write it as well."""
+"""The namespace before all names of tools in some formats; models of other formats write it as well."""
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))

@@ -32,7 +32,7 @@ class Damaged:
 
     repair: Repair
     tail: int
-    """Where its end is looked for."""
+    """The address of the code that finds its end."""
 
     def step(self, machine: Machine) -> bool:
         frame, wanted = machine.frames[-1], machine.wanted.partition(OR)[0] or "a call"
@@ -43,9 +43,8 @@ class Damaged:
         )
         if begins is None:
             return True
-        frame.hub = max(
-            frame.hub, 0
-        )  # Even with the token of a call behind it, a quotation mark makes a damaged call doubtful.
+        # A quotation mark makes a damaged call doubtful even if its opener is known to be a special token.
+        frame.hub = max(frame.hub, 0)
         if not begins or is_quoted(machine, frame) or not may_be_repaired(machine, self.repair):
             return machine.fail(wanted)
         call = begin_call(machine)
@@ -102,7 +101,7 @@ def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
 
 
 def cut_back(machine: Machine, position: int) -> None:
-    """Go back to `position`, which is behind all that was found; what was read since was nothing but taken."""
+    """Go back to `position`. No event was found since; only spans were."""
     roles, ends = machine.span_roles, machine.span_ends
     while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
         del roles[-1], ends[-1]
@@ -139,14 +138,13 @@ def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
         return None
     arguments = "".join(event.text for event in events if isinstance(event, ArgumentsText))
     match [event for event in events if not isinstance(event, ArgumentsText)]:
-        case [ToolCallStarted(name=name), ToolCallFinished(status=CallStatus.COMPLETE)]:
-            pass
+        case [ToolCallStarted(name=name, id=id), ToolCallFinished(status=CallStatus.COMPLETE)]:
+            written = "" if ids.made else id
         case _:
             return None
     if not _fits(machine, name, found.keys, arguments):
         return None
-    id = next((text for role, text in _said(reader, found.text) if role is Role.ID), "")
-    return _Given(name, arguments, id, tuple(_placed(found, reader.final_spans())))
+    return _Given(name, arguments, written, tuple(_placed(found, reader.final_spans())))
 
 
 def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> bool:
@@ -157,13 +155,6 @@ def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> b
         return False
     types = ArgumentTypes.of(machine.request.tool(name))
     return list(given) == list(keys or given) and types.fit(arguments)
-
-
-def _said(reader: Machine, text: str) -> Iterator[tuple[Role, str]]:
-    begin = 0
-    for role, end in reader.final_spans():
-        yield role, text[begin:end]
-        begin = end
 
 
 def _placed(found: Repaired, spans: list[tuple[Role, int]]) -> Iterator[tuple[Role, int]]:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from unrender.answer.follow import as_skeleton
 from unrender.answer.nodes import literal_of
 from unrender.format import Slot
-from unrender.limits import MAX_LISTED
+from unrender.limits import MAX_BLANK, MAX_LISTED
 from unrender.machine.repair.markers import LAST_LETTERS, MARKER_WORDS, TAG_WORD, MarkerWalk, Repair, Repaired
 from unrender.messages.wire import Request
 from unrender.nodes import Role
@@ -104,7 +104,7 @@ class _Walk(MarkerWalk):
                 opened += "}" if part == "{" else "]"
             elif part == opened[-1:]:
                 opened = opened[:-1]
-            elif part in self.request.tool_names and text[:at].rstrip()[-1:] == ":":
+            elif part in self.request.tool_names and text[max(at - MAX_BLANK, 0) : at].rstrip()[-1:] == ":":
                 self.write(text[copied:at], copied)
                 self._quote(part, json.dumps(part), at)
                 copied = found.end()
