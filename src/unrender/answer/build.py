@@ -28,12 +28,17 @@ _SPECIAL = re.compile(r"<[^<>\s]+>$")
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 
 
-def answer_of(format: Format, request: Request, known: Collection[Reasoning] = ()) -> Answer:
+def answer_of(
+    format: Format, request: Request, known: Collection[Reasoning] = (), siblings: Iterable[CallSyntax] = ()
+) -> Answer:
     """Return what one answer may be, from the end of the assistant's header to the end of the turn.
 
-    `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them.
+    `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them, and `siblings`
+    syntaxes of other formats whose calls are read as well.
     """
     calls = calls_of(format, request)
+    others = (calls_in_syntax(format, syntax) for syntax in siblings if calls and syntax not in format.syntaxes)
+    calls += [replace(found, tools=offered(request), sibling=True, whole=True) for found in others]
     own = next((found for found in calls if found.own), None)
     answer = replace(
         _frame(format),

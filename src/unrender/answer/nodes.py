@@ -163,6 +163,8 @@ class Calls(nodes.AnswerPart):
     """Layout before the run, where content or reasoning precede it, the longest first; none is the end of another."""
     on_lines: bool
     """No marker shows a call; after content, a line that begins with the name of a tool does."""
+    sibling: bool = False
+    """It is the syntax of another well-known format: such calls begin a line, end the answer, and fit their schemas."""
     forbidden: bool = False
     """No call may be made: a block of special tokens that is empty says nothing, all else is text."""
     tools: tuple[Tool, ...] | None = None

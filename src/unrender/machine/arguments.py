@@ -13,13 +13,13 @@ from html import unescape
 from typing import assert_never
 
 from unrender.format import Codec, Strings, Typing
-from unrender.limits import MAX_NAME
-from unrender.machine.call_events import begin_call, commit, complete_call, seal, start_call, unquote
+from unrender.limits import MAX_BLANK, MAX_NAME
+from unrender.machine.call_events import begin_call, begins_line, commit, complete_call, seal, start_call, unquote
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE, undecided
 from unrender.machine.interpreter import OR, Machine
 from unrender.machine.names import NAME_END
-from unrender.machine.quotation import going_on
+from unrender.machine.quotation import Quotation, going_on
 from unrender.nodes import Role
 from unrender.values.coercion import STRING, agreed
 from unrender.values.declared import NOT_HERE, odd_names
@@ -46,12 +46,32 @@ class BeginCall:
 
     whole: bool = False
     """It counts only when it has been read to its end; until then it is held back."""
+    hub: int = -1
+    """The address of the text around a call in another format's syntax; -1 for any other call."""
+    section: str = ""
+    """The opener of the section around such calls."""
 
     def step(self, machine: Machine) -> bool:
+        if self.hub >= 0:
+            return self._sibling(machine)
         begin_call(machine)
         frame = machine.frames[-1]
         if self.whole and not frame.holds:
             frame.holds = frame.whole = True
+        return machine.go_on()
+
+    def _sibling(self, machine: Machine) -> bool:
+        """Begin a call that is to begin a line, and that any text after it shows to be none."""
+        frame = machine.frames[-1]
+        # The first call of a run is held, and the others with it.
+        if len(machine.frames) < 2 or machine.frames[-2].quotation is None:
+            # In "Write <calls>\n<call>", the opener was in a sentence: so is the call.
+            before = machine.context(frame.at, frame.spans, MAX_BLANK).rstrip()
+            opened = bool(self.section) and before.endswith(self.section)
+            if opened or frame.holds or frame.role is not Role.CONTENT or not begins_line(machine, frame):
+                return machine.fail("a call as the format writes it")
+            frame.hub, frame.quotation, frame.holds, frame.whole = self.hub, Quotation(any_text=True), True, True
+        begin_call(machine).repaired = True
         return machine.go_on()
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 
-from unrender.limits import MAX_CONTEXT
+from unrender.limits import MAX_BLANK, MAX_CONTEXT
 from unrender.machine.events import ArgumentsText, ContentText, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.machine.frames import CallState, Frame
 from unrender.machine.interpreter import Machine
 from unrender.machine.past import relabel
 from unrender.machine.policy import FailedCalls, instead_of_call
 from unrender.machine.quotation import going_on, opened
-from unrender.messages.wire import CallStatus, ToolCall
+from unrender.messages.wire import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
+from unrender.values.finder import end_of
 
 NAMESPACE = "functions."
 """The namespace before all names of tools in some formats; models of other formats write it as well."""
@@ -21,6 +22,7 @@ ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
 """Roles of what may be between the text before a call and the call."""
+_SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.:/-]{1,128}")
 """What the name of a tool looks like that is not offered."""
 _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
@@ -50,6 +52,33 @@ def name_call(machine: Machine, name: str) -> bool:
     call.name, call.tool, call.known = name, tool, tools is None or tool is not None
     call.types = ArgumentTypes.of(tool)
     return True
+
+
+def name_meant(machine: Machine, name: str, position: int) -> int:
+    """Give the call the name of the one tool that is meant by a name written almost right at `position`, and report it.
+
+    Such a name has a namespace before it. With the policy `repair="offered"`, its letters may be in another case. Return the length
+    of what is before the name; -1 where no tool is meant, or several.
+    """
+    if machine.policy.repair == "none" or machine.strict or not name:
+        return -1
+    alone = name.removeprefix(NAMESPACE)
+    meant = [alone] if machine.request.tool(alone) else []
+    if not meant and machine.policy.repair == "offered":
+        meant = [offered for offered in machine.request.tool_names if offered.lower() == alone.lower()]
+    if len(meant) != 1 or not name_call(machine, meant[0]):
+        return -1
+    before = len(name) - len(alone)
+    machine.malformed(name[:before] or name, repr(meant[0]), at=position)
+    machine.current.repaired = True
+    return before
+
+
+def glued(request: Request, text: str) -> str:
+    """Return the tool whose name is `text` but for the name of one of its arguments at the end; "" where there is none, or several."""
+    named = [name for name in request.tool_names if name and text.startswith(name)]
+    found = [name for name in named if text[len(name) :] in ArgumentTypes.of(request.tool(name)).declared]
+    return found[0] if len(found) == 1 else ""
 
 
 def start_call(machine: Machine) -> None:
@@ -158,6 +187,19 @@ def _text_before(machine: Machine, frame: Frame) -> tuple[str, bool]:
     return "", False
 
 
+def begins_line(machine: Machine, frame: Frame) -> bool:
+    """Return whether nothing but white space is before a way back on its line."""
+    if not frame.spans or machine.span_ends[frame.spans - 1] != frame.at:
+        return True
+    before, after = (
+        machine.context(frame.at, frame.spans, MAX_BLANK),
+        machine.since(frame.at) + machine.buffer[machine.at : machine.at + MAX_BLANK],
+    )
+    text = before + after[: end_of(_SPACE, after, 0)]
+    line = text[text.rfind("\n") + 1 :]
+    return not line.strip() and (len(line) < len(text) or len(before) < MAX_BLANK)
+
+
 def unquote(machine: Machine) -> None:
     """Let a call be a call that was held because it might have been quoted."""
     frame = machine.frames[-1]
@@ -240,8 +282,9 @@ def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) 
     Return False where what is before the name may be prose, unless a call is `shown` there: then what follows is read for itself.
     """
     frame = machine.frames[-1] if machine.frames else None
-    if machine.policy.repair != "none" and offers(machine, name.removeprefix(NAMESPACE)):
-        return False  # What repairs calls reads it.
+    others = machine.policy.repair == "offered" and frame is not None and bool(frame.targets)
+    if others or (machine.policy.repair != "none" and glued(machine.request, name)):
+        return False  # Another syntax may have the name at another place, or what repairs calls reads it.
     shown = shown or (frame is not None and frame.reported and frame.alone)
     if machine.strict or frame is None or not shown or frame.role is not Role.CONTENT or not _NAME.fullmatch(name):
         return False

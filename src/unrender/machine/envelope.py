@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from unrender.format import Envelope
 from unrender.limits import MAX_NAME
 from unrender.machine.arguments import run_scanner
-from unrender.machine.call_events import commit, name_call, start_call, unoffered
+from unrender.machine.call_events import commit, name_call, name_meant, start_call, unoffered
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
@@ -194,9 +194,11 @@ class ReadEnvelope:
 
     def _name(self, machine: Machine, state: EnvelopeState, end: int, name: str) -> bool:
         # Until the name is that of a tool, nothing has happened: the object may still be content.
-        if not name_call(machine, name) and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=self.shown):
+        before = 0 if name_call(machine, name) else name_meant(machine, name, machine.position + 1)
+        if before < 0 and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=self.shown):
             return self._fail(machine, ONE_OF_THE_TOOLS)
         machine.take(Role.MARKER, machine.at + 1)
+        machine.take(Role.MALFORMED, machine.at + before)
         machine.take(Role.NAME, end - 1)
         machine.take(Role.MARKER, end)
         commit(machine, self.recover)

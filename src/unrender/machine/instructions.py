@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME
-from unrender.machine.call_events import begins_call, commit, cut_short, drop_opener, unquote
+from unrender.machine.call_events import begins_call, begins_line, commit, cut_short, drop_opener, unquote
 from unrender.machine.frames import Frame
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
@@ -149,10 +149,11 @@ class Attempt:
             # Nothing was tried here, so nothing failed further on: only the marker itself is text.
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
-        if self.on_line and not _begins_line(machine):
+        frame = machine.way_back(self.targets[1:], machine.pc)
+        if self.on_line and not begins_line(machine, frame):
+            machine.frames.pop()
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
-        frame = machine.way_back(self.targets[1:], machine.pc)
         frame.holds, frame.sealed, frame.alone = holds, self.sealed, self.alone
         frame.reported = self.reported and not holds
         machine.failed_at, machine.wanted, machine.loose = machine.at, "", False
@@ -181,17 +182,6 @@ class Attempt:
             machine.malformed(failed, machine.wanted)
             machine.wanted = ""
         return machine.go_to(self.otherwise)
-
-
-def _begins_line(machine: Machine) -> bool:
-    """Return whether nothing but white space is before a marker on its line."""
-    here = machine.position
-    if not machine.span_ends or machine.span_ends[-1] != here:
-        return True
-    before = machine.context(here, len(machine.span_ends), MAX_BLANK)
-    text = before + machine.buffer[machine.at : end_of(SPACE, machine.buffer, machine.at)]
-    line = text[text.rfind("\n") + 1 :]
-    return not line.strip() and (len(line) < len(text) or len(before) < MAX_BLANK)
 
 
 @dataclass(frozen=True, slots=True)

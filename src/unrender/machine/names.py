@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unrender.format import Slot
 from unrender.limits import MAX_NAME, MAX_SMALL, MAX_WORDS
-from unrender.machine.call_events import name_call, unoffered
+from unrender.machine.call_events import name_call, name_meant, unoffered
 from unrender.machine.instructions import Lit
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
@@ -42,7 +42,10 @@ class ReadName:
                 return machine.go_on()
         if machine.request.tools is None:
             return machine.fail("the name of a tool")
-        if ends and unoffered(machine, machine.buffer[machine.at : ends[0]], ONE_OF_THE_TOOLS):
+        name = machine.buffer[machine.at : ends[0]] if ends else ""
+        before = name_meant(machine, name, machine.position)
+        if ends and (before >= 0 or unoffered(machine, name, ONE_OF_THE_TOOLS)):
+            machine.take(Role.MALFORMED, machine.at + before)
             machine.take(Role.NAME, ends[0])
             return machine.go_on()
         return machine.fail(ONE_OF_THE_TOOLS)

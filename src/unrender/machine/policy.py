@@ -15,7 +15,7 @@ CallsInReasoning = Literal["rescue", "ignore"]
 CallRelease = Literal["complete", "written"]
 UndeclaredReasoning = Literal["read", "content"]
 FailedCalls = Literal["auto", "apart", "content", "call"]
-Repairs = Literal["format", "none"]
+Repairs = Literal["format", "offered", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,9 @@ class Policy:
     reasoning, up to its closing marker, with a `Malformed` event. "content": as content, markers included."""
     repair: Repairs = "format"
     """Which damaged calls to repair, each with a `Malformed` event. "format": those whose markers are missing, doubled, torn or spelt
-    another way, where the rest of the format's markers leaves one reading, and the call fits its schema. "none": none."""
+    another way, where the rest of the format's markers leaves one reading, and the call fits its schema. "offered": also calls in the
+    syntax of another well-known format, where they begin a line, end the answer, and fit the schema of an offered tool: for callers
+    who show what they run, or ask before. "none": none."""
 
     def __post_init__(self) -> None:
         for field, words in _WORDS.items():

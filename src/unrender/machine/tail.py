@@ -37,6 +37,7 @@ from unrender.values.finder import Finder, end_of
 _WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_WORD}}}")
 _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """A closing tag, or the beginning of one."""
+_CALLS_END = ("call>", "calls>")
 _NOWHERE, _UNDECIDED = -1, -2
 
 
@@ -112,7 +113,11 @@ class Tail:
         # Only one character: how many more have come depends on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
         status = CallStatus.TRUNCATED if truncated or machine.cut_at(call) else CallStatus.INVALID
-        held = fate(machine, call, False) != "content" or may_be_repaired(machine, self.repair)
+        mendable = may_be_repaired(machine, self.repair) and not machine.length_limited
+        # A value that nothing closes takes all that follows, and with it what closes the call.
+        if status is CallStatus.TRUNCATED and mendable and self._repaired(machine, ""):
+            return
+        held = fate(machine, call, False) != "content" or mendable
         if status is CallStatus.INVALID and not machine.strict and held:
             call.broken = (wanted, met, machine.position)
             return
@@ -150,8 +155,7 @@ class Tail:
         elif mark in self.section:
             closed = len(self.closers)
         call = machine.current
-        if self.repair and mendable and (ended := repaired(machine, self.repair, mark, self.hub)):
-            machine.closed = len(self.closers) + (len(self.section) if ended == "run" else 0)
+        if mendable and self._repaired(machine, mark):
             return False
         if not call.committed and machine.frames:
             return give_up(machine, wanted)
@@ -163,6 +167,13 @@ class Tail:
         fail_call(machine, CallStatus.INVALID, wanted, met, position)
         machine.closed = closed
         return False
+
+    def _repaired(self, machine: Machine, mark: str) -> bool:
+        """Repair the call whose text ends here, before `mark`; return whether it was."""
+        ended = repaired(machine, self.repair, mark, self.hub) if self.repair else ""
+        if ended:
+            machine.closed = len(self.closers) + (len(self.section) if ended == "run" else 0)
+        return bool(ended)
 
     def _end_refused(self, machine: Machine) -> bool:
         """Read on to the end of a call whose text is content: markers in it are content, too. Return True to suspend."""
@@ -199,19 +210,30 @@ class Tail:
         return False
 
     def _foreign(self, machine: Machine, at: int, mark: str) -> bool:
-        """Take another format's closing tag for the one that is due, as in `{"a": 1}</arg_value>`; leave the run where none is here."""
-        due = machine.closed < len(self.closers) and not mark
+        """Take another format's closing tag for the one that is due, as in `{"a": 1}</arg_value>`, or a part of it at the end.
+
+        The run is left where neither is here.
+        """
+        expected = (*self.closers, *self.section)[machine.closed :] if not mark else ()
+        due = expected[0] if expected else ""
         found = _FOREIGN.match(machine.buffer, at) if due else None
         if found and not machine.final and found.end() == len(machine.buffer) and found.end() - at < MAX_BLANK:
             return True
-        if not found or not found.group().endswith(">") or not machine.call:
+        # What closes a section names calls: any other tag may be the text's own.
+        ends = ">" if machine.closed < len(self.closers) else _CALLS_END
+        text = found.group() if found and found.group().endswith(ends) else ""
+        rest = machine.buffer[at : at + len(due)] if machine.final and not machine.length_limited else ""
+        if self.repair and at + len(rest) == len(machine.buffer) and self.repair.torn(rest, due):
+            text = rest
+        if not text or call_failed(machine):
             return self._leave(machine, at)
         machine.take(Role.LAYOUT, at)
-        machine.malformed(found.group(), repr(self.closers[machine.closed]))
-        machine.call.repaired = True
-        machine.take(Role.MALFORMED, found.end())
-        machine.closed = len(self.closers)
-        self._complete(machine)
+        machine.malformed(text, repr(due))
+        machine.take(Role.MALFORMED, at + len(text))
+        machine.closed = max(machine.closed, len(self.closers))
+        if machine.call:
+            machine.call.repaired = True
+            self._complete(machine)
         return False
 
     def _close(self, machine: Machine, at: int, mark: str) -> bool:

@@ -16,7 +16,7 @@ from unrender.answer.build import answer_of, names_in_openers, names_matter, off
 from unrender.cache import kept
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
-from unrender.formats import known_reasoning
+from unrender.formats import known_calls, known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
 from unrender.machine.call_events import open_call
 from unrender.machine.compile.combinators import compile_combinators
@@ -62,7 +62,7 @@ def begun_machine(
     """
     begun = transcript.begun
     if grammar is None:
-        program = _program(format, request)
+        program = _program(format, request, siblings=transcript.policy.repair == "offered")
     else:
         check_request(request)
         program = _handmade_program(Identity(grammar), ends_of(format.turn))
@@ -82,7 +82,7 @@ def begun_machine(
     return machine, events
 
 
-def _program(format: Format, request: Request) -> Program:
+def _program(format: Format, request: Request, *, siblings: bool) -> Program:
     # What does not change the program is left out of it: a thousand requests with tools of their own share one.
     some = None if request.calls_allowed else ()
     shape = replace(request, tools=some, tool_choice=ToolChoice.AUTO, named_tool="", reasoning_format="auto")
@@ -90,7 +90,7 @@ def _program(format: Format, request: Request) -> Program:
     # A program for one response schema is hardly ever wanted again, and a schema is no key to keep it by.
     make = _compiled if shape.response_schema is None else _compiled.__wrapped__  # type: ignore[attr-defined]
     taken = tuple(name for name in _names_in_openers(format) if shape.calls_allowed and request.tool(name))
-    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken)
+    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken, siblings)
     return program
 
 
@@ -101,15 +101,19 @@ def _names_in_openers(format: Format) -> tuple[str, ...]:
 
 
 @kept(100_000)
-def _compiled(format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...]) -> Program:
+def _compiled(
+    format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...], siblings: bool
+) -> Program:
     """Compile what is read; where `names` of tools show calls, these calls alone may be made.
 
-    Calls of the tools `taken` begin as reasoning does that the format does not have: it is not read.
+    Calls of the tools `taken` begin as reasoning does that the format does not have: it is not read. With `siblings`, calls of other
+    well-known formats are read.
     """
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
     known = known_reasoning() if format.undeclared_reasoning else ()
     calls = [block for name, block in names_in_openers(format, known) if name in taken]
-    return compile_answer(answer_of(format, shape, [block for block in known if block not in calls]))
+    others = [declared.format.tools for declared in known_calls()] if siblings else []
+    return compile_answer(answer_of(format, shape, [block for block in known if block not in calls], others))
 
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]

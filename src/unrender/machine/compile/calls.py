@@ -176,7 +176,9 @@ class CallCode:
     # One call.
 
     def _function(self) -> int:
-        start = self.code.emit(BeginCall(self.calls.whole))
+        calls = self.calls
+        sibling = BeginCall(hub=self.hub, section=calls.open.text.strip())
+        start = self.code.emit(sibling if calls.sibling else BeginCall(calls.whole))
         if self.calls.envelope:
             self._envelope(self.calls.envelope)
         else:

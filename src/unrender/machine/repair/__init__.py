@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from unrender.errors import MalformedOutput
 from unrender.limits import FREE_REREADS, MAX_SLOW_TEXT, MAX_WORD
-from unrender.machine.call_events import begin_call, commit, complete_call, is_quoted, name_call
-from unrender.machine.events import ArgumentsText, BrokenText, Event, ToolCallFinished, ToolCallStarted
+from unrender.machine.call_events import NAMESPACE, begin_call, commit, complete_call, is_quoted, name_call
+from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, ToolCallFinished, ToolCallStarted
 from unrender.machine.frames import CallState
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import OR, Machine
@@ -38,13 +38,18 @@ class Damaged:
         frame, wanted = machine.frames[-1], machine.wanted.partition(OR)[0] or "a call"
         if frame.holds or frame.role is not Role.CONTENT or machine.strict or machine.policy.repair == "none":
             return machine.fail(wanted)
-        begins = self.repair.begins(
-            machine.buffer[machine.at : machine.at + MAX_WORD + 1], machine.request, final=machine.final
-        )
-        if begins is None:
+        text = machine.buffer[machine.at : machine.at + MAX_WORD]
+        whole = machine.final or len(text) == MAX_WORD
+        word = self.repair.first_word(text)
+        name = word.group().removeprefix(NAMESPACE) if word and (whole or word.end() < len(text)) else ""
+        begins = bool(name and self.repair.tool(name, machine.request))
+        begins = begins or self.repair.after_prose(text, machine.request) is not None
+        if not begins and not whole:
             return True
         # A quotation mark makes a damaged call doubtful even if its opener is known to be a special token.
         frame.hub = max(frame.hub, 0)
+        if not begins and word and word.end() < len(text):  # Words are no call that the token limit has cut off.
+            frame.cut = False
         if not begins or is_quoted(machine, frame) or not may_be_repaired(machine, self.repair):
             return machine.fail(wanted)
         call = begin_call(machine)
@@ -94,6 +99,8 @@ def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
     call.id, call.arguments = given.id if found.has_id else "", [given.arguments]
     for damage in found.damage:
         machine.malformed(damage.found, damage.wanted, at=start + damage.at)
+        if damage.role is Role.CONTENT:
+            machine.events.append(ContentText(damage.found))
     for role, end in given.spans:
         machine.take(role, start + end - machine.base)
     complete_call(machine)

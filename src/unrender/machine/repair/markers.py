@@ -11,7 +11,7 @@ from unrender.answer.literals import is_distinctive, without_fences
 from unrender.answer.nodes import Calls, Element, Elements, Marker, literal_of
 from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_WORD
-from unrender.machine.call_events import NAMESPACE
+from unrender.machine.call_events import NAMESPACE, glued
 from unrender.messages.wire import Request
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
@@ -32,6 +32,17 @@ TAG_WORD = re.compile(r"\W+\w+")
 LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
 """What is left of a torn or decorated closer behind its word."""
 MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
+_LEAST_PART = 2
+"""A part of a marker shows the marker if it is longer than this, in characters."""
+_NOISE = re.compile(r"\s*[\"',:;=.]{1,3}\s*")
+"""Punctuation that models write between two markers, or in place of one."""
+_BEFORE_TORN = re.compile(r"[{(\[<]?[\"']?")
+"""What is left before a torn opener: `{"function=` for `<function=`."""
+_NAME = r"[\w.:/-]{1,128}?"
+_OBJECT_HEAD = re.compile(rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"')
+"""The beginning of a JSON object that is a call, up to its first string that may be a name."""
+_PROSE_ENDS = (".", ":", "!", "?", ">", "\u3002", "\uff1a")
+"""What ends words between a call's opener and the call."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
 """Words that are between a call's opener and the name of its tool in some spelling."""
 
@@ -78,15 +89,35 @@ class Repair:
     style: LiteralStyle | None
     """How values are read that end by themselves; None for raw ones."""
 
-    def begins(self, text: str, request: Request, *, final: bool) -> bool | None:
-        """Return whether a damaged call begins `text`: the first word behind its opener names a tool. None while that is not certain."""
-        for found in MARKER_WORDS.finditer(text[:MAX_WORD]):
-            word = found.group()
-            if found.end() == len(text) and not final:
-                return None
-            if word not in _HEAD_WORDS and word not in self.words:
-                return request.tool(word.removeprefix(NAMESPACE)) is not None
-        return None if len(text) < MAX_WORD and not final else False
+    def first_word(self, text: str) -> re.Match[str] | None:
+        """Return the first word of `text` that no opener of a call has; None where there is none."""
+        known = (word for word in MARKER_WORDS.finditer(text) if word.group() not in _HEAD_WORDS | self.words)
+        return next(known, None)
+
+    def after_prose(self, text: str, request: Request) -> re.Match[str] | None:
+        """Return the head of a call, up to the name of a tool, that is in `text` behind words and no marker; None where there is none."""
+        for found in self._head.finditer(text):
+            if request.tool(found["name"].removeprefix(NAMESPACE)):
+                before = text[: found.start()].rstrip()
+                return found if before[-1:] in _PROSE_ENDS and "`" not in before else None
+        return None
+
+    @cached_property
+    def _head(self) -> re.Pattern[str]:
+        if self.calls.envelope:
+            return _OBJECT_HEAD
+        function = self.calls.function
+        at = function.index(Slot.NAME)
+        around = (function[at - 1 : at], function[at + 1 : at + 2])
+        before, after = ("".join(part.core for part in parts if isinstance(part, Marker)) for parts in around)
+        shown = is_distinctive(before) or is_distinctive(after)
+        return re.compile(rf"{re.escape(before)}(?P<name>{_NAME}){re.escape(after)}" if shown else r"(?!)(?P<name>)")
+
+    def tool(self, word: str, request: Request) -> str:
+        """Return the tool that `word` names, alone or with the name of a declared argument right behind it; "" where it names none."""
+        if request.tool(word):
+            return word
+        return glued(request, word) if Slot.KEY in self.calls.arguments.entry[1:2] else ""
 
     @property
     def other_opener(self) -> str:
@@ -107,6 +138,12 @@ class Repair:
         calls, arguments = self.calls, self.calls.arguments
         every = (calls.open, calls.call_open, *calls.function, arguments.open, *arguments.entry, arguments.close)
         return (part for part in (*every, calls.call_close, calls.close) if isinstance(part, Marker) and part)
+
+    def torn(self, text: str, closer: str) -> bool:
+        """Return whether a text at the end of the output is the beginning of a closer, and of no other marker."""
+        others = (marker.core for marker in self.markers if marker.core != closer)
+        begun = len(text) > _LEAST_PART and closer.startswith(text)
+        return begun and not any(other.startswith(text) for other in others)
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -177,6 +214,9 @@ class MarkerWalk:
                     self.note(again, again + len(piece), "what comes after it")
                     at = again + len(piece)
                     again = self.space(at)
+            elif found and (noise := end_of(_NOISE, self.text, at)) > at and self.text.startswith(piece, noise):
+                self.note(at, noise, repr(piece))
+                at = noise + len(piece)
             elif without_fences([piece]):
                 missing.append((here, piece))
                 layout = marker.before(piece)
@@ -235,6 +275,11 @@ class MarkerWalk:
                 self.write(literal_of(elements[i + 2]))
                 self.at = closing.end()
                 return 3
+            if slot[0] is Slot.KEY and (begin := self._unopened(self.at)) >= 0:
+                self.note(self.at, begin, repr(marker.core))
+                self.write(marker.text)
+                self.at = begin
+                return 1
             # `to=now` for `to=functions.now`.
             prefix = _PREFIX.search(marker.text)
             if slot[0] is Slot.NAME and prefix:
@@ -246,7 +291,9 @@ class MarkerWalk:
                     return 1
         if self.marker(marker):
             return 1
-        return self._skipped(elements, i) if shown else 0
+        if not shown:
+            return 0
+        return self._skipped(elements, i) or self._torn_opener(marker) or self._noise(elements, i)
 
     def spelled(self, marker: Marker, after: str) -> re.Match[str] | None:
         """Return the beginning of the same tag in another spelling: `<function name="` for `<function=`."""
@@ -275,6 +322,53 @@ class MarkerWalk:
                 return j - i if all(map(self._supply, elements[i:j])) else 0
         return 0
 
+    def _torn_opener(self, marker: Marker) -> int:
+        """Read the opener of a tag that has lost its bracket: `{"function=now>` for `<function=now>`. Return 1 where it is here."""
+        tag = _ATTRIBUTE.search(marker.core)
+        begin = self.space(self.at)
+        here = end_of(_BEFORE_TORN, self.text, begin)
+        if tag is None or not self.text.startswith(core := marker.core.lstrip("<"), here):
+            return 0
+        self.note(begin, here + len(core), repr(marker.core))
+        self.write(marker.text)
+        self.at = here + len(core)
+        return 1
+
+    def _noise(self, elements: Elements, i: int) -> int:
+        """Read punctuation before a marker, or in its place where what follows it is here; return 1 where it is."""
+        marker = elements[i]
+        assert isinstance(marker, Marker)
+        end = end_of(_NOISE, self.text, self.at)
+        if end == self.at:
+            return 0
+        if there := self.text.startswith(marker.pieces[0], end):
+            self.note(self.at, end, repr(marker.core))
+            self.at = end
+            return int(self.marker(marker, partly=False))
+        after = elements[i + 1] if i + 1 < len(elements) else None
+        if isinstance(after, Marker):
+            there = is_distinctive(after.core) and self.text.startswith(after.pieces[0], end)
+        elif after is None and self.repair.calls.arguments.entry:
+            there = self.entry_at(end)
+        if there:
+            self.note(self.at, end, repr(marker.core))
+            self.write(marker.text)
+            self.at = end
+        return int(there)
+
+    def _unopened(self, at: int) -> int:
+        """Return where a declared key begins whose opener is missing; another marker may be in its place. -1 where none does."""
+        entry = self.repair.calls.arguments.entry
+        first = entry[0]
+        if not isinstance(first, Marker) or not first or entry[1] is not Slot.KEY:
+            return -1
+        closer = literal_of(entry[2]).strip()
+        at = self.space(at)
+        wrong = next((mark for mark in self.repair.known if self.text.startswith(mark, at)), "")
+        begin = self.space(at + len(wrong))
+        key = any(self.text.startswith(key + closer, begin) for key in self.types.declared if key not in self.keys)
+        return begin if key and is_distinctive(closer) else -1
+
     def _supply(self, element: Element) -> bool:
         """Write an element that is missing; return whether that invents nothing."""
         if isinstance(element, Marker):
@@ -291,7 +385,10 @@ class MarkerWalk:
 
     def _name(self, after: str = "") -> bool:
         names = sorted(self.request.tool_names, key=len, reverse=True)
-        end = self._named(names, after)
+        word = MARKER_WORDS.match(self.text, self.at)
+        name = self.repair.tool(word.group(), self.request) if word else ""
+        ends = word is None or name in ("", word.group())
+        end = self._named(names if ends else [name], after, ends=ends)
         if end:
             self.types = ArgumentTypes.of(self.request.tool(self.text[self.pieces[-1][1] : end]))
         return end > 0
@@ -303,13 +400,16 @@ class MarkerWalk:
             self.keys.append(self.text[self.pieces[-1][1] : end])
         return end > 0
 
-    def _named(self, names: Sequence[str], after: str) -> int:
-        """Read one of `names`, with or without quotation marks, before the marker `after`; return where it ends, 0 where there is none."""
+    def _named(self, names: Sequence[str], after: str, *, ends: bool = True) -> int:
+        """Read one of `names`, with or without quotation marks, before the marker `after`; return where it ends, 0 where there is none.
+
+        Where `ends` is False, more letters may be right behind the name.
+        """
         start = end_of(_QUOTES, self.text, self.at, self.at + MAX_BLANK)
         start += len(NAMESPACE) * self.text.startswith(NAMESPACE, start)
         name = next((name for name in names if name and self.text.startswith(name, start)), "")
         end = start + len(name)
-        if not name or re.compile(r"[\w-]").match(self.text, end):
+        if not name or (ends and re.compile(r"[\w-]").match(self.text, end)):
             return 0
         closed = end if after.startswith(('"', "'")) else end_of(_QUOTE, self.text, end)
         if self.text[self.at : start].strip() or closed > end:
@@ -340,18 +440,21 @@ class MarkerWalk:
         first = entry[0]
         if isinstance(first, Slot) or not first:
             return not self.keys and not self.closer_at(at)
-        if self.text.startswith(first.pieces[0], at):
+        if self.text.startswith(first.pieces[0], at) or self._unopened(at) >= 0:
             return True
         kept, self.at = self.at, at
         spelled = self.spelled(first, literal_of(*entry[2:3]))
         self.at = kept
         return spelled is not None
 
-    def closer_at(self, at: int) -> bool:
-        here = self.space(at)
-        return self.text.startswith(tuple(self.ends), here) or (
-            bool(self.ends) and _CLOSING_TAG.match(self.text, here) is not None
-        )
+    def closer_at(self, at: int, *, foreign: bool = True) -> bool:
+        """Return whether what closes the call is at `at`, a part of it at the end of the text, or a closing tag that is `foreign`."""
+        here, ends = self.space(at), self.ends
+        rest = self.text[here : here + MAX_WORD]
+        torn = here + len(rest) == len(self.text) and any(self.repair.torn(rest, closer) for closer in ends)
+        if torn or rest.startswith(tuple(ends)):
+            return True
+        return foreign and bool(ends) and _CLOSING_TAG.match(rest) is not None
 
     @property
     def ends(self) -> list[str]:
@@ -384,7 +487,7 @@ class MarkerWalk:
         rest = self.text[here:]
         word = TAG_WORD.match(marker.core)
         end = 0
-        if len(rest) > 2 and marker.core.startswith(rest):
+        if self.repair.torn(rest, marker.core):
             end = len(self.text)
         elif word and self.text.startswith(word.group(), here):
             end = end_of(LAST_LETTERS, self.text, here + len(word.group()))

@@ -18,9 +18,9 @@ import re
 from collections.abc import Mapping
 
 from unrender.answer.follow import as_skeleton
-from unrender.answer.nodes import literal_of
+from unrender.answer.nodes import Marker, literal_of
 from unrender.format import Slot
-from unrender.limits import MAX_BLANK, MAX_LISTED
+from unrender.limits import MAX_BLANK, MAX_LISTED, MAX_WORD
 from unrender.machine.repair.markers import LAST_LETTERS, MARKER_WORDS, TAG_WORD, MarkerWalk, Repair, Repaired
 from unrender.messages.wire import Request
 from unrender.nodes import Role
@@ -31,6 +31,8 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|["{}\[\]<]|[^\W\d][\w.-]*', re.DOTALL)
 """What counts where brackets of JSON are matched: strings, brackets, what may begin a marker, and words."""
+_ARGUMENTS = re.compile(r"(?:arguments|parameters)\b")
+"""Names by which models write all arguments as one."""
 _CLOSER_HEAD = re.compile(r"\W+\w")
 _LEAST = 2
 
@@ -50,6 +52,8 @@ class _Walk(MarkerWalk):
         calls = self.repair.calls
         at = calls.function.index(Slot.ARGUMENTS)
         opened = [self.marker(marker, wanted=False) for marker in (calls.open, calls.call_open) if marker]
+        if any(opened):
+            self._prose()
         if calls.envelope:
             return self._object() and self._ended()
         if not self.elements(calls.function[:at], shown=any(opened)):
@@ -57,6 +61,15 @@ class _Walk(MarkerWalk):
         if not self._arguments() or not self.elements(calls.function[at + 1 : calls.last_slot + 1], shown=True):
             return False
         return self._ended()
+
+    def _prose(self) -> None:
+        """Leave out the words between a call's opener and the call: they are content."""
+        here = self.space(self.at)
+        head = self.repair.after_prose(self.text[here : here + MAX_WORD], self.request)
+        words = self.text[here : here + head.start()].rstrip() if head else ""
+        if MARKER_WORDS.search(words) and not any(mark in words for mark in self.repair.known):
+            self.note(here, here + len(words), "a call", Role.CONTENT)
+            self.at = here + len(words)
 
     def _ended(self) -> bool:
         """Read what closes the call; return whether something does."""
@@ -75,8 +88,14 @@ class _Walk(MarkerWalk):
             return opened and self._object() and (not arguments.close or self.marker(arguments.close))
         if not opened:
             return False
-        if not self._entries() and not (not self.keys and self._tagged_object()):
-            return False
+        begin, written, known = self.at, len(self.pieces), len(self.damage)
+        if not self._entries():
+            if self.keys:
+                return False
+            self.at = begin
+            del self.pieces[written:], self.damage[known:]
+            if not (self._tagged_object() or self._boxed_object() or self.closer_at(self.at, foreign=False)):
+                return False
         if arguments.close:
             return self.marker(arguments.close)
         return True
@@ -97,7 +116,7 @@ class _Walk(MarkerWalk):
 
     def _broken_object(self, start: int) -> bool:
         """Copy a JSON object whose last brackets are missing, or in which the name of a tool has no quotation marks."""
-        text, opened, copied = self.text, "", start
+        text, opened, copied, stray = self.text, "", start, False
         for found in _JSON_PART.finditer(text, start):
             at, part = found.start(), found.group()
             if part in "{[":
@@ -108,8 +127,13 @@ class _Walk(MarkerWalk):
                 self.write(text[copied:at], copied)
                 self._quote(part, json.dumps(part), at)
                 copied = found.end()
+            elif part in "}]" and opened and not stray and text[:at].rstrip()[-1:] in ('"', "}", "]"):
+                stray = True  # Of `{"a": "x"]}` the bracket is left out.
+                self.note(at, found.end(), repr(opened[-1]))
+                self.write(text[copied:at], copied)
+                copied = found.end()
             elif part in '}]"' or self.closer_at(at):
-                if part in '}]"' or not opened:
+                if part in '}]"' or not opened or stray:
                     return False
                 self.note(at, at, repr(opened[::-1]))
                 end = start + len(text[start:at].rstrip())
@@ -148,22 +172,45 @@ class _Walk(MarkerWalk):
         end, _, status = LiteralScanner(style).scan(self.text, start, final=True)
         return end if status is DONE else 0
 
-    def _tagged_object(self) -> bool:
-        """Write a JSON object as arguments between tags."""
+    def _tagged_object(self, box: str = "") -> bool:
+        """Write a JSON object as arguments between tags; `box` may close what is around it."""
         start = self.space(self.at)
         end = self._scanned(start, LiteralStyle(strict=True)) if self.text.startswith("{", start) else 0
         try:
             given = json.loads(self.text[start:end]) if end else None
         except (ValueError, RecursionError):
             return False
-        if not isinstance(given, Mapping) or not self.closer_at(end):
+        if not isinstance(given, Mapping) or len(given) > MAX_LISTED:
+            return False
+        after = self.space(end)
+        if box and self.text.startswith("}", after):
+            after = self.space(after + 1)
+        if box and self.text.startswith(box, after):
+            after += len(box)
+        if not self.closer_at(after):
             return False
         self.note(start, end, "arguments between tags", Role.ARGUMENT)
         arguments = self.repair.calls.arguments
         for key, value in given.items():
             self.write(encode_entry(key, value, arguments.codec, as_skeleton(arguments.entry)))
-        self.at = end
+        if after > self.space(end):
+            self.note(end, after, "what closes the call")
+        self.at = after
         return True
+
+    def _boxed_object(self) -> bool:
+        """Write a JSON object as arguments that is the value of one argument by the name `arguments`."""
+        arguments = self.repair.calls.arguments
+        entry, at = arguments.entry, self.at
+        value = entry.index(Slot.VALUE)
+        for part in entry[:value]:
+            word = _ARGUMENTS.match(self.text, self.space(at)) if part is Slot.KEY else None
+            if word is None and (not isinstance(part, Marker) or not self.text.startswith(part.core, self.space(at))):
+                return False
+            at = word.end() if word else self.space(at) + len(literal_of(part).strip())
+        self.note(self.at, at, "arguments between tags")
+        self.at = at
+        return self._tagged_object(literal_of(*entry[value + 1 :]).strip())
 
     def _entries(self) -> bool:
         """Read all arguments; return False where one cannot be read, or a thing is here that is none."""
