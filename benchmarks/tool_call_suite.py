@@ -4,7 +4,8 @@ python benchmarks/tool_call_suite.py [--failures] [FAMILY ...]    (in the enviro
 
 Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so that it can be offered to that project. The suite's worker runs it,
 in the suite's chunkings, and the suite's checks judge it. `ChatTemplate.parser` reads each output after the fixture's generation prompt. Where
-a model's template is missing, that of a sibling with the same format is used. The units of a stream are markers and short pieces of text, since
+a model's template is missing, that of a sibling with the same syntax of calls is used: for Llama 4, whose outputs are in Python, one that
+writes Python. The units of a stream are markers and short pieces of text, since
 the models' tokenizers are missing too.
 """
 
@@ -34,15 +35,16 @@ from unrender import ChatTemplate, Parser, declared_format  # noqa: E402
 
 TEMPLATES = {
     "Qwen/Qwen3-Coder": "Qwen3-Coder",
-    "Qwen/Qwen3.": "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+    "Qwen/Qwen3.": "Qwen3-Coder",
     "Qwen/Qwen3": "Qwen-Qwen3-0.6B",
     "deepseek-ai/DeepSeek-V3-": "llama-cpp-deepseek-r1",
     "deepseek-ai/DeepSeek-V3.1": "deepseek-ai-DeepSeek-V3.1",
     "deepseek-ai/DeepSeek-V3.2": "deepseek-ai-DeepSeek-V3.2",
     "google/gemma-4": "google-gemma-4-31B-it",
     "meta-llama/Llama-3": "meta-llama-Llama-3.3-70B-Instruct",
-    "meta-llama/Llama-4": "vllm-llama4_json",
+    "meta-llama/Llama-4": "vllm-toolace",
     "mistralai/Devstral": "unsloth-mistral-Devstral-Small-2507",
+    "mistralai/Magistral-Small-2506": "unsloth-mistral-Devstral-Small-2507",
     "mistralai/Mistral-Small": "Mistral-Small-3.2-24B-Instruct-2506",
     "mistralai/Mistral-7B": "mistralai-Mistral-Nemo-Instruct-2407",
     "mistralai/": "mistralai-Ministral-3-14B-Reasoning-2512",

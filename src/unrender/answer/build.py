@@ -16,7 +16,7 @@ from unrender.answer.follow import call_signs
 from unrender.answer.literals import holds_token, json_tokens, keyed_tokens, tokens
 from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Marker, ReasoningPart
 from unrender.cache import kept
-from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, TurnTexts
+from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.parts import text_of
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
@@ -37,7 +37,9 @@ def answer_of(
     syntaxes of other formats whose calls are read as well.
     """
     calls = calls_of(format, request)
-    others = (calls_in_syntax(format, syntax) for syntax in siblings if calls and syntax not in format.syntaxes)
+    # What a format has between markers of content is content: a model that wants a call leaves it.
+    foreign = siblings if calls and format.content.mode is ContentMode.PLAIN else ()
+    others = (calls_in_syntax(format, syntax) for syntax in foreign if syntax not in format.syntaxes)
     calls += [replace(found, tools=offered(request), sibling=True, whole=True) for found in others]
     own = next((found for found in calls if found.own), None)
     answer = replace(

@@ -38,6 +38,8 @@ _WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_WORD}}}")
 _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """A closing tag, or the beginning of one."""
 _CALLS_END = ("call>", "calls>")
+_GOES_ON = (",", ":", "}", "]")
+"""What goes on with JSON."""
 _NOWHERE, _UNDECIDED = -1, -2
 
 
@@ -143,6 +145,11 @@ class Tail:
         # Without a marker that ends a call, the repair itself finds its end.
         if not mark and (machine.final or (mendable and not self.stops.literals)):
             at = len(machine.buffer)
+        # `{"a": 1</call>, "b": 2}`: a closer is not the end where JSON goes on behind it.
+        after = end_of(SPACE, machine.buffer, at + len(mark), at + len(mark) + MAX_BLANK)
+        if mendable and mark and undecided(machine, self.marks, after):
+            return True
+        mendable = mendable and machine.buffer[after : after + 1] not in _GOES_ON
         machine.take(Role.MALFORMED, at)
         if not mark and not machine.final and (mendable or self.stops.literals):
             return True

@@ -184,19 +184,17 @@ class MarkedEnds:
         return None if undecided and len(text) - end < self._reach else found
 
     def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
+        # Behind the layout another marker may begin: of `</x invoke>` and `</x parameter>`, `</x` is alike.
+        otherwise = ValueMark(Kind.TEXT, max(core, at + 1))
         match kind:
             case Kind.CLOSED:
                 return ValueMark(self._closed(text, at, core, end, final=final), end)
             case Kind.OPENED:
-                return self._opened(text, core) or ValueMark(Kind.TEXT, core + 1)
+                return self._opened(text, core) or otherwise
             case Kind.ENDED:
-                return ValueMark(Kind.ENDED if self._ends_call(text, core, final=final) else Kind.TEXT, core + 1)
+                return ValueMark(Kind.ENDED, core + 1) if self._ends_call(text, core, final=final) else otherwise
             case Kind.BEGUN:
-                return (
-                    ValueMark(Kind.BEGUN, end)
-                    if _pattern(self.markers.call_open).match(text, core)
-                    else ValueMark(Kind.TEXT, core + 1)
-                )
+                return ValueMark(Kind.BEGUN, end) if _pattern(self.markers.call_open).match(text, core) else otherwise
         return self._torn(text, core, end, final=final)
 
     def _closed(self, text: str, at: int, core: int, end: int, *, final: bool) -> Kind:

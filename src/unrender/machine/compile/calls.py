@@ -285,7 +285,7 @@ class CallCode:
         tried = self.code.emit(Attempt((call,), self.hub, reported=False))
         separator = calls.separator.core
         # Without section or separator, calls that must be whole and have a marker are looked for in the text, one by one.
-        chained = bool(separator or section or not calls.whole or not self.marked)
+        chained = bool(separator or section or not calls.whole or calls.sibling or not self.marked)
         named = calls.function[:1] == (Slot.NAME,)
         openers = {opener: (call, tried)} if chained and (opener or separator or named) else {}
         ends = calls.close.text or calls.call_close.text or literal_of(calls.function[-1])

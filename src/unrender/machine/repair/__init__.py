@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from unrender.errors import MalformedOutput
 from unrender.limits import FREE_REREADS, MAX_SLOW_TEXT, MAX_WORD
 from unrender.machine.call_events import NAMESPACE, begin_call, commit, complete_call, is_quoted, name_call
-from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, ToolCallFinished, ToolCallStarted
+from unrender.machine.events import ArgumentsText, BrokenText, Event, ToolCallFinished, ToolCallStarted
 from unrender.machine.frames import CallState
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import OR, Machine
@@ -43,7 +43,8 @@ class Damaged:
         word = self.repair.first_word(text)
         name = word.group().removeprefix(NAMESPACE) if word and (whole or word.end() < len(text)) else ""
         begins = bool(name and self.repair.tool(name, machine.request))
-        begins = begins or self.repair.after_prose(text, machine.request) is not None
+        head = None if begins else self.repair.behind_words(text, machine.request)
+        begins = begins or head is not None
         if not begins and not whole:
             return True
         # A quotation mark makes a damaged call doubtful even if its opener is known to be a special token.
@@ -55,7 +56,7 @@ class Damaged:
         call = begin_call(machine)
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         call.broken = (wanted, machine.buffer[failed : failed + 1], machine.base + failed)
-        machine.take(Role.MALFORMED, failed)
+        machine.take(Role.MALFORMED, max(failed, machine.at + head.end()) if head else failed)
         return machine.go_to(self.tail)
 
 
@@ -99,8 +100,6 @@ def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
     call.id, call.arguments = given.id if found.has_id else "", [given.arguments]
     for damage in found.damage:
         machine.malformed(damage.found, damage.wanted, at=start + damage.at)
-        if damage.role is Role.CONTENT:
-            machine.events.append(ContentText(damage.found))
     for role, end in given.spans:
         machine.take(role, start + end - machine.base)
     complete_call(machine)

@@ -39,10 +39,10 @@ _NOISE = re.compile(r"\s*[\"',:;=.]{1,3}\s*")
 _BEFORE_TORN = re.compile(r"[{(\[<]?[\"']?")
 """What is left before a torn opener: `{"function=` for `<function=`."""
 _NAME = r"[\w.:/-]{1,128}?"
-_OBJECT_HEAD = re.compile(rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"')
+_OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
 """The beginning of a JSON object that is a call, up to its first string that may be a name."""
-_PROSE_ENDS = (".", ":", "!", "?", ">", "\u3002", "\uff1a")
-"""What ends words between a call's opener and the call."""
+_SENTENCE_ENDS = (".", ":", "!", "?", ">", "\u3002", "\uff1a")
+"""What ends sentences between a call's opener and the call."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
 """Words that are between a call's opener and the name of its tool in some spelling."""
 
@@ -94,24 +94,27 @@ class Repair:
         known = (word for word in MARKER_WORDS.finditer(text) if word.group() not in _HEAD_WORDS | self.words)
         return next(known, None)
 
-    def after_prose(self, text: str, request: Request) -> re.Match[str] | None:
+    def behind_words(self, text: str, request: Request) -> re.Match[str] | None:
         """Return the head of a call, up to the name of a tool, that is in `text` behind words and no marker; None where there is none."""
         for found in self._head.finditer(text):
             if request.tool(found["name"].removeprefix(NAMESPACE)):
                 before = text[: found.start()].rstrip()
-                return found if before[-1:] in _PROSE_ENDS and "`" not in before else None
+                # Anything may be between two markers; before a call that a bracket or its name begins, sentences.
+                ended = is_distinctive(found["open"]) or before[-1:] in _SENTENCE_ENDS
+                return found if ended and "`" not in before else None
         return None
 
     @cached_property
     def _head(self) -> re.Pattern[str]:
+        function, opener = self.calls.function, re.escape(self.calls.call_open.core)
         if self.calls.envelope:
-            return _OBJECT_HEAD
-        function = self.calls.function
+            return re.compile(rf"(?P<open>(?:{opener})?)\s*{_OBJECT_HEAD}")
         at = function.index(Slot.NAME)
         around = (function[at - 1 : at], function[at + 1 : at + 2])
         before, after = ("".join(part.core for part in parts if isinstance(part, Marker)) for parts in around)
         shown = is_distinctive(before) or is_distinctive(after)
-        return re.compile(rf"{re.escape(before)}(?P<name>{_NAME}){re.escape(after)}" if shown else r"(?!)(?P<name>)")
+        head = rf"(?P<open>(?:{opener})?\s*{re.escape(before)})(?P<name>{_NAME}){re.escape(after)}"
+        return re.compile(head if shown else r"(?!)(?P<open>)(?P<name>)")
 
     def tool(self, word: str, request: Request) -> str:
         """Return the tool that `word` names, alone or with the name of a declared argument right behind it; "" where it names none."""

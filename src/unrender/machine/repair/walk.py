@@ -51,9 +51,7 @@ class _Walk(MarkerWalk):
         """Read the whole call; return whether it can be repaired."""
         calls = self.repair.calls
         at = calls.function.index(Slot.ARGUMENTS)
-        opened = [self.marker(marker, wanted=False) for marker in (calls.open, calls.call_open) if marker]
-        if any(opened):
-            self._prose()
+        opened = [self._opened(marker) for marker in (calls.open, calls.call_open) if marker]
         if calls.envelope:
             return self._object() and self._ended()
         if not self.elements(calls.function[:at], shown=any(opened)):
@@ -62,14 +60,17 @@ class _Walk(MarkerWalk):
             return False
         return self._ended()
 
-    def _prose(self) -> None:
-        """Leave out the words between a call's opener and the call: they are content."""
+    def _opened(self, marker: Marker) -> bool:
+        """Read an opener, and the words between it and what it opens; return whether it is here."""
+        if not self.marker(marker, wanted=False):
+            return False
         here = self.space(self.at)
-        head = self.repair.after_prose(self.text[here : here + MAX_WORD], self.request)
+        head = self.repair.behind_words(self.text[here : here + MAX_WORD], self.request)
         words = self.text[here : here + head.start()].rstrip() if head else ""
         if MARKER_WORDS.search(words) and not any(mark in words for mark in self.repair.known):
-            self.note(here, here + len(words), "a call", Role.CONTENT)
+            self.note(here, here + len(words), "a call")
             self.at = here + len(words)
+        return True
 
     def _ended(self) -> bool:
         """Read what closes the call; return whether something does."""
