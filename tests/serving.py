@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anthropic
 import httpx2
@@ -81,10 +81,16 @@ def template(name: str = "") -> ChatTemplate:
 
 
 def served(
-    engine: Backend | None = None, name: str = "", *, calls: Calls = Calls.CERTAIN, **settings: Any
+    engine: Backend | None = None,
+    name: str = "",
+    *,
+    calls: Calls = Calls.CERTAIN,
+    repair: Literal["format", "offered", "none"] = "format",
+    **settings: Any,
 ) -> Starlette:
     """Return a gateway with one model, `m`, after this engine, the sampler by default."""
-    model = Model(name="m", turns=Turns(template=template(name)), backend=engine or Sampler(), calls=calls)
+    turns = Turns(template=template(name))
+    model = Model(name="m", turns=turns, backend=engine or Sampler(), calls=calls, repair=repair)
     return app([model], **settings)
 
 

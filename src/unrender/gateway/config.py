@@ -115,6 +115,7 @@ class _Model(Settings):
     aliases: str | Annotated[list[str], Many] = ""
     reasoning_field: ReasoningField = "reasoning_content"
     calls: Annotated[Calls, Field(strict=False)] = Calls.CERTAIN
+    repair: Literal["format", "offered", "none"] = "format"
     check: bool = False
     extend: Annotated[Extend, Field(strict=False)] = Extend.ON
     thoughts: Thoughts = "tool_cycle"
@@ -346,7 +347,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
     own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts")
-    own_model = ("reasoning_field", "calls", "check", "attempts")
+    own_model = ("reasoning_field", "calls", "repair", "check", "attempts")
     return Model(
         name=said.name or kind,
         turns=Turns(template=template, **{name: getattr(said, name) for name in own_turns}),

@@ -21,6 +21,7 @@ from unrender import (
     Event,
     GrammarError,
     Parser,
+    Policy,
     Request,
     SchemaWarning,
     TemplateError,
@@ -38,6 +39,8 @@ from unrender.token_ids import Decoder, TokenParser, special_ids_of
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """The environment variable that names a template's file, for engines that were given one, or models that have none."""
+REPAIR = "UNRENDER_REPAIR"
+"""The environment variable that names which damaged calls engines' plug-ins repair, as in `Policy`."""
 _FREE = (ToolChoice.AUTO, ToolChoice.NONE)
 
 
@@ -45,8 +48,9 @@ _FREE = (ToolChoice.AUTO, ToolChoice.NONE)
 def engine_template(tokenizer: Any) -> ChatTemplate:
     """Return the template in the file that `UNRENDER_CHAT_TEMPLATE` names, else that of an engine's tokenizer.
 
-    Raises `TemplateError`, saying what to do, when there is neither.
+    Raises `TemplateError`, saying what to do, when there is neither, and `ValueError` for a wrong `UNRENDER_REPAIR`.
     """
+    engine_policy()  # A wrong word is an error at the start.
     # Engines wrap their tokenizers; not every wrapper has these names, and a token may be None.
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
@@ -196,9 +200,17 @@ def said(events: Iterable[Event]) -> Said:
     return Said(reasoning, content, [call for delta in found for call in delta.get("tool_calls", ())])
 
 
+def engine_policy() -> Policy:
+    """Return the policy by which plug-ins of engines read answers. Raises `ValueError` where `UNRENDER_REPAIR` holds another word."""
+    try:
+        return Policy(repair=os.environ.get(REPAIR) or "format")  # type: ignore[arg-type]  # `Policy` checks it
+    except ValueError as error:
+        raise ValueError(f"{REPAIR}: {error}") from error
+
+
 def opened(turn: Turn, *, continued: bool = False) -> Parser:
     """Return a parser for the answer. With `continued`, text that the prompt already holds gives no events."""
-    parser = turn.parser()
+    parser = turn.parser(policy=engine_policy())
     if continued:
         parser.feed("")  # What the prompt holds of the answer comes out now, and is thrown away: the client has it.
     return parser

@@ -29,6 +29,7 @@ from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import (
     closing_tag,
     constraint_of,
+    engine_policy,
     engine_template,
     json_form,
     opened,
@@ -332,7 +333,8 @@ class _ToolDetector:
 
     def _new_parser(self) -> Any:
         """Return a parser of an answer that no reasoning detector has read, which leaves reasoning in the content."""
-        return rendered_turn(self._template, self._prefix, tools=self._tools or None, reasoning=False).parser()
+        turn = rendered_turn(self._template, self._prefix, tools=self._tools or None, reasoning=False)
+        return turn.parser(policy=engine_policy())
 
     def _told(self, events: Iterable[Event]) -> Any:
         events = list(events)

@@ -228,6 +228,16 @@ def test_every_format_ends_after_so_many_calls(name: str, size: int, few_calls: 
     assert whole["finish_reason"] == "tool_calls"
 
 
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize(("repair", "called"), [("format", 0), ("offered", 1)])
+def test_calls_of_other_formats_are_read_where_a_setting_says_so(api: str, repair: Any, called: int) -> None:
+    """`repair = "offered"` reads an `<invoke>` of a model whose template writes JSON; by default it is content."""
+    text = '<function_calls>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n</function_calls>'
+
+    for answer in both(api, served(Told(chunked(text, 7)), "json-tags", repair=repair)):
+        assert [values for _, values, _ in calls_in(api, answer)] == [{"city": "Paris"}] * called
+
+
 @pytest.mark.parametrize("stop", [{}, {"stop": "zebra"}], ids=str)
 @pytest.mark.parametrize("calls", [Calls.WRITTEN, Calls.COMPLETE], ids=str)
 def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> None:

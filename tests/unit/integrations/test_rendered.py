@@ -165,3 +165,19 @@ def test_the_template_is_the_tokenizers_or_a_files(tmp_path, monkeypatch):
     (tmp_path / "own.jinja").write_text(SOURCE, encoding="utf-8")
     monkeypatch.setenv("UNRENDER_CHAT_TEMPLATE", str(tmp_path / "own.jinja"))
     assert engine_template(bare).format == TEMPLATE.format
+
+
+def test_plug_ins_read_calls_of_other_formats_where_the_environment_says_so(monkeypatch):
+    """`UNRENDER_REPAIR` is the policy's word; another one is an error when the template is read, at the server's start."""
+    text = '<function_calls>\n<invoke name="now">\n</invoke>\n</function_calls>'
+    names = []
+    for word in ("format", "offered"):
+        monkeypatch.setenv("UNRENDER_REPAIR", word)
+        parser = opened(rendered_turn(TEMPLATE, PROMPT, tools=[TOOL]))
+        parser.feed(text)
+        parser.finish()
+        names.append([call.name for call in parser.message.tool_calls])
+    assert names == [[], ["now"]]
+    monkeypatch.setenv("UNRENDER_REPAIR", "all")
+    with pytest.raises(ValueError, match="UNRENDER_REPAIR.*expected one of format, offered, none"):
+        engine_template(Letters())

@@ -57,7 +57,7 @@ class Answer:
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
         wants = self.ask.logprobs is not None
-        policy = self.prepared.policy(self.model.capabilities, self.model.calls)
+        policy = self.prepared.policy(self.model.capabilities, self.model.calls, self.model.repair)
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy) for _ in range(self.ask.choices)
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from unrender import Turn
 from unrender.gateway.answers.probes import Findings, probe
@@ -56,6 +57,8 @@ class Model:
     attempts: int = 2
     """How often a job is sent to the engine, at most, before anything has come back."""
     calls: Calls = Calls.CERTAIN
+    repair: Literal["format", "offered", "none"] = "format"
+    """Which damaged calls are repaired, as in `Policy`."""
     created: int = 0
     check: bool = False
     """An answer that no grammar binds is judged before its first byte is out, streamed ones too, and asked for again."""

@@ -143,14 +143,14 @@ class Prepared:
     grammar_seconds: float | None = None
     """None where none was due."""
 
-    def policy(self, engine: EngineCapabilities, calls: Calls) -> Policy:
+    def policy(self, engine: EngineCapabilities, calls: Calls, repair: Literal["format", "offered", "none"]) -> Policy:
         """Return the policy by which an answer is read, streamed or not."""
         # A call is guaranteed where a grammar binds the whole answer. Where the model may answer in text, a lazy grammar begins
         # only at a trigger: before that, "<tool_call> is how I call" is text that begins like a call, and what was streamed
         # as one cannot be taken back.
         bound = self.grammar is not None and self.turn.request.tool_choice in _FORCED
         written = calls == Calls.WRITTEN or (calls == Calls.CERTAIN and (bound or engine.obeys))
-        return Policy(calls="written" if written else "complete")
+        return Policy(calls="written" if written else "complete", repair=repair)
 
     def unbound(self, engine: EngineCapabilities) -> list[str]:
         """Return the parameters that promise something which nothing makes the engine keep."""
