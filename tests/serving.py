@@ -86,11 +86,12 @@ def served(
     *,
     calls: Calls = Calls.CERTAIN,
     repair: Literal["format", "offered", "none"] = "format",
+    heals: bool = True,
     **settings: Any,
 ) -> Starlette:
     """Return a gateway with one model, `m`, after this engine, the sampler by default."""
     turns = Turns(template=template(name))
-    model = Model(name="m", turns=turns, backend=engine or Sampler(), calls=calls, repair=repair)
+    model = Model(name="m", turns=turns, backend=engine or Sampler(), calls=calls, repair=repair, heals=heals)
     return app([model], **settings)
 
 

@@ -17,6 +17,7 @@ from unrender.version import __version__ as __version__
 if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate
     from unrender.conversation.adapt import Media
+    from unrender.conversation.healing import Healing
     from unrender.conversation.offer import Injection
     from unrender.conversation.salvage import detect_format, rescue
     from unrender.dialects.triggers import Trigger, TriggerKind
@@ -99,6 +100,7 @@ __all__ = [
     "FormatVersionError",
     "FormatWarning",
     "GrammarError",
+    "Healing",
     "Injection",
     "Limits",
     "LoadedTemplates",
@@ -168,6 +170,7 @@ _HOMES = {
     "unrender.rendering.loading": "LoadedTemplates",
     "unrender.conversation.adapt": "Media",
     "unrender.conversation.salvage": "detect_format rescue",
+    "unrender.conversation.healing": "Healing",
     "unrender.turn": "Turn",
 }
 """The modules that define the public names, each with its names."""

@@ -23,6 +23,7 @@ from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
     from unrender.conversation.adapt import Media
+    from unrender.conversation.healing import Healing
     from unrender.conversation.messages import Conversation
     from unrender.conversation.offer import Injection
     from unrender.dialects.triggers import Trigger
@@ -226,6 +227,24 @@ class Turn:
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
+
+    def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
+        r"""Return how the model goes on with an answer whose call broke: from the call's good part, under the grammar of the rest.
+
+        `text` is the answer up to here or to its end, `policy` that by which it is read. Return None where no call of an offered
+        tool broke, where the token limit ended the answer (`finish_reason="length"`), and where no grammar can be written.
+
+        >>> from unrender import ChatTemplate
+        >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
+        >>> source += '"arguments": {{ c.function.arguments | tojson }}}</call>{% endfor %}{% endfor %}'
+        >>> tool = {"name": "say", "parameters": {"properties": {"words": {"type": "string"}}}}
+        >>> turn = ChatTemplate.from_string(source).turn(tools=[tool])
+        >>> turn.heal('<call>{"name": "say", "arguments": {"words": "A "good" day"}}</call>').kept
+        '<call>{"name": "say", "arguments": {"words": "'
+        """
+        from unrender.conversation.healing import healing_of  # noqa: PLC0415 -- loaded when it is used
+
+        return healing_of(self, text, finish_reason, policy or Policy())
 
     @property
     def appended(self) -> tuple[Piece, ...]:

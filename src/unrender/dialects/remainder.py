@@ -128,7 +128,11 @@ class Remainder:
         # The answer may have begun with words, a thought or half a call: what is left of it is the grammar.
         whole = Grammar(answer_of(self.format, self.request).written)
         if run is None:
-            return self._resumed(expand(whole, values, self.limits, roles=roles))
+            found = expand(whole, values, self.limits, roles=roles)
+            if values is Values.NATIVE and self._after_begun(found.grammar) is None:
+                # The prompt may end inside a value: what is left of it can only be spelled out.
+                found = expand(whole, Values.SPELLED, self.limits, roles=roles)
+            return self._resumed(found)
         # An engine that waits for a trigger starts the grammar there, so the calls alone are an option beside the answer.
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.limits, roles=roles)
@@ -153,8 +157,10 @@ class Remainder:
     @bounded_nesting
     def begins(self) -> bool:
         """Whether the format writes answers that begin with what the prompt has begun."""
-        whole = expand(Grammar(answer_of(self.format, self.request).written), Values.NATIVE, self.limits)
-        return self._after_begun(whole.grammar) is not None
+        whole = Grammar(answer_of(self.format, self.request).written)
+        return any(
+            self._after_begun(expand(whole, values, self.limits).grammar) is not None for values in reversed(Values)
+        )
 
     @bounded_nesting
     def refused(self, texts: Iterable[str]) -> list[str]:

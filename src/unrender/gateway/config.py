@@ -116,6 +116,7 @@ class _Model(Settings):
     reasoning_field: ReasoningField = "reasoning_content"
     calls: Annotated[Calls, Field(strict=False)] = Calls.CERTAIN
     repair: Literal["format", "offered", "none"] = "format"
+    heal: bool = True
     check: bool = False
     extend: Annotated[Extend, Field(strict=False)] = Extend.ON
     thoughts: Thoughts = "tool_cycle"
@@ -354,6 +355,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         backend=backend,
         aliases=texts(said.aliases),
         probes=said.probe,
+        heals=said.heal,
         **{name: getattr(said, name) for name in own_model},
     )
 

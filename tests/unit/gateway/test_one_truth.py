@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jiter import from_json
 from openai.lib.streaming.chat._completions import ChatCompletionStreamState
-from serving import CALL, HELLO, TOOL, WEATHER, Told, anthropic_client, chunked, openai_client, served, template
+from serving import CALL, HELLO, TOOL, WEATHER, Told, anthropic_client, chunked, openai_client, posted, served, template
 
 from unrender.answer.encode import encode_answer
 from unrender.gateway import Calls, EngineCapabilities, Job, Piece
@@ -384,3 +384,91 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
         assert "tool_calls" not in json.dumps(whole)
     else:
         assert whole[0]["message"]["tool_calls"][0]["type"] == "custom"
+
+
+# Healing: an engine whose call breaks goes on from the good part, and the client sees one whole answer.
+
+LOOK = "Let me look.\n"
+MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'
+GOOD = MISQUOTED.partition('the "')[0]
+MENDED = GOOD + 'Rome"}}\n</tool_call>'
+
+
+class Healer(Told):
+    """An engine that first says a text, and then goes on after what is kept of it, each time with the next of `rests`."""
+
+    def __init__(self, said: str, *rests: str, size: int = 5, dialect: str = "gbnf", finish: str = "stop") -> None:
+        super().__init__("", capabilities=EngineCapabilities(seed=False, dialect=dialect, lazy=True))
+        self.texts = [said, *rests]
+        self.size, self.finish = size, finish
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield the next text in pieces."""
+        self.said = [*chunked(self.texts[len(self.jobs) % len(self.texts)], self.size), Piece("", 0, self.finish)]
+        async for piece in super().generate(job):
+            yield piece
+
+
+@pytest.mark.parametrize("size", [1, 7, 999])
+@pytest.mark.parametrize("api", APIS)
+def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
+    """Streamed and whole, the answer is what the model means now: the text before the call once, one call, and nothing of the broken one."""
+    engine = Healer(LOOK + MISQUOTED, 'Rome"}}\n</tool_call>', size=size)
+
+    streamed, whole = both(api, served(engine, "json-tags"))
+
+    sound = both(api, served(Told([*chunked(LOOK + MENDED, 9), Piece("", 0, "stop")]), "json-tags"))[1]
+    # Of Anthropic's stream the SDK keeps no warnings.
+    said = [{**answer, "warnings": None} for answer in (streamed, whole, sound)]
+    assert comparable(said[0]) == comparable(said[1]) == comparable(said[2])
+    assert [values for _, values, _ in calls_in(api, whole)] == [{"city": "Rome"}]
+    for first, second in zip(engine.jobs[::2], engine.jobs[1::2], strict=True):
+        assert second.turn.prompt == first.turn.prompt + LOOK + GOOD
+        assert second.grammar is not None
+        assert not second.grammar.triggers
+    assert engine.closed == len(engine.jobs)
+
+
+def asked(engine: Any, **settings: Any) -> Any:
+    body = {"model": "m", "messages": HELLO, "tools": [TOOL], "max_tokens": 500}
+    return posted(served(engine, "json-tags", **settings), "/v1/chat/completions", json=body).json()
+
+
+def test_the_response_says_what_was_healed_and_what_it_cost() -> None:
+    """The tokens of both jobs count, the second one has what is left of the limit, and a warning says what was done."""
+    engine = Healer(MISQUOTED, 'Rome"}}\n</tool_call>')
+
+    answer = asked(engine)
+
+    first, second = engine.jobs
+    assert answer["usage"]["completion_tokens"] == len(chunked(MISQUOTED, 5)) + len(chunked('Rome"}}\n</tool_call>', 5))
+    assert first.limit == 500
+    assert second.limit == 500 - len(chunked(MISQUOTED, 5))
+    assert "a call broke" in str(answer)
+
+
+@pytest.mark.parametrize(
+    ("engine", "jobs"),
+    [
+        (Healer(MISQUOTED, 'a" b"}}\n</tool_call>'), 3),
+        (Healer(MISQUOTED, 'Rome"}}\n</tool_call>', finish="length"), 1),
+        (Healer(MISQUOTED, dialect=""), 1),
+        (Healer(MISQUOTED.replace("get_weather", "get_time")), 1),
+        (Healer(f"Write `{MISQUOTED}`, as I do."), 1),
+    ],
+    ids=["breaks each time", "token limit", "no grammar", "a tool that is not offered", "quoted"],
+)
+def test_what_cannot_be_healed_stays_as_it_is(engine: Healer, jobs: int) -> None:
+    """Two tries are enough; without them, the broken call is in the content, or left out at the token limit, as ever."""
+    answer = asked(engine)["choices"][0]["message"]
+
+    assert len(engine.jobs) == jobs
+    assert not answer.get("tool_calls")
+
+
+def test_a_setting_leaves_broken_calls_alone() -> None:
+    """`heal = false` asks the engine once."""
+    engine = Healer(MISQUOTED, 'Rome"}}\n</tool_call>')
+
+    assert MISQUOTED in asked(engine, heals=False)["choices"][0]["message"]["content"]
+    assert len(engine.jobs) == 1

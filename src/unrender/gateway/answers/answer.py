@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from unrender import Usage
+from unrender import Event, Usage
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
 from unrender.gateway.answers.model import Model
@@ -34,6 +34,9 @@ _TOO_LONG = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """How engines say that prompt and answer do not fit; agents shorten the conversation then, if they are told in vendors' words."""
+_HEALS = 2
+"""How often calls of one answer are healed, at most."""
+_HEALED = "a call broke; the model wrote the rest of it again, under the grammar of the answer"
 _WAITING = 16
 """Frames of several choices that may wait to be sent."""
 
@@ -57,9 +60,12 @@ class Answer:
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
         wants = self.ask.logprobs is not None
-        policy = self.prepared.policy(self.model.capabilities, self.model.calls, self.model.repair)
+        engine = self.model.capabilities
+        policy = self.prepared.policy(engine, self.model.calls, self.model.repair)
+        heals = _HEALS if self.model.heals and engine.dialect and policy.calls == "complete" else 0
         self.choices = [
-            Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy) for _ in range(self.ask.choices)
+            Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
+            for _ in range(self.ask.choices)
         ]
         head = self.surface.begin()
         async with aclosing(self._stream_choice(0) if self.ask.choices == 1 else self._all()) as source:
@@ -96,40 +102,73 @@ class Answer:
             self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf)
 
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
-        choice, surface = self.choices[index], self.surface
+        choice = self.choices[index]
         held: list[bytes] = []
         """Frames that wait for the next piece, which is there already: what was read at once is sent at once."""
+        job: Job | None = self._job(index)
+        last: list[Event] = []
         try:
-            piece, pieces = await self._begun(self._job(index))
-            async with aclosing(pieces):
-                held.append(self._read(index, piece))
-                # An engine's packet often holds several tokens. They leave as one packet as well: a write costs more than a token.
-                # After a stop text, or the last call, nothing more is asked for: leaving closes the generator, and the engine stops.
-                while not choice.done:
-                    if not piece.more:
-                        yield b"".join(held)
-                        held.clear()
-                    piece = await anext(pieces)
-                    held.append(self._read(index, piece))
-        except StopAsyncIteration:
-            pass
+            while job is not None:
+                begun, pieces = await self._begun(job)
+                piece: Piece | None = begun
+                async with aclosing(pieces):
+                    job = await self._taken(index, begun, held)
+                    # An engine's packet often holds several tokens. They leave as one packet as well: a write costs more than a token.
+                    # After a stop text, or the last call, nothing more is asked for: leaving closes the generator, and the engine stops.
+                    while job is None and piece is not None and not choice.done:
+                        if not piece.more:
+                            yield b"".join(held)
+                            held.clear()
+                        piece = await anext(pieces, None)
+                        job = None if piece is None else await self._taken(index, piece, held)
+                if job is None:
+                    last = choice.finish()
+                    job = await self._healing(index) if choice.broke else None
+                    last += choice.release() if job is None else []
         except EngineError as error:
             self.errors.append(error.kind)
             # What has come before it breaks off is delivered; the error goes after it.
             if held:
                 yield b"".join(held)
             raise _failure(error) from error
+        yield b"".join([*held, await self._end(index, last)])
+
+    async def _end(self, index: int, last: list[Event]) -> bytes:
+        """Return the frames of a choice's last events, and of its end."""
+        choice = self.choices[index]
         # An engine that is left at a stop text or at the last call, in the middle of its answer, never says what the prompt has cost, and some
         # never do. The choices share the prompt, so the first one's count is enough.
         if choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
-        last = surface.frames(index, choice.finish(), choice.content_logprobs())
+        ending = self.surface.frames(index, last, choice.content_logprobs())
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
         lacking += (f"the answer was ended: it has {MAX_ITEMS} calls",) if choice.full else ()
-        ended = surface.end(index, replace(outcome, warnings=lacking))
-        yield b"".join([*held, last, ended])
+        lacking += (_HEALED,) * bool(choice.healed)
+        ended = self.surface.end(index, replace(outcome, warnings=lacking))
+        return ending + ended
+
+    async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> Job | None:
+        """Hold the frames of a piece; return the job that heals a call which breaks in it, if one does."""
+        held.append(self._read(index, piece))
+        choice = self.choices[index]
+        job = await self._healing(index) if choice.broke else None
+        if job is None and choice.broke:
+            held.append(self.surface.frames(index, choice.release(), choice.content_logprobs()))
+        return job
+
+    async def _healing(self, index: int) -> Job | None:
+        """Return the job in which the model goes on from the good part of a call that broke; None where that is not possible."""
+        choice = self.choices[index]
+        # Reading the answer once more and writing its grammar takes too long for the loop that serves all others.
+        found, grammar = await asyncio.to_thread(choice.healing, self.model.capabilities)
+        if found is None or grammar is None:
+            return None
+        choice.go_on(found)
+        job = self._job(index)
+        limit = None if job.limit is None else max(job.limit - choice.counted.completion_tokens, 1)
+        return replace(job, turn=self.model.sent(found.turn), grammar=grammar, limit=limit)
 
     def _read(self, index: int, piece: Piece) -> bytes:
         choice = self.choices[index]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import unrender
-from unrender.gateway.backends.backend import Piece
+from unrender.gateway.answers.turns import grammar_of
+from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar, Piece
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
 from unrender.limits import MAX_ITEMS
@@ -34,8 +35,16 @@ class Choice:
         *,
         logprobs: bool = False,
         policy: unrender.Policy | None = None,
+        heals: int = 0,
     ) -> None:
+        """`heals` is how often a call that breaks may be healed, at most."""
         self.parser: unrender.Parser = turn.parser(policy=policy)
+        self.healed: int = 0
+        """How often a call that broke was healed."""
+        self._turn, self._policy = turn, policy
+        self._heals = 0 if logprobs or turn.continued else heals
+        self._broke: tuple[list[unrender.Event], int] | None = None
+        """The events in which a call broke, which nobody was told of, and the tokens of their piece."""
         self.broken: int = 0
         """How often something was met that the format does not allow."""
         self.finish_reason: str | None = None
@@ -58,7 +67,7 @@ class Choice:
             self._before = [event for event in begun if event.index not in ended]
             self._skipped = sum(call.status is not unrender.CallStatus.OPEN for call in self.parser.message.tool_calls)
         # Otherwise the parser's own message says it all, and no event is kept.
-        self._own: list[unrender.Event] | None = [] if stop or turn.continued else None
+        self._own: list[unrender.Event] | None = [] if stop or turn.continued or self._heals else None
         """The events of this answer, where the parser's message holds more than those."""
         self._held = ""
         self._tokens = 0
@@ -76,10 +85,16 @@ class Choice:
         """Whether nothing more is wanted of the engine."""
         return self.full or bool(self.stopped_by)
 
+    @property
+    def broke(self) -> bool:
+        """Whether a call broke that might be healed: `healing` says how, and `release` gives it up."""
+        return self._broke is not None
+
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Take a piece; return the events that are final now."""
         self.finish_reason = piece.finish or self.finish_reason
-        self.usage = piece.usage or self.usage
+        # Of an answer that was healed, the engine has counted the last part alone.
+        self.usage = None if self.healed else piece.usage or self.usage
         self._tokens += piece.tokens
         if self._logprobs is not None:
             self._early += piece.logprobs
@@ -88,12 +103,38 @@ class Choice:
         if not piece.text:
             return []
         self._texts.append(piece.text)
-        return self._taken(self.parser.feed(piece.text), piece.tokens)
+        return self._unbroken(self.parser.feed(piece.text), piece.tokens)
 
     def finish(self) -> list[unrender.Event]:
         """End the answer; return the last events."""
         # After a stop text the parser has not seen the end: its last events would be of text that nobody wants.
-        return [] if self.stopped_by else self._taken(self.parser.finish(self.finish_reason), 0)
+        return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
+
+    def healing(self, engine: EngineCapabilities) -> tuple[unrender.Healing | None, EngineGrammar | None]:
+        """Return how the call goes on that broke, and under which grammar; None where it stays as it is."""
+        self._heals -= 1
+        found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
+        return found, grammar_of(found.turn, replace(engine, lazy=False)).grammar if found else None
+
+    def go_on(self, found: unrender.Healing) -> None:
+        """Be ready for the rest of a call that is healed: what was good of the answer was read, and the rest is forgotten."""
+        self.parser = self._turn.parser(policy=self._policy)
+        self._before += _untold(self.parser.feed(found.kept), self._own or [])
+        self._texts, self._broke, self.finish_reason, self.usage = [found.kept], None, None, None
+        self.healed += 1
+
+    def release(self) -> list[unrender.Event]:
+        """Return the events in which a call broke that is not healed."""
+        events, tokens = self._broke or ([], 0)
+        self._broke = None
+        return self._taken(events, tokens)
+
+    def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
+        """Return events, or hold them where a call broke in them that may be healed."""
+        if self._heals > 0 and any(isinstance(one, unrender.Malformed) and one.call for one in events):
+            self._broke = (events, tokens)
+            return []
+        return self._taken(events, tokens)
 
     @property
     def text(self) -> str:
@@ -192,6 +233,24 @@ class Choice:
                 return
             if not isinstance(event, unrender.ContentText):
                 yield event
+
+
+def _untold(events: Iterable[unrender.Event], told: Iterable[unrender.Event]) -> Iterator[unrender.Event]:
+    """Yield the events of an answer that is read once more, without what was told of it the first time."""
+    left = dict.fromkeys((unrender.ContentText, unrender.ReasoningText), 0)
+    calls = 0
+    for one in told:
+        calls += isinstance(one, unrender.ToolCallFinished)
+        if isinstance(one, unrender.ContentText | unrender.ReasoningText):
+            left[type(one)] += len(one.text)
+    for one in events:
+        if isinstance(one, unrender.ContentText | unrender.ReasoningText):
+            kind, skipped = type(one), min(left[type(one)], len(one.text))
+            left[kind] -= skipped
+            if skipped < len(one.text):
+                yield kind(one.text[skipped:])
+        elif isinstance(one, _OF_CALLS) and one.index >= calls:
+            yield one
 
 
 class _Stops:

@@ -59,6 +59,8 @@ class Model:
     calls: Calls = Calls.CERTAIN
     repair: Literal["format", "offered", "none"] = "format"
     """Which damaged calls are repaired, as in `Policy`."""
+    heals: bool = True
+    """A call that breaks is written again from its good part, under a grammar, where the engine takes grammars."""
     created: int = 0
     check: bool = False
     """An answer that no grammar binds is judged before its first byte is out, streamed ones too, and asked for again."""

@@ -242,7 +242,7 @@ class Turns:
     thoughts: Thoughts = "tool_cycle"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Belongs to the key of what is kept: two models, or one with other settings, share nothing."""
-    _grammars: Cache[_Built] = field(default_factory=lambda: Cache(MAX_STORED))
+    _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
     """Each weighs one."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
     _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
@@ -275,7 +275,7 @@ class Turns:
         # A schema may take seconds to build. One thread builds, so that rendering always has the other cores.
         if found is None:  # what is known waits for nobody's building
             found = await self._builders.run(
-                client, lambda: self._grammars.made(key, lambda: _build(turn, engine), lambda _: 1)
+                client, lambda: self._grammars.made(key, lambda: grammar_of(turn, engine), lambda _: 1)
             )
         return replace(
             plain,
@@ -453,7 +453,7 @@ def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     return turn.format, choice, json.dumps(said, sort_keys=True), turn.begun, engine.dialect, engine.lazy
 
 
-class _Built(NamedTuple):
+class Built(NamedTuple):
     """What became of a grammar."""
 
     grammar: EngineGrammar | None
@@ -466,7 +466,7 @@ class _Built(NamedTuple):
         return "unsupported" if self.grammar is None else "relaxed" if self.losses else "built"
 
 
-def _build(turn: Turn, engine: EngineCapabilities) -> _Built:
+def grammar_of(turn: Turn, engine: EngineCapabilities) -> Built:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
     write: Mapping[str, Callable[[], str]] = {
         "gbnf": turn.gbnf,
@@ -474,13 +474,13 @@ def _build(turn: Turn, engine: EngineCapabilities) -> _Built:
         "structural_tag": lambda: json.dumps(turn.structural_tag()),
     }
     if engine.dialect not in write:
-        return _Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
+        return Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
             text, triggers = write[engine.dialect](), turn.triggers if engine.lazy else ()
         except GrammarError as error:
-            return _Built(None, (f"not constrained: {error}",))
+            return Built(None, (f"not constrained: {error}",))
     # What a schema loses on its way into a grammar is said as warnings; the client is told each.
     grammar = EngineGrammar(dialect=engine.dialect, text=text, triggers=triggers)
-    return _Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))
+    return Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))
