@@ -1,0 +1,206 @@
+"""How many calls each reader finds in answers that real models wrote almost right, and how many of them nobody wrote.
+
+python benchmarks/drift.py [--write]    (in the environment of `python3 scripts/run.py drift`)
+
+Strategy: each row of `drift.jsonl` is an answer of a model in which a person sees calls, or sees that none was meant. unrender reads it by the
+template alone; vLLM and SGLang by the parser that each registers for the family, on the whole text, as their servers do without
+streaming. A row counts as *given* where the calls are those that the row wants, as *no call* where there is none, and as *wrong*
+where there are calls with other names or arguments, or calls that nobody meant. A parser that raises has given no call, which is what
+its server makes of it. `--write` puts the table into `docs/explanation/why.md`, and its picture beside it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "scripts", "benchmarks")]
+
+from coverage import Tokenizer  # noqa: E402
+from vendor import all_vendor_templates, vendor_cases  # noqa: E402
+
+from unrender import ChatTemplate, Policy  # noqa: E402
+
+PAGE = ROOT / "docs" / "explanation" / "why.md"
+PICTURE = ROOT / "docs" / "images" / "drift.svg"
+PARSERS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "Qwen3-Coder": (("qwen3_coder", "qwen3_xml"), ("qwen3_coder",)),
+    "Qwen": (("hermes",), ("qwen25", "qwen")),
+    "google-gemma-4": (("gemma4",), ("gemma4",)),
+    "GLM-4.7": (("glm47",), ("glm47",)),
+    "GLM-4": (("glm45",), ("glm45", "glm")),
+    "NVIDIA-Nemotron-3": (("qwen3_coder",), ("qwen3_coder",)),
+    "MiniMax-M2": (("minimax_m2",), ("minimax-m2",)),
+    "MiniMax-M3": (("minimax_m3",), ("minimax-m3",)),
+    "deepseek-ai-DeepSeek-V3.2": (("deepseek_v32",), ("deepseekv32",)),
+    "deepseek-ai-DeepSeek-V3.1": (("deepseek_v31",), ("deepseekv31",)),
+    "meta-llama-Llama-3": (("llama3_json",), ("llama3",)),
+    "vllm-llama4": (("llama4_json",), ("llama3",)),
+    "LFM2": (("lfm2",), ("lfm2",)),
+    "moonshotai": (("kimi_k2",), ("kimi_k2",)),
+    "mistral": (("mistral",), ("mistral",)),
+    "Mistral": (("mistral",), ("mistral",)),
+    "tencent": (("hunyuan_v3", "hy_v3", "hunyuan_a13b"), ("hunyuan",)),
+    "ibm-granite": (("granite",), ()),
+}
+"""The beginning of a template's name → the parsers that vLLM and SGLang name for it; the first that is registered is taken."""
+
+Calls = list[tuple[str, Any]]
+Read = Callable[[Mapping[str, Any]], Calls | None]
+"""A row → the calls in it; None where the reader has no parser for its family."""
+
+
+def main() -> None:
+    """Print the table; with `--write`, put it into its page."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    rows = vendor_cases("drift")
+    readers = {"unrender": _own("format"), 'unrender, `repair="offered"`': _own("offered")}
+    if importlib.util.find_spec("vllm"):
+        readers[f"vLLM {version('vllm')}"] = _vllm()
+    if importlib.util.find_spec("sglang"):
+        readers[f"SGLang {version('sglang')}"] = _sglang()
+    counts = {name: Counter(map(_judged, rows, [read] * len(rows))) for name, read in readers.items()}
+    table = "".join(_lines(counts))
+    print(table)
+    if "--write" in sys.argv:
+        text = PAGE.read_text(encoding="utf-8")
+        when = datetime.now(UTC).date().isoformat()
+        body = f"<!-- drift:begin -->\n{table}\nMeasured on {when}.\n<!-- drift:end -->"
+        PAGE.write_text(
+            re.sub(r"<!-- drift:begin -->.*<!-- drift:end -->", lambda _: body, text, flags=re.DOTALL), encoding="utf-8"
+        )
+        PICTURE.write_text(_picture(counts), encoding="utf-8")
+
+
+def _judged(row: Mapping[str, Any], read: Read) -> str:
+    wanted = [_calls(said) for said in (row["wanted"], *row.get("also", ()))]
+    meant = any(wanted)
+    found = read(row)
+    if found is None:
+        return "no parser"
+    if found:
+        return "given" if found in wanted else "wrong"
+    return "no call" if meant else "rightly none"
+
+
+def _calls(said: Mapping[str, Any]) -> Calls:
+    return [(call["name"], call["arguments"]) for call in said.get("calls", ())]
+
+
+def _lines(counts: Mapping[str, Counter[str]]) -> Sequence[str]:
+    lines = [
+        "| reader | calls given | no call | rightly no call | wrong or invented | no parser |\n|---|--:|--:|--:|--:|--:|\n"
+    ]
+    order = ("given", "no call", "rightly none", "wrong", "no parser")
+    for name, count in counts.items():
+        lines.append(f"| {name} | " + " | ".join(str(count[word]) for word in order) + " |\n")
+    return lines
+
+
+def _picture(counts: Mapping[str, Counter[str]]) -> str:
+    """Return a drawing: a bar for each reader, of the calls that it gives and of those that nobody wrote."""
+    parts, left, scale = [], 230, 3.0
+    for i, (name, count) in enumerate(counts.items()):
+        y = 20 + 40 * i
+        given, wrong = count["given"] * scale, count["wrong"] * scale
+        parts.append(
+            f'<text x="{left - 8}" y="{y + 17}" text-anchor="end">{name.replace("`", "").replace(chr(34), "")}</text>'
+        )
+        parts.append(f'<rect x="{left}" y="{y}" width="{given:g}" height="24" fill="#2a7"/>')
+        parts.append(f'<rect x="{left + given:g}" y="{y}" width="{wrong:g}" height="24" fill="#c33"/>')
+        label = f"{count['given']} given" + (f", {count['wrong']} wrong" if count["wrong"] else "")
+        parts.append(f'<text x="{left + given + wrong + 6:g}" y="{y + 17}">{label}</text>')
+    height = 30 + 40 * len(counts)
+    title = "Calls that each reader finds in drifted answers of real models"
+    style = 'font-family="sans-serif" font-size="14" fill="currentColor"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height}" role="img" {style}>'
+    return "\n".join([head, f"<title>{title}</title>", *parts, "</svg>"]) + "\n"
+
+
+def _own(repair: str) -> Read:
+    known: dict[str, ChatTemplate] = {}
+    paths, policy = all_vendor_templates(), Policy(repair=repair)  # type: ignore[arg-type]
+
+    def read(row: Mapping[str, Any]) -> Calls:
+        stem = row["template"].removesuffix(".jinja")
+        if stem not in known:
+            known[stem] = ChatTemplate.from_file(paths[stem])
+        asked = {"tools": row["tools"] or None, **row.get("kwargs", {})}
+        parser = known[stem].prepare([{"role": "user", "content": "Go on."}], **asked).parser(policy=policy)
+        parser.finish(text=row["text"])
+        calls = [call for call in parser.message.tool_calls if call.status == "complete"]
+        return [(call.name, json.loads(call.arguments)) for call in calls]
+
+    return read
+
+
+def _parser(row: Mapping[str, Any], system: int, registered: Sequence[str]) -> str | None:
+    names = next((both[system] for begins, both in PARSERS.items() if row["template"].startswith(begins)), ())
+    return next((name for name in names if name in registered), None)
+
+
+def _quietly(read: Callable[[], Calls]) -> Calls:
+    try:
+        return read()
+    except Exception:  # noqa: BLE001 - whatever a parser of others raises: its server gives no call then
+        return []
+
+
+def _vllm() -> Read:
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # noqa: PLC0415
+    from vllm.tool_parsers import ToolParserManager  # noqa: PLC0415
+
+    registered = ToolParserManager.list_registered()
+
+    def read(row: Mapping[str, Any]) -> Calls | None:
+        name = _parser(row, 0, registered)
+        if name is None:
+            return None
+
+        def calls() -> Calls:
+            request = ChatCompletionRequest(messages=[{"role": "user", "content": "?"}], tools=row["tools"])
+            found = ToolParserManager.get_tool_parser(name)(Tokenizer(), request.tools).extract_tool_calls(
+                row["text"], request
+            )
+            return [(call.function.name, json.loads(call.function.arguments)) for call in found.tool_calls]
+
+        return _quietly(calls)
+
+    return read
+
+
+def _sglang() -> Read:
+    from sglang.srt.entrypoints.openai.protocol import Tool  # noqa: PLC0415
+    from sglang.srt.function_call.function_call_parser import FunctionCallParser  # noqa: PLC0415
+
+    registered = list(FunctionCallParser.ToolCallParserEnum)
+
+    def read(row: Mapping[str, Any]) -> Calls | None:
+        name = _parser(row, 1, registered)
+        if name is None:
+            return None
+
+        def calls() -> Calls:
+            tools = [Tool.model_validate(tool) for tool in row["tools"]]
+            _, found = FunctionCallParser(tools, name).parse_non_stream(row["text"])
+            return [(call.name or "", json.loads(call.parameters)) for call in found]
+
+        return _quietly(calls)
+
+    return read
+
+
+if __name__ == "__main__":
+    main()
