@@ -17,7 +17,6 @@ from unrender.version import __version__ as __version__
 if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate
     from unrender.conversation.adapt import Media
-    from unrender.conversation.healing import Healing
     from unrender.conversation.offer import Injection
     from unrender.conversation.salvage import detect_format, rescue
     from unrender.dialects.triggers import Trigger, TriggerKind
@@ -78,7 +77,7 @@ if TYPE_CHECKING:
     from unrender.parser.prompt_tail import prefill
     from unrender.parser.streaming import Parser, Span
     from unrender.rendering.loading import LoadedTemplates
-    from unrender.turn import Turn
+    from unrender.turn import Healing, Turn
 
 __all__ = [
     "ArgumentsText",
@@ -170,8 +169,7 @@ _HOMES = {
     "unrender.rendering.loading": "LoadedTemplates",
     "unrender.conversation.adapt": "Media",
     "unrender.conversation.salvage": "detect_format rescue",
-    "unrender.conversation.healing": "Healing",
-    "unrender.turn": "Turn",
+    "unrender.turn": "Healing Turn",
 }
 """The modules that define the public names, each with its names."""
 

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-from unrender.errors import ExtendError, MessageError, TemplateWarning
+from unrender.errors import ExtendError, GrammarError, MessageError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.limits import STANDARD, Limits
+from unrender.machine.events import Event, Malformed
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
-from unrender.messages.wire import Message, Request, ToolCall
+from unrender.machine.quotation import opened
+from unrender.messages.wire import CallStatus, Message, Request, ToolCall
 from unrender.nodes import Grammar
 from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
     from unrender.conversation.adapt import Media
-    from unrender.conversation.healing import Healing
     from unrender.conversation.messages import Conversation
     from unrender.conversation.offer import Injection
     from unrender.dialects.triggers import Trigger
@@ -47,6 +48,54 @@ class Piece:
     """
     body: bool = False
     """True for the message's own words, False for words that the template writes around it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Healing:
+    """A call that broke, cut where it was still good, and what may follow there: the model goes on from `prompt`.
+
+    The answer is then the text up to `cut`, and what the model adds. The grammars are those of `Turn`, of what may follow.
+    """
+
+    cut: int
+    """The character of the answer at which it was cut."""
+    name: str
+    """The tool that the call names."""
+    turn: Turn
+    """The turn with the prompt to go on from: the first prompt, and the answer up to the cut."""
+    _remainder: Mapping[str, Any] = field(repr=False)
+    """What the grammar of the rest is made with."""
+
+    @property
+    def prompt(self) -> str:
+        """The prompt to go on from."""
+        return self.turn.prompt
+
+    def gbnf(self) -> str:
+        """Return a grammar, in GBNF (llama.cpp), of what may follow the prompt. Raises and warns as `Turn.gbnf` does."""
+        text: str = self._constraint("gbnf")
+        return text
+
+    def lark(self) -> str:
+        """Return the same grammar in the Lark of llguidance."""
+        text: str = self._constraint("lark")
+        return text
+
+    def structural_tag(self) -> dict[str, Any]:
+        """Return the same grammar as the structural tag of xgrammar, plain JSON data."""
+        tag: dict[str, Any] = self._constraint("structural_tag")
+        return tag
+
+    def sample(self, seed: int) -> str:
+        """Return a random rest of the answer that the grammars allow; `seed` fixes it."""
+        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
+
+        return Remainder(in_call=True, **self._remainder).drawer()(seed).text
+
+    def _constraint(self, dialect: str) -> Any:
+        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
+
+        return constraint(dialect=dialect, in_call=True, **self._remainder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,22 +278,64 @@ class Turn:
         return parser.message
 
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
-        r"""Return how the model goes on with an answer whose call broke: from the call's good part, under the grammar of the rest.
+        r"""Return how the model can mend the first call of its answer that broke; None where there is nothing to mend.
 
-        `text` is the answer up to here or to its end, `policy` that by which it is read. Return None where no call of an offered
-        tool broke, where the token limit ended the answer (`finish_reason="length"`), and where no grammar can be written.
+        That is so where no call of an offered tool has failed, where the token limit has cut it off (`finish_reason` is then
+        "length"), where no more calls were allowed, for a grammar made by hand, and where nothing of the call is good, its name
+        included. A call that was repaired has not failed. Nothing is added to what the model has written. `text` is the answer up to here
+        or to its end, and `policy` that by which it is read.
 
         >>> from unrender import ChatTemplate
         >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
         >>> source += '"arguments": {{ c.function.arguments | tojson }}}</call>{% endfor %}{% endfor %}'
         >>> tool = {"name": "say", "parameters": {"properties": {"words": {"type": "string"}}}}
         >>> turn = ChatTemplate.from_string(source).turn(tools=[tool])
-        >>> turn.heal('<call>{"name": "say", "arguments": {"words": "A "good" day"}}</call>').kept
-        '<call>{"name": "say", "arguments": {"words": "'
+        >>> answer = '<call>{"name": "say", "arguments": {"words": "A "good" day"}}</call>'
+        >>> answer[: turn.heal(answer).cut]
+        '<call>{"name": "say", "arguments": {"words": '
         """
-        from unrender.conversation.healing import healing_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.healing import good_beginning  # noqa: PLC0415 -- loaded when it is used
 
-        return healing_of(self, text, finish_reason, policy or Policy())
+        if self.grammar is not None or not self.request.calls_allowed or not text:
+            return None
+        failed, read = self._failure(text, finish_reason, policy)
+        call = failed.call if failed else None
+        if failed is None or call is None or self.request.tool(call.name) is None:
+            return None
+        start = text.rfind(call.text, 0, read)
+        quotation = opened(text[: max(start, 0)], cut=False)
+        if (
+            start < 0
+            or (quotation and (quotation.spans_lines or quotation.certain))
+            or (self.request.one_call and _called(self.parse(text[:start])))
+        ):
+            return None
+        if call.status is CallStatus.TRUNCATED and finish_reason == "length":
+            return None
+        # Counted from where the answer begins, which the prompt may have written.
+        begun = len(self.begun)
+        span = (begun + start, begun + start + len(call.text))
+        end = begun + max(min(failed.position, start + len(call.text)), start)
+        output = self.begun + text
+        try:
+            good = good_beginning(self._generated, self.request, output, span, end, call.name, self.limits)
+        except GrammarError:
+            return None
+        if good is None:
+            return None
+        cut = good.cut - len(self.begun)
+        turn = replace(self, prompt=self.prompt + text[:cut], begun=self.begun + text[:cut])
+        remainder = {"format": self._generated, "request": good.request, "begun": good.text, "limits": self.limits}
+        return Healing(cut=cut, name=call.name, turn=turn, _remainder=remainder)
+
+    def _failure(self, text: str, finish_reason: str | None, policy: Policy | None) -> tuple[Malformed | None, int]:
+        """Return the report of the first call that fails in an answer, and how many characters of the answer were read then."""
+        parser = self.parser(policy=policy)
+        for at, character in enumerate(text):
+            found = _failed(parser.feed(character))
+            if found is not None:
+                return found, at + 1
+        return _failed(parser.finish(finish_reason)), len(text)
 
     @property
     def appended(self) -> tuple[Piece, ...]:
@@ -346,6 +437,15 @@ class Turn:
     @property
     def _generated(self) -> Format:
         return generated_format(self.format, self.begun)
+
+
+def _failed(events: Iterable[Event]) -> Malformed | None:
+    """Return the first report of a call that failed."""
+    return next((event for event in events if isinstance(event, Malformed) and event.call is not None), None)
+
+
+def _called(message: Message) -> bool:
+    return any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}

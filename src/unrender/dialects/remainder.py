@@ -77,11 +77,13 @@ class Remainder:
     handmade: Grammar | None = None
     """A grammar made by hand, instead of the one that the format gives."""
     limits: Limits = STANDARD
+    in_call: bool = False
+    """`begun` begins with the first marker of a call, or of a run of calls: what is left is that, and the end of the turn."""
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
         """The triggers: how an engine notices that a call begins. Empty when the grammar must hold from the start."""
-        return () if self.handmade else triggers_of(self.format, self.request, self.begun)
+        return () if self.handmade or self.in_call else triggers_of(self.format, self.request, self.begun)
 
     @property
     @bounded_nesting
@@ -96,7 +98,7 @@ class Remainder:
         Where there are `triggers`, GBNF also accepts text that begins at one, so it works both from the start and lazily.
         """
         if dialect is Dialect.LARK:
-            native = self._expansion(Values.SPELLED if self._calls_like_json else Values.NATIVE)
+            native = self._expansion(Values.SPELLED if self.in_call or self._calls_like_json else Values.NATIVE)
             text, uncompared = write_lark(native)
             return Written(text, (*native.unsupported, *uncompared))
         if dialect is Dialect.GBNF:
@@ -104,8 +106,9 @@ class Remainder:
             spelled = self._expansion(Values.SPELLED, run)
             return Written(write_gbnf(spelled), spelled.unsupported)
         spelled = self._expansion(Values.SPELLED)
-        if is_long(spelled):
-            return Written(write_ebnf(spelled), ())
+        # Of JSON that has begun, an engine's own reading knows no rest.
+        if self.in_call or is_long(spelled):
+            return Written(write_ebnf(spelled), spelled.unsupported if self.in_call else ())
         native = self._expansion(Values.NATIVE)
         # What is not read natively is spelled out, with the losses of that.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
@@ -125,14 +128,16 @@ class Remainder:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
         if self.handmade:
             return self._handmade(self.handmade, values, roles=roles)
+        if self.in_call:
+            expansion = self._calls(values, roles=roles)
+            rest = resume_any(expansion.grammar, (self.begun,), loose=True)
+            if rest is None:
+                raise GrammarError(f"no call begins with {self.begun!r:.80}")
+            return replace(expansion, grammar=rest)
         # The answer may have begun with words, a thought or half a call: what is left of it is the grammar.
         whole = Grammar(answer_of(self.format, self.request).written)
         if run is None:
-            found = expand(whole, values, self.limits, roles=roles)
-            if values is Values.NATIVE and self._after_begun(found.grammar) is None:
-                # The prompt may end inside a value: what is left of it can only be spelled out.
-                found = expand(whole, Values.SPELLED, self.limits, roles=roles)
-            return self._resumed(found)
+            return self._resumed(expand(whole, values, self.limits, roles=roles))
         # An engine that waits for a trigger starts the grammar there, so the calls alone are an option beside the answer.
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.limits, roles=roles)
@@ -145,6 +150,17 @@ class Remainder:
         resumed = self._resumed(replace(expansion, grammar=answer))
         options = (resumed.grammar.root, *(resume_after(calls, start).root for start in starts))
         return replace(resumed, grammar=Grammar(Choice(options), both.rules))
+
+    def _calls(self, values: Values, *, roles: bool = False) -> Expansion:
+        """Return a run of calls and the end of the turn, from the first marker on."""
+        calls = calls_of(self.format, self.request)[0]
+        whole = Grammar(Sequence((calls, ending(self.format))))
+        return expand(whole, values, self.limits, roles=roles)
+
+    @bounded_nesting
+    def called(self) -> Grammar:
+        """Return the grammar of a run of calls in plain nodes, from the first marker on, whatever was begun."""
+        return self._calls(Values.SPELLED).grammar
 
     def _handmade(self, grammar: Grammar, values: Values, *, roles: bool) -> Expansion:
         """Return the rest of the answer that a grammar made by hand allows."""
@@ -244,13 +260,14 @@ def constraint(
     *,
     grammar: Grammar | None = None,
     limits: Limits = STANDARD,
+    in_call: bool = False,
 ) -> Any:
     """Return the constraint on the text after `begun`: a grammar, or a structural tag that the caller may change.
 
     With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Remainder` does. Each keyword that
     is not enforced is a `SchemaWarning` every time, with the line of the code that called the caller.
     """
-    answer = Remainder(format=format, request=request, begun=begun, handmade=grammar, limits=limits)
+    answer = Remainder(format=format, request=request, begun=begun, handmade=grammar, limits=limits, in_call=in_call)
 
     def write() -> Written:
         # Texts cannot be changed, and of the bytes of a structural tag each caller gets a copy of its own.
@@ -275,7 +292,7 @@ def _cached(answer: Remainder, what: str, make: Callable[[], Any]) -> Any:
     if request is None:
         return make()
     grammar = Identity(answer.handmade) if answer.handmade else None
-    key = "constraint", what, answer.format, grammar, request, answer.begun, answer.limits
+    key = "constraint", what, answer.format, grammar, request, answer.begun, answer.limits, answer.in_call
     return SHARED.made(key, make, lambda value: bytes_of(value, request) + _KEY_BYTES)
 
 
@@ -295,18 +312,22 @@ def resume_after(grammar: Grammar, begun: str) -> Grammar:
     return found
 
 
-def resume_any(grammar: Grammar, begun: Iterable[str]) -> Grammar | None:
+def resume_any(grammar: Grammar, begun: Iterable[str], *, loose: bool = False) -> Grammar | None:
     """Return the grammar of what may follow any of the texts in `begun`; None when no answer begins with one.
+
+    A `loose` reading takes other layout around brackets, colons and commas of markers than the grammar writes.
 
     >>> resume_any(Grammar(Literal("<think>")), ("a", "b")) is None
     True
     """
-    rests = list(dict.fromkeys(rest for text in begun for rest in _after((grammar.root,), text, grammar.rules)))
+    rests = list(
+        dict.fromkeys(rest for text in begun for rest in _after((grammar.root,), text, grammar.rules, loose=loose))
+    )
     options = tuple(rest[0] if len(rest) == 1 else Sequence(rest) for rest in rests)
     return Grammar(options[0] if len(options) == 1 else Choice(options), grammar.rules) if options else None
 
 
-def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
+def _after(rest: Rest, text: str, rules: Mapping[str, Node], *, loose: bool = False) -> Iterator[Rest]:
     """Yield what is left of `rest` after `text`, once for each way to read it.
 
     Raises `GrammarError` after `MAX_DOCUMENT` steps.
@@ -321,15 +342,66 @@ def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
         if at == len(text):
             yield rest
         elif rest:
-            waiting.extend(reversed(list(_ways(rest[0], rest[1:], text, at, rules))))
+            waiting.extend(reversed(list(_ways(rest[0], rest[1:], text, at, rules, loose=loose))))
     raise GrammarError(
         f"the prompt begins the answer with {text!r:.80}, which takes more than {MAX_DOCUMENT} steps to read"
     )
 
 
-def _ways(head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node]) -> Iterator[tuple[Rest, int]]:
+def reach(grammar: Grammar, text: str, steps: int) -> int | None:
+    """Return how much of `text` an answer may begin with, layout read loosely; None where that takes more steps to find out.
+
+    >>> reach(Grammar(Literal("<think>")), "<thing>", 100)
+    5
+    """
+    waiting: list[tuple[Rest, int]] = [((grammar.root,), 0)]
+    furthest = 0
+    for _ in range(steps):
+        if not waiting or furthest == len(text):
+            return furthest
+        rest, at = waiting.pop()
+        furthest = max(furthest, at)
+        if not rest:
+            continue
+        if isinstance(rest[0], Literal | nodes.Layout):
+            furthest = max(furthest, _along(rest[0].text, text, at)[1])
+        waiting.extend(reversed(list(_ways(rest[0], rest[1:], text, at, grammar.rules, loose=True))))
+    return None
+
+
+_STRUCTURE = frozenset("{}[]():,=<>|")
+"""Characters beside which layout says nothing."""
+
+
+def _along(literal: str, text: str, at: int) -> tuple[int, int]:
+    """Return how far `literal` and the text go together, with other layout beside brackets, colons and commas."""
+    read = 0
+    while read < len(literal) and at < len(text):
+        wanted, met = literal[read], text[at]
+        beside = text[at - 1 : at] in _STRUCTURE
+        if wanted == met:
+            read, at = read + 1, at + 1
+        elif wanted.isspace() and (beside or met in _STRUCTURE):
+            read += 1
+        elif met.isspace() and (beside or wanted in _STRUCTURE or text[at - 1 : at].isspace()):
+            at += 1
+        else:
+            break
+    return read, at
+
+
+def _ways(
+    head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node], *, loose: bool = False
+) -> Iterator[tuple[Rest, int]]:
     """Yield the ways to read `text` from `at` on with `head`: what is left then, and from where on."""
     match head:
+        case Literal(literal) | nodes.Layout(literal) if loose:
+            read, end = _along(literal, text, at)
+            # What is left of layout alone may be left out.
+            if end == len(text) and read < len(literal):
+                yield (Literal(literal[read:]), *tail), end
+            elif not literal[read:].strip():
+                yield tail, end
         case Literal(literal) | nodes.Layout(literal):
             if text.startswith(literal, at):
                 yield tail, at + len(literal)

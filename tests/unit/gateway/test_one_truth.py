@@ -390,8 +390,8 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
 
 LOOK = "Let me look.\n"
 MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'
-GOOD = MISQUOTED.partition('the "')[0]
-MENDED = GOOD + 'Rome"}}\n</tool_call>'
+GOOD = MISQUOTED.partition('"the')[0]
+MENDED = GOOD + '"Rome"}}\n</tool_call>'
 
 
 class Healer(Told):
@@ -413,7 +413,7 @@ class Healer(Told):
 @pytest.mark.parametrize("api", APIS)
 def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
     """Streamed and whole, the answer is what the model means now: the text before the call once, one call, and nothing of the broken one."""
-    engine = Healer(LOOK + MISQUOTED, 'Rome"}}\n</tool_call>', size=size)
+    engine = Healer(LOOK + MISQUOTED, '"Rome"}}\n</tool_call>', size=size)
 
     streamed, whole = both(api, served(engine, "json-tags"))
 
@@ -436,12 +436,14 @@ def asked(engine: Any, **settings: Any) -> Any:
 
 def test_the_response_says_what_was_healed_and_what_it_cost() -> None:
     """The tokens of both jobs count, the second one has what is left of the limit, and a warning says what was done."""
-    engine = Healer(MISQUOTED, 'Rome"}}\n</tool_call>')
+    engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
 
     answer = asked(engine)
 
     first, second = engine.jobs
-    assert answer["usage"]["completion_tokens"] == len(chunked(MISQUOTED, 5)) + len(chunked('Rome"}}\n</tool_call>', 5))
+    assert answer["usage"]["completion_tokens"] == len(chunked(MISQUOTED, 5)) + len(
+        chunked('"Rome"}}\n</tool_call>', 5)
+    )
     assert first.limit == 500
     assert second.limit == 500 - len(chunked(MISQUOTED, 5))
     assert "a call broke" in str(answer)
@@ -450,8 +452,8 @@ def test_the_response_says_what_was_healed_and_what_it_cost() -> None:
 @pytest.mark.parametrize(
     ("engine", "jobs"),
     [
-        (Healer(MISQUOTED, 'a" b"}}\n</tool_call>'), 3),
-        (Healer(MISQUOTED, 'Rome"}}\n</tool_call>', finish="length"), 1),
+        (Healer(MISQUOTED, '"a" b"}}\n</tool_call>'), 3),
+        (Healer(GOOD + '"Ro', finish="length"), 1),
         (Healer(MISQUOTED, dialect=""), 1),
         (Healer(MISQUOTED.replace("get_weather", "get_time")), 1),
         (Healer(f"Write `{MISQUOTED}`, as I do."), 1),
@@ -468,7 +470,7 @@ def test_what_cannot_be_healed_stays_as_it_is(engine: Healer, jobs: int) -> None
 
 def test_a_setting_leaves_broken_calls_alone() -> None:
     """`heal = false` asks the engine once."""
-    engine = Healer(MISQUOTED, 'Rome"}}\n</tool_call>')
+    engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
 
     assert MISQUOTED in asked(engine, heals=False)["choices"][0]["message"]["content"]
     assert len(engine.jobs) == 1

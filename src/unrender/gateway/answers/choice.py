@@ -114,13 +114,14 @@ class Choice:
         """Return how the call goes on that broke, and under which grammar; None where it stays as it is."""
         self._heals -= 1
         found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
-        return found, grammar_of(found.turn, replace(engine, lazy=False)).grammar if found else None
+        return found, grammar_of(found, replace(engine, lazy=False)).grammar if found else None
 
     def go_on(self, found: unrender.Healing) -> None:
         """Be ready for the rest of a call that is healed: what was good of the answer was read, and the rest is forgotten."""
+        kept = self.text[: found.cut]
         self.parser = self._turn.parser(policy=self._policy)
-        self._before += _untold(self.parser.feed(found.kept), self._own or [])
-        self._texts, self._broke, self.finish_reason, self.usage = [found.kept], None, None, None
+        self._before += _untold(self.parser.feed(kept), self._own or [])
+        self._texts, self._broke, self.finish_reason, self.usage = [kept], None, None, None
         self.healed += 1
 
     def release(self) -> list[unrender.Event]:

@@ -30,6 +30,7 @@ from unrender import (
     ExtendError,
     Format,
     GrammarError,
+    Healing,
     MessageError,
     Policy,
     Request,
@@ -466,7 +467,7 @@ class Built(NamedTuple):
         return "unsupported" if self.grammar is None else "relaxed" if self.losses else "built"
 
 
-def grammar_of(turn: Turn, engine: EngineCapabilities) -> Built:
+def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
     write: Mapping[str, Callable[[], str]] = {
         "gbnf": turn.gbnf,
@@ -478,7 +479,8 @@ def grammar_of(turn: Turn, engine: EngineCapabilities) -> Built:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
-            text, triggers = write[engine.dialect](), turn.triggers if engine.lazy else ()
+            text = write[engine.dialect]()
+            triggers = turn.triggers if engine.lazy and isinstance(turn, Turn) else ()
         except GrammarError as error:
             return Built(None, (f"not constrained: {error}",))
     # What a schema loses on its way into a grammar is said as warnings; the client is told each.

@@ -1,0 +1,186 @@
+"""A call that broke goes on from where it was good: nothing is kept that is not, and nothing else may come of it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+from vendor import all_vendor_templates, vendor_cases
+
+from unrender import CallStatus, ChatTemplate, Turn
+
+HEAD = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for call in m.tool_calls or [] %}"
+TAIL = "{% endfor %}</>{% endfor %}{{ tools | tojson }}<assistant>"
+FUNCTION = "{% set f = call.function %}"
+JSON = "<call>\n{{ {'name': f.name, 'arguments': f.arguments} | tojson }}\n</call>"
+TAGS = (
+    "<call>\n<function={{ f.name }}>\n{% for k, v in f.arguments.items() %}<parameter={{ k }}>\n"
+    "{{ v if v is string else v | tojson }}\n</parameter>\n{% endfor %}</function>\n</call>"
+)
+NAMED = "[CALL]{{ f.name }}[ARGS]{{ f.arguments | tojson }}[/CALL]"
+WHOLE = {
+    "json": (JSON, '<call>\n{"name": "plan", "arguments": {"title": "Tea, \\"hot\\"", "hour": 12}}\n</call>'),
+    "tags": (
+        TAGS,
+        "<call>\n<function=plan>\n<parameter=title>\nTea\n</parameter>\n<parameter=hour>\n12\n</parameter>\n</function>\n</call>",
+    ),
+    "named": (NAMED, '[CALL]plan[ARGS]{"title": "Tea", "hour": 12}[/CALL]'),
+}
+"""By format: how the template writes a call, and one call that is whole."""
+PROPERTIES = {"title": {"type": "string"}, "hour": {"type": "integer"}}
+SCHEMA = {"type": "object", "properties": PROPERTIES, "required": ["title", "hour"], "additionalProperties": False}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in ("plan", "planet", "cancel")
+]
+TEMPLATES = {name: ChatTemplate.from_string(HEAD + FUNCTION + call + TAIL) for name, (call, _) in WHOLE.items()}
+
+
+def prepared(name: str, **how) -> Turn:
+    return TEMPLATES[name].prepare([{"role": "user", "content": "Hello"}], **{"tools": TOOLS, **how})
+
+
+def completed(turn: Turn, text: str):
+    message = turn.parse(text)
+    assert not message.failed_calls
+    assert all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+    return message.tool_calls
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("before", ["", "Let me see.\n"])
+def test_any_place_may_break(name, before):
+    """Wherever a call breaks after its name, its good beginning is kept, and all that the grammar allows is a call of that tool."""
+    turn, whole = prepared(name), before + WHOLE[name][1]
+    named = whole.index("plan") + len("plan") + 2
+    healed = 0
+    for at in range(named, len(whole)):
+        text = whole[:at] + "§ no\n"
+        failed = [call.name for call in turn.parse(text).failed_calls]
+        healing = turn.heal(text)
+        assert failed in ([], ["plan"])
+        # In a value the strange text is good, and the call breaks at the end of the output.
+        if healing is None:
+            assert not failed
+            continue
+        assert failed
+        assert named - 2 <= healing.cut <= len(text)
+        assert healing.name == "plan"
+        assert healing.prompt == turn.prompt + text[: healing.cut]
+        for seed in range(2):
+            first, *_ = completed(turn, text[: healing.cut] + healing.sample(seed))
+            assert first.name == "plan"
+            assert not turn.problems(first)
+        healed += 1
+    assert healed > (len(whole) - named) / 2
+
+
+BROKEN = [
+    ("json", '<call>\n{"name": "plan", "arguments": {"title": "Tea", "hour": noon}}\n</call>', '"hour": '),
+    ("json", '<call>\n{"name": "plan", "arguments": {"title": "say "hi" now", "hour": 12}}\n</call>', '"title": '),
+    # The grammar has the keys in the order of the schema alone.
+    ("json", '<call>\n{"name": "plan", "arguments": {"hour": 12, "title": "say "hi" now"}}\n</call>', '"arguments": {'),
+    ("json", '<call>\n{"name": "plan", "arguments": {"title": "Tea}}\n</call>', '"title": '),
+    ("json", '<call>{"name":"plan","arguments":{"title":"Tea","hour":noon}}</call>', '"hour":'),
+    ("tags", "<call>\n<function=plan>\n<parameter=title>\nTea\n</parameter>\n<hour>12</hour>\n</function>\n</call>", "Tea"),
+    ("tags", "<call>\n<function=plan>\n<parameter=title>\nTea\n</function>\n</call>", "Tea"),
+    ("named", '[CALL]plan[ARGS]{"title": "Tea", "hour": noon}[/CALL]', '"hour": '),
+]  # fmt: skip
+"""A format, an answer that breaks, and the end of what is good of it."""
+
+
+@pytest.mark.parametrize(("name", "text", "good"), BROKEN)
+@pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
+def test_good_beginning_is_kept(name, text, good, dialect):
+    """What is kept ends where doubt begins: before a wrong value, a string that was not closed, a marker in a value."""
+    turn = prepared(name)
+    healing = turn.heal(text)
+
+    assert healing is not None
+    assert text[: healing.cut].endswith(good)
+    assert healing.turn.begun.endswith(good)
+    assert len(json.dumps(getattr(healing, dialect)())) > 10
+
+
+def test_second_call_of_an_answer():
+    """Calls before the one that broke stay as they are."""
+    whole = WHOLE["json"][1]
+    turn, text = prepared("json"), whole + "\n" + whole.replace("12", "noon")
+    healing = turn.heal(text)
+
+    assert healing is not None
+    assert text[: healing.cut].endswith('"hour": ')
+    first, second, *_ = completed(turn, text[: healing.cut] + healing.sample(1))
+    assert (first.arguments, second.name) == (turn.parse(whole).tool_calls[0].arguments, "plan")
+
+
+NOON = WHOLE["json"][1].replace("12", "noon")
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("", {}),
+        ("Hello.", {}),
+        (WHOLE["json"][1], {}),
+        (NOON.replace('"plan"', '"paint"'), {}),
+        (NOON, {"tool_choice": "none"}),
+        (NOON, {"tools": None}),
+        ("`" + NOON + "`", {}),
+        ("So:\n```\n" + NOON + "\n```\n", {}),
+        (WHOLE["json"][1] + NOON, {"parallel_tool_calls": False}),
+        # A closing marker twice is repaired.
+        (WHOLE["json"][1] + "\n</call>", {}),
+    ],
+)
+def test_nothing_to_mend(text, how):
+    """A whole answer, a repaired call, a call that may not be made and one that is only shown are left as they are."""
+    assert prepared("json", **how).heal(text) is None
+
+
+def test_what_the_token_limit_cut_off():
+    """A call that was cut off by the limit is as good as it can be; one that the model ended itself goes on."""
+    turn, text = prepared("json"), WHOLE["json"][1][:-20]
+
+    assert turn.heal(text, finish_reason="length") is None
+    assert turn.heal(text, finish_reason="stop") is not None
+
+
+def test_work_is_bounded():
+    """A long answer that breaks late is mended, or given up, in a moment."""
+    turn = prepared("json")
+    long = '<call>\n{"name": "plan", "arguments": {"title": "' + "ab, " * 2_000 + '", "hour": noon}}\n</call>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        healing = turn.heal(long)
+
+    assert healing is None or long[: healing.cut].endswith('"hour": ')
+
+
+@pytest.mark.parametrize("name", ["drift", "drift-damage"])
+def test_calls_that_real_models_broke_are_healed_or_left_alone(name):
+    """Whatever the model writes under the grammar, the call has the name that was written, and obeys its schema."""
+    rows, templates = vendor_cases(name), all_vendor_templates()
+    if not rows:
+        pytest.skip("no drifted answers found")
+    known: dict[str, ChatTemplate] = {}
+    healed, left = 0, []
+    for row in rows:
+        stem = row["template"].removesuffix(".jinja")
+        if stem not in known:
+            known[stem] = ChatTemplate.from_file(templates[stem])
+        asked = {"tools": row["tools"] or None, **row.get("kwargs", {})}
+        turn = known[stem].prepare([{"role": "user", "content": "Go on."}], **asked)
+        before = turn.parse(row["text"])
+        broken = [call.name for call in before.failed_calls if turn.request.tool(call.name)]
+        healing = turn.heal(row["text"]) if broken else None
+        if healing is None:
+            left += broken[:1]
+            continue
+        message = turn.parse(row["text"][: healing.cut] + healing.sample(1))
+        calls = message.tool_calls[len(before.tool_calls) :]
+        # A value may hold by chance what looks like a torn closer: that call fails, and is none that nobody wrote.
+        assert [call.name for call in (*calls, *message.failed_calls)][:1] == [healing.name], row
+        healed += bool(calls) and not turn.problems(calls[0])
+    assert healed >= 10
+    assert healed >= 9 * len(left)
