@@ -64,7 +64,7 @@ class Healing:
     turn: Turn
     """The turn with the prompt to go on from: the first prompt, and the answer up to the cut."""
     _remainder: Mapping[str, Any] = field(repr=False)
-    """What the grammar of the rest is made with."""
+    """The arguments with which the grammar of the rest is made."""
 
     @property
     def prompt(self) -> str:

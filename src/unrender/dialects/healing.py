@@ -35,11 +35,11 @@ class Begun:
     """The good beginning of a call that broke."""
 
     cut: int
-    """Where in the output it ends."""
+    """The place in the output where it ends."""
     text: str
     """The call up to there, from the first marker of its run on."""
     request: Request
-    """What the call may still become: nothing but a call of the tool that was named."""
+    """The request that the call may still answer: nothing but a call of the tool that was named."""
 
 
 def good_beginning(

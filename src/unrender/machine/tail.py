@@ -39,7 +39,7 @@ _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """A closing tag, or the beginning of one."""
 _CALLS_END = ("call>", "calls>")
 _GOES_ON = (",", ":", "}", "]")
-"""What goes on with JSON."""
+"""The characters with which JSON goes on."""
 _NOWHERE, _UNDECIDED = -1, -2
 
 

@@ -35,7 +35,7 @@ _TOO_LONG = re.compile(
 )
 """How engines say that prompt and answer do not fit; agents shorten the conversation then, if they are told in vendors' words."""
 _HEALS = 2
-"""How often calls of one answer are healed, at most."""
+"""The most calls of one answer that are healed."""
 _HEALED = "a call broke; the model wrote the rest of it again, under the grammar of the answer"
 _WAITING = 16
 """Frames of several choices that may wait to be sent."""

@@ -40,7 +40,7 @@ class Choice:
         """`heals` is how often a call that breaks may be healed, at most."""
         self.parser: unrender.Parser = turn.parser(policy=policy)
         self.healed: int = 0
-        """How often a call that broke was healed."""
+        """The number of calls that broke and were healed."""
         self._turn, self._policy = turn, policy
         self._heals = 0 if logprobs or turn.continued else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
@@ -87,7 +87,7 @@ class Choice:
 
     @property
     def broke(self) -> bool:
-        """Whether a call broke that might be healed: `healing` says how, and `release` gives it up."""
+        """True after a call broke that might be healed: `healing` says how, and `release` gives it up."""
         return self._broke is not None
 
     def feed(self, piece: Piece) -> list[unrender.Event]:

@@ -30,19 +30,19 @@ _PREFIX = re.compile(r"\w+[.:/]$")
 _CLOSING_TAG = re.compile(r"</[^<>\s]{1,64}>")
 TAG_WORD = re.compile(r"\W+\w+")
 LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
-"""What is left of a torn or decorated closer behind its word."""
+"""The rest of a torn or decorated closer behind its word."""
 MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
 _LEAST_PART = 2
 """A part of a marker shows the marker if it is longer than this, in characters."""
 _NOISE = re.compile(r"\s*[\"',:;=.]{1,3}\s*")
 """Punctuation that models write between two markers, or in place of one."""
 _BEFORE_TORN = re.compile(r"[{(\[<]?[\"']?")
-"""What is left before a torn opener: `{"function=` for `<function=`."""
+"""The text before a torn opener: `{"function=` for `<function=`."""
 _NAME = r"[\w.:/-]{1,128}?"
 _OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
 """The beginning of a JSON object that is a call, up to its first string that may be a name."""
 _SENTENCE_ENDS = (".", ":", "!", "?", ">", "\u3002", "\uff1a")
-"""What ends sentences between a call's opener and the call."""
+"""The ends of sentences between a call's opener and the call."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
 """Words that are between a call's opener and the name of its tool in some spelling."""
 
@@ -53,7 +53,7 @@ class Damage:
 
     at: int
     found: str
-    """What is there and should not be; "" where something is missing."""
+    """The text that should not be there; "" where something is missing."""
     wanted: str
     role: Role = Role.MALFORMED
     """The role of what is there."""
@@ -66,14 +66,14 @@ class Repaired:
     pieces: tuple[tuple[str, int], ...]
     """Its text in pieces, each with its place in the text that was read; -1 for a marker."""
     end: int
-    """Where the call ends in the text that was read."""
+    """The end of the call in the text that was read."""
     damage: tuple[Damage, ...]
     keys: tuple[str, ...]
     """The arguments that its text names, where they have markers of their own."""
     has_id: bool
     """Its id was written."""
     ends_run: bool
-    """What closes a run of calls is read with it."""
+    """True where the closer of a run of calls is read with it."""
 
     @property
     def text(self) -> str:
@@ -87,7 +87,7 @@ class Repair:
 
     calls: Calls
     style: LiteralStyle | None
-    """How values are read that end by themselves; None for raw ones."""
+    """The style of values that end by themselves; None for raw ones."""
 
     def first_word(self, text: str) -> re.Match[str] | None:
         """Return the first word of `text` that no opener of a call has; None where there is none."""
@@ -188,7 +188,7 @@ class MarkerWalk:
     """Something has shown that the call is at its end."""
     ends_run: bool = False
     missing: tuple[str, ...] = ()
-    """What was missing of the latest marker."""
+    """The pieces that were missing of the latest marker."""
 
     # Markers.
 
@@ -461,7 +461,7 @@ class MarkerWalk:
 
     @property
     def ends(self) -> list[str]:
-        """What may close the call behind its last argument."""
+        """The closers that may come behind the call's last argument."""
         calls = self.repair.calls
         return [
             closer

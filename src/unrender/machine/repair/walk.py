@@ -30,7 +30,7 @@ from unrender.values.resumable import DONE
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|["{}\[\]<]|[^\W\d][\w.-]*', re.DOTALL)
-"""What counts where brackets of JSON are matched: strings, brackets, what may begin a marker, and words."""
+"""The parts that count where brackets of JSON are matched: strings, brackets, what may begin a marker, and words."""
 _ARGUMENTS = re.compile(r"(?:arguments|parameters)\b")
 """Names by which models write all arguments as one."""
 _CLOSER_HEAD = re.compile(r"\W+\w")
