@@ -15,7 +15,7 @@ from unrender import Event, Usage
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Prepared
+from unrender.gateway.answers.turns import Constrain, Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.surfaces.surface import Ask, Surface
@@ -62,7 +62,8 @@ class Answer:
         wants = self.ask.logprobs is not None
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.calls, self.model.repair)
-        heals = _HEALS if self.model.heals and engine.dialect and policy.calls == "complete" else 0
+        bound = engine.dialect and self.model.turns.constrain is not Constrain.NEVER
+        heals = _HEALS if self.model.heals and bound and policy.calls == "complete" else 0
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
             for _ in range(self.ask.choices)
