@@ -18,6 +18,7 @@ from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.finder import Finder
 
 ONE_OF_THE_TOOLS = "the name of one of the tools"
+_WORDS = re.compile(r" \w")
 NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
 
 
@@ -44,7 +45,12 @@ class ReadName:
             return machine.fail("the name of a tool")
         name = machine.buffer[machine.at : ends[0]] if ends else ""
         before = name_meant(machine, name, machine.position)
-        if ends and (before >= 0 or unoffered(machine, name, ONE_OF_THE_TOOLS)):
+        after = machine.buffer[ends[0] : ends[0] + 2] if ends else ""
+        if before < 0 and ends and len(after) < 2 and not machine.final:
+            return True
+        # "<call>I will now": words are the name of no tool.
+        prose = _WORDS.match(after) is not None
+        if ends and (before >= 0 or (not prose and unoffered(machine, name, ONE_OF_THE_TOOLS))):
             machine.take(Role.MALFORMED, machine.at + before)
             machine.take(Role.NAME, ends[0])
             return machine.go_on()

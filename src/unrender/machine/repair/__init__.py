@@ -56,7 +56,9 @@ class Damaged:
         call = begin_call(machine)
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         call.broken = (wanted, machine.buffer[failed : failed + 1], machine.base + failed)
-        machine.take(Role.MALFORMED, max(failed, machine.at + head.end()) if head else failed)
+        # What opens a call before its name begins no other call.
+        named = head or word
+        machine.take(Role.MALFORMED, max(failed, machine.at + named.end()) if named else failed)
         return machine.go_to(self.tail)
 
 
