@@ -1,12 +1,13 @@
 """Counts the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender reads as the suite expects.
 
-python benchmarks/tool_call_suite.py [--failures] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
+python benchmarks/tool_call_suite.py [--failures] [--special] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
 
 Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so that it can be offered to that project. The suite's worker runs it,
 in the suite's chunkings, and the suite's checks judge it. `ChatTemplate.parser` reads each output after the fixture's generation prompt. Where
 a model's template is missing, that of a sibling with the same syntax of calls is used: for Llama 4, whose outputs are in Python, one that
 writes Python. The units of a stream are markers and short pieces of text, since
-the models' tokenizers are missing too.
+the models' tokenizers are missing too. With `--special`, the reader is told which of them are special tokens, as engines do that hand over token
+ids: there each marker that the format wants preserved is one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -69,7 +70,8 @@ class UnrenderAdapter(Adapter):
     pinned_version: ClassVar[str] = unrender.__version__
     tokens_per_step: ClassVar[TokensPerStep] = "many"
 
-    def __init__(self) -> None:
+    def __init__(self, *, special: bool = False) -> None:
+        self._special = special
         self._ids: dict[str, int] = {}
         self._texts: list[str] = []
 
@@ -112,18 +114,29 @@ class UnrenderAdapter(Adapter):
 
     def parse(self, raw: ReplayInput, tools: Sequence[ToolSpec]) -> ParseResult:
         parser = self._parser(raw, tools)
-        parser.feed(raw.text)
+        for text, special in self._told(raw, [raw.text] if not self._special else self._pieces(raw)):
+            parser.feed(text, special=special)
         parser.finish("length" if raw.truncated else "stop")
         message = parser.message
         calls = tuple(ParsedToolCall(call.name, call.arguments) for call in message.tool_calls)
         return ParseResult(message.content or None, message.reasoning or None, calls)
 
+    def _told(self, raw: ReplayInput, texts: Iterable[str]) -> Iterator[tuple[str, bool | None]]:
+        """Yield texts with what is known of them: whether they are special tokens, or nothing."""
+        markers = frozenset(self._markers(raw)) if self._special else frozenset()
+        yield from ((text, text in markers if self._special else None) for text in texts)
+
     def parse_stream(self, raw: ReplayInput, chunks: Sequence[Sequence[int]], tools: Sequence[ToolSpec]) -> ParseResult:
-        return self.parse_stream_text(raw, ["".join(self._texts[unit] for unit in chunk) for chunk in chunks], tools)
+        texts = [[self._texts[unit] for unit in chunk] for chunk in chunks]
+        # A token id is known by itself; of a text, only what it says.
+        deltas = [text for chunk in texts for text in chunk] if self._special else ["".join(chunk) for chunk in texts]
+        return self.parse_stream_text(raw, deltas, tools)
 
     def parse_stream_text(self, raw: ReplayInput, deltas: Sequence[str], tools: Sequence[ToolSpec]) -> ParseResult:
         parser, client = self._parser(raw, tools), StreamAccumulator()
-        for events in (*map(parser.feed, deltas), parser.finish("length" if raw.truncated else "stop")):
+        told = self._told(raw, deltas)
+        fed = (parser.feed(text, special=special) for text, special in told)
+        for events in (*fed, parser.finish("length" if raw.truncated else "stop")):
             for delta in unrender.deltas(events):
                 client.add_openai_delta(delta)
         return client.result()
@@ -153,7 +166,7 @@ def _template(model: str) -> ChatTemplate | None:
 def main() -> None:
     """Print how many fixtures of each family pass, and those that do not."""
     wanted = {word for word in sys.argv[1:] if not word.startswith("-")}
-    adapter, families = UnrenderAdapter(), load_families()
+    adapter, families = UnrenderAdapter(special="--special" in sys.argv), load_families()
     counts: dict[str, Counter[str]] = {}
     for fixture in load_fixtures():
         if wanted and fixture.family not in wanted:
