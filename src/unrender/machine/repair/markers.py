@@ -367,7 +367,7 @@ class MarkerWalk:
             return -1
         closer = literal_of(entry[2]).strip()
         at = self.space(at)
-        wrong = next((mark for mark in self.repair.known if self.text.startswith(mark, at)), "")
+        wrong = max((mark for mark in self.repair.known if self.text.startswith(mark, at)), key=len, default="")
         begin = self.space(at + len(wrong))
         key = any(self.text.startswith(key + closer, begin) for key in self.types.declared if key not in self.keys)
         return begin if key and is_distinctive(closer) else -1
