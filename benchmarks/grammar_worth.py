@@ -3,8 +3,8 @@
 python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--engine transformers] [--show] [--json FILE]
 
 Strategy: the tasks are drawn from tables, the same in each run, in seven categories that leaderboards of function calling use. The
-gateway asks the same model, by default the example one, for the same answers: with grammars, without (`--constrain never`), and *healed*
-(`--constrain required`): the model writes freely, and a call that breaks goes on under the grammar. Prompts are the same. llama.cpp's own chat endpoint is asked the same requests, and writes its own prompts. With `--engine transformers`,
+gateway asks the same model, by default the example one, for the same answers, once with grammars and once without (`--constrain never`);
+prompts are the same. llama.cpp's own chat endpoint is asked the same requests, and writes its own prompts. With `--engine transformers`,
 which is run in the environment of `engines` with the package gguf, transformers generates a tenth as fast, so fewer tasks will do; there llguidance masks tokens. An answer is valid when all its calls are complete calls of offered tools whose arguments their schemas admit, and
 there is one where one is required; then its functions and its arguments are compared with the known ones, whatever the order of calls and
 the case of texts. Tokens and seconds are those of an answer, on average: until its first token, which is the reading of the prompt, and
@@ -45,7 +45,6 @@ Start = Callable[[ExitStack, Path], Server]
 MODES: Mapping[str, Mapping[str, Start]] = {
     "llama.cpp": {
         "with a grammar": gateway,
-        "healed": lambda stack, path: gateway(stack, path, "--constrain", "required"),
         "without": lambda stack, path: gateway(stack, path, "--constrain", "never"),
         "llama.cpp's own": llama_cpp,
     },
