@@ -1,12 +1,12 @@
-"""How many calls each reader finds in answers that real models wrote almost right, and how many of them nobody wrote.
+"""Counts the calls that each reader finds in damaged answers of real models, and the calls among them that nobody wrote.
 
 python benchmarks/drift.py [--write]    (in the environment of `python3 scripts/run.py drift`)
 
 Strategy: each row of `drift.jsonl` is an answer of a model in which a person sees calls, or sees that none was meant. unrender reads it by the
 template alone; vLLM and SGLang by the parser that each registers for the family, on the whole text, as their servers do without
-streaming. A row counts as *given* where the calls are those that the row wants, as *no call* where there is none, and as *wrong*
-where there are calls with other names or arguments, or calls that nobody meant. A parser that raises has given no call, which is what
-its server makes of it. `--write` puts the table into `docs/explanation/why.md`, and its picture beside it.
+streaming. A row counts as *given* if the reader returns the calls that the row wants, as *no call* if it returns none, and as *wrong* if
+it returns calls with other names or arguments, or calls that nobody meant. If a parser raises, its server returns no call, so none
+is counted. `--write` updates the table in `docs/explanation/why.md` and its picture.
 """
 
 from __future__ import annotations

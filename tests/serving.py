@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anthropic
 import httpx2
@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 
 from unrender import ChatTemplate
 from unrender.gateway import Backend, Calls, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
+from unrender.gateway.answers.turns import Repairs
 from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -85,7 +86,7 @@ def served(
     name: str = "",
     *,
     calls: Calls = Calls.CERTAIN,
-    repair: Literal["format", "offered", "none"] = "format",
+    repair: Repairs = "format",
     heals: bool = True,
     **settings: Any,
 ) -> Starlette:

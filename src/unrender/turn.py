@@ -50,29 +50,18 @@ class Piece:
     """True for the message's own words, False for words that the template writes around it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Healing:
-    """A call that broke, cut where it was still good, and what may follow there: the model goes on from `prompt`.
+class Constrained:
+    """The grammars of what may follow a prompt, in three dialects."""
 
-    The answer is then the text up to `cut`, and what the model adds. The grammars are those of `Turn`, of what may follow.
-    """
-
-    cut: int
-    """The character of the answer at which it was cut."""
-    name: str
-    """The tool that the call names."""
-    turn: Turn
-    """The turn with the prompt to go on from: the first prompt, and the answer up to the cut."""
-    _remainder: Mapping[str, Any] = field(repr=False)
-    """The arguments with which the grammar of the rest is made."""
-
-    @property
-    def prompt(self) -> str:
-        """The prompt to go on from."""
-        return self.turn.prompt
+    __slots__ = ()
 
     def gbnf(self) -> str:
-        """Return a grammar, in GBNF (llama.cpp), of what may follow the prompt. Raises and warns as `Turn.gbnf` does."""
+        """Return a grammar, in GBNF (llama.cpp), of the text that may follow the prompt.
+
+        Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
+        `SchemaWarning`. The same holds for the other dialects. Turns with the same format, request and begun text
+        share the result.
+        """
         text: str = self._constraint("gbnf")
         return text
 
@@ -85,6 +74,32 @@ class Healing:
         """Return the same grammar as the structural tag of xgrammar, plain JSON data."""
         tag: dict[str, Any] = self._constraint("structural_tag")
         return tag
+
+    def _constraint(self, dialect: str) -> Any:
+        """Return the grammar in a dialect."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Healing(Constrained):
+    """A call that broke, cut where it was still good, and what may follow there: the model goes on from `prompt`.
+
+    The answer is then the text up to `cut`, and what the model adds.
+    """
+
+    cut: int
+    """The character of the answer at which it was cut."""
+    name: str
+    """The tool that the call names."""
+    turn: Turn
+    """The turn with the prompt to go on from: the first prompt, and the answer up to the cut. Its own grammars are those of an answer."""
+    _remainder: Mapping[str, Any] = field(repr=False)
+    """The arguments with which the grammar of the rest is made."""
+
+    @property
+    def prompt(self) -> str:
+        """The prompt to go on from."""
+        return self.turn.prompt
 
     def sample(self, seed: int) -> str:
         """Return a random rest of the answer that the grammars allow; `seed` fixes it."""
@@ -128,7 +143,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Constrained):
     """One turn: the prompt that asks for an answer, and how the answer is read."""
 
     prompt: str
@@ -195,26 +210,6 @@ class Turn:
         from unrender.dialects.remainder import triggers  # noqa: PLC0415 -- loaded when it is used
 
         return () if self.grammar is not None else triggers(self._generated, self.request, self.begun)
-
-    def gbnf(self) -> str:
-        """Return a grammar, in GBNF (llama.cpp), of the text that may follow the prompt.
-
-        Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
-        `SchemaWarning`. The same holds for the other dialects. Turns with the same format, request and begun text share
-        the result.
-        """
-        text: str = self._constraint("gbnf")
-        return text
-
-    def lark(self) -> str:
-        """Return the same grammar in the Lark of llguidance."""
-        text: str = self._constraint("lark")
-        return text
-
-    def structural_tag(self) -> dict[str, Any]:
-        """Return the same grammar as the structural tag of xgrammar, plain JSON data."""
-        tag: dict[str, Any] = self._constraint("structural_tag")
-        return tag
 
     def sample(self, seed: int) -> str:
         """Return a random answer that the grammars allow, like a model that is always right; `seed` fixes it."""

@@ -100,8 +100,8 @@ def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
     # `<tool_call>{…}</tool_call>` is read by bare JSON as well, or its first call is: who reads most says what was meant.
     best = max(found, key=lambda one: (len(one.message.tool_calls), -len(one.message.content)), default=None)
     agreed = best and all(_is_part(_said(other.message), _said(best.message)) for other in found)
-    # Text that another format reads as calls, in front of these calls, is none that was meant as text.
-    return best if best and agreed and not _read(best.message.content, tools) else None
+    # Where another format reads calls in the text before these calls, that text was not meant as text.
+    return best if best and agreed and not any(_readings(best.message.content, tools)) else None
 
 
 def _readings(text: str, tools: tuple[Tool, ...]) -> Iterator[_Reading]:

@@ -21,11 +21,9 @@ from unrender.nodes import Grammar
 _STEPS = 300_000
 """Steps to read one beginning of a call."""
 _OPENERS = 4
-"""Places before a call where its run may have begun, the nearest first."""
+"""The most places before a call at which its run may have begun; the nearest are tried first."""
 _STRANGE = "\ue000"
 """A character that no marker, name or key holds: where it may stand, text is free."""
-_QUOTE = re.compile(r"""<\|"\|>|["']""")
-"""The marks that begin and end strings."""
 _MARKS = 64
 """Markers, or marks, of one call that are looked at."""
 
@@ -60,7 +58,7 @@ def good_beginning(
     found: Begun | None = None
     for opened in _openings(runs[0], output, start):
         cut = _good(runs[0], grammar, opened, output[start:stop], end - start)
-        # The name is no part of what may be cut off: without it, the call is not the one that was written.
+        # The name stays: without it, another call may be written.
         if cut is None or name not in output[start : start + cut] or (found and found.cut >= start + cut):
             continue
         found = Begun(start + cut, opened + output[start : start + cut], named)
@@ -95,6 +93,9 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> i
         inside = opened + call[:at] + _STRANGE
         return reach(grammar, inside, _STEPS) == len(inside)
 
+    codec = calls.arguments.codec
+    marks = filter(None, (codec.string_open, codec.string_close, '"', "'"))
+    quote = re.compile("|".join(map(re.escape, dict.fromkeys(marks))))
     read = reach(grammar, opened + call[:end], _STEPS)
     if read is None or read <= len(opened):
         return None
@@ -103,32 +104,35 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> i
     for start, stop in _markers(calls, call):
         # A value was not closed, `<a>1</call>` or `{"a": "1}</call>`; or the call breaks behind what closed it: `<a>1</a>2</a>`.
         if start <= cut and free(start) and (stop >= bare or free(stop)):
-            string = _before_string(call, start, free)
+            string = _before_string(quote, call, start, free)
             cut = len(call[:start].rstrip()) if string is None else string
             break
     else:
-        cut = _before_quote(call, cut, bare, free)
+        cut = _before_quote(quote, call, cut, bare, free)
     # Of `argu`, which is no key, nothing stays of the key `args`.
     while 0 < cut < len(call) and call[cut - 1].isalnum() and call[cut].isalnum():
         cut -= 1
     return cut
 
 
-def _before_quote(call: str, cut: int, bare: int, free: Callable[[int], bool]) -> int:
-    """Return where a call is cut that breaks at `cut`, behind the end of a string or in one; without layout that is `bare`."""
-    mark = next((mark for mark in _QUOTE.finditer(call, max(bare - _MARKS, 0), bare) if mark.end() == bare), None)
+def _before_quote(quote: re.Pattern[str], call: str, cut: int, bare: int, free: Callable[[int], bool]) -> int:
+    """Return where a call is cut that breaks at `cut`, behind the end of a string or in one; without layout that is `bare`.
+
+    `quote` matches the marks that begin and end strings.
+    """
+    mark = next((mark for mark in quote.finditer(call, max(bare - _MARKS, 0), bare) if mark.end() == bare), None)
     # `"say "hi""` breaks behind a mark that was not meant to end the string; what is before it may be half of what was meant.
     if mark is not None:
-        string = _before_string(call, mark.start(), free) if free(mark.start()) else None
+        string = _before_string(quote, call, mark.start(), free) if free(mark.start()) else None
         return mark.start() if string is None else string
     # A string of JSON has no line break.
-    string = _before_string(call, bare, free) if cut < len(call) and free(bare) else None
+    string = _before_string(quote, call, bare, free) if cut < len(call) and free(bare) else None
     return cut if string is None else string
 
 
-def _before_string(call: str, inside: int, free: Callable[[int], bool]) -> int | None:
+def _before_string(quote: re.Pattern[str], call: str, inside: int, free: Callable[[int], bool]) -> int | None:
     """Return where the string begins that a place is in; None where it is in none, or in one with too many marks."""
-    marks = list(_QUOTE.finditer(call, 0, inside))[-_MARKS:]
+    marks = list(quote.finditer(call, 0, inside))[-_MARKS:]
     return next((mark.start() for mark in reversed(marks) if free(mark.end()) and not free(mark.start())), None)
 
 

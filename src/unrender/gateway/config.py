@@ -21,7 +21,7 @@ from pydantic import Field
 
 from unrender import ChatTemplate, LoadedTemplates, TemplateError
 from unrender.gateway.answers.model import ALL, Model
-from unrender.gateway.answers.turns import Calls, Constrain, Extend, Thoughts, Turns
+from unrender.gateway.answers.turns import Calls, Constrain, Extend, Repairs, Thoughts, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
 from unrender.gateway.backends.connection import Connection
@@ -115,7 +115,7 @@ class _Model(Settings):
     aliases: str | Annotated[list[str], Many] = ""
     reasoning_field: ReasoningField = "reasoning_content"
     calls: Annotated[Calls, Field(strict=False)] = Calls.CERTAIN
-    repair: Literal["format", "offered", "none"] = "format"
+    repair: Repairs = "format"
     heal: bool = True
     check: bool = False
     extend: Annotated[Extend, Field(strict=False)] = Extend.ON

@@ -68,7 +68,7 @@ class Choice:
             self._skipped = sum(call.status is not unrender.CallStatus.OPEN for call in self.parser.message.tool_calls)
         # Otherwise the parser's own message says it all, and no event is kept.
         self._own: list[unrender.Event] | None = [] if stop or turn.continued or self._heals else None
-        """The events of this answer, where the parser's message holds more than those."""
+        """The events of this answer, where the parser's message holds more than those, or the parser may be replaced."""
         self._held = ""
         self._tokens = 0
         self._thinking = False

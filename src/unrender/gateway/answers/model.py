@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from unrender import Turn
 from unrender.gateway.answers.probes import Findings, probe
-from unrender.gateway.answers.turns import Calls, Turns
+from unrender.gateway.answers.turns import Calls, Repairs, Turns
 from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.surfaces.surface import ReasoningField
@@ -57,7 +56,7 @@ class Model:
     attempts: int = 2
     """How often a job is sent to the engine, at most, before anything has come back."""
     calls: Calls = Calls.CERTAIN
-    repair: Literal["format", "offered", "none"] = "format"
+    repair: Repairs = "format"
     """Which damaged calls are repaired, as in `Policy`."""
     heals: bool = True
     """A call that breaks is written again from its good part, under a grammar, where the engine takes grammars."""

@@ -81,6 +81,10 @@ class Constrain(StrEnum):
     NEVER = "never"
 
 
+Repairs = Literal["format", "offered", "none"]
+"""The damaged calls that are repaired, in the words of `Policy`."""
+
+
 class Calls(StrEnum):
     """When calls are sent to the client."""
 
@@ -144,7 +148,7 @@ class Prepared:
     grammar_seconds: float | None = None
     """None where none was due."""
 
-    def policy(self, engine: EngineCapabilities, calls: Calls, repair: Literal["format", "offered", "none"]) -> Policy:
+    def policy(self, engine: EngineCapabilities, calls: Calls, repair: Repairs) -> Policy:
         """Return the policy by which an answer is read, streamed or not."""
         # A call is guaranteed where a grammar binds the whole answer. Where the model may answer in text, a lazy grammar begins
         # only at a trigger: before that, "<tool_call> is how I call" is text that begins like a call, and what was streamed

@@ -128,7 +128,12 @@ class _Walk(MarkerWalk):
                 self.write(text[copied:at], copied)
                 self._quote(part, json.dumps(part), at)
                 copied = found.end()
-            elif part in "}]" and opened and not stray and text[:at].rstrip()[-1:] in ('"', "}", "]"):
+            elif (
+                part in "}]"
+                and opened
+                and not stray
+                and text[max(at - MAX_BLANK, 0) : at].rstrip()[-1:] in ('"', "}", "]")
+            ):
                 stray = True  # Of `{"a": "x"]}` the bracket is left out.
                 self.note(at, found.end(), repr(opened[-1]))
                 self.write(text[copied:at], copied)
