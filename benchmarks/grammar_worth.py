@@ -17,7 +17,7 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -170,6 +170,19 @@ class Tally:
         for name in ("tasks", "valid", "function", "arguments", "tokens", "first", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
+    def judge(self, task: Task, written: Sequence[tuple[str, str]], content: str) -> None:
+        """Count an answer; `written` are its calls, names and arguments as text."""
+        calls = list(_called(written, task))
+        valid = None not in calls and bool(calls or not task.answer)
+        known, found = sorted(map(_plain, task.answer)), sorted(_plain(call) for call in calls if call)
+        functions = valid and [name for name, _ in found] == [name for name, _ in known]
+        self.tasks += 1
+        self.valid += valid
+        self.function += functions
+        self.arguments += functions and found == known
+        if found != known:
+            self.wrong.append(f"{task.question}  {written or content!r}"[:200])
+
     def shares(self) -> dict[str, int]:
         """Return how many of a hundred answers are valid, name the right function, and have the right arguments."""
         return {name: round(100 * getattr(self, name) / self.tasks) for name in ("valid", "function", "arguments")}
@@ -227,29 +240,19 @@ def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:
     messages = [{"role": "user", "content": task.question}]
     more = {"messages": messages, "tools": task.tools, "tool_choice": choice, "parallel_tool_calls": parallel}
     said = ask(server, {**ATTEMPT, **more})
-    message = said.message
     tally.tokens += said.tokens
     tally.first += said.first
     tally.seconds += said.seconds
-    calls = list(_calls(message, task))
-    valid = None not in calls and bool(calls or not task.answer)
-    known, found = sorted(map(_plain, task.answer)), sorted(_plain(call) for call in calls if call)
-    functions = valid and [name for name, _ in found] == [name for name, _ in known]
-    tally.tasks += 1
-    tally.valid += valid
-    tally.function += functions
-    tally.arguments += functions and found == known
-    if found != known:
-        tally.wrong.append(f"{task.question}  {message['tool_calls'] or message['content']!r}"[:200])
+    calls = [(call["function"]["name"], call["function"]["arguments"]) for call in said.message["tool_calls"]]
+    tally.judge(task, calls, said.message["content"])
 
 
-def _calls(message: Mapping[str, Any], task: Task) -> Iterator[Call | None]:
-    """Yield the calls of a message, None for one that no tool takes, or that is cut off."""
+def _called(calls: Iterable[tuple[str, str]], task: Task) -> Iterator[Call | None]:
+    """Yield calls, None for one that no tool takes, or that is cut off."""
     schemas = {one["function"]["name"]: one["function"]["parameters"] for one in task.tools}
-    for call in message["tool_calls"]:
-        name = call["function"]["name"]
+    for name, text in calls:
         try:
-            arguments = json.loads(call["function"]["arguments"])
+            arguments = json.loads(text)
         except ValueError:
             arguments = None
         yield (name, arguments) if name in schemas and conforms(arguments, schemas[name]) else None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 from unrender.errors import ExtendError, GrammarError, MessageError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.limits import STANDARD, Limits
-from unrender.machine.events import Event, Malformed
+from unrender.machine.events import Malformed, ToolCallFinished, ToolCallStarted
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
@@ -275,10 +276,10 @@ class Turn(Constrained):
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
         r"""Return how the model can mend the first call of its answer that broke; None where there is nothing to mend.
 
-        That is so where no call of an offered tool has failed, where the token limit has cut it off (`finish_reason` is then
-        "length"), where no more calls were allowed, for a grammar made by hand, and where nothing of the call is good, its name
-        included. A call that was repaired has not failed. Nothing is added to what the model has written. `text` is the answer up to here
-        or to its end, and `policy` that by which it is read.
+        A call broke if it could not be read, or if it does not obey its tool's schema; a call that was repaired did not. Nothing can be
+        mended where the tool is not offered, where the token limit has cut the call off (`finish_reason` is then "length"), where no more
+        calls were allowed, for a grammar made by hand, and where nothing of the call is good, its name included. Nothing is added to what
+        the model has written. `text` is the answer up to here or to its end, and `policy` that by which it is read.
 
         >>> from unrender import ChatTemplate
         >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
@@ -293,44 +294,62 @@ class Turn(Constrained):
 
         if self.grammar is not None or not self.request.calls_allowed or not text:
             return None
-        failed, read = self._failure(text, finish_reason, policy)
-        call = failed.call if failed else None
-        if failed is None or call is None or self.request.tool(call.name) is None:
+        broken = self._broken(text, finish_reason, policy)
+        if broken is None or self.request.tool(broken.name) is None:
             return None
-        start = text.rfind(call.text, 0, read)
+        start = broken.start
         quotation = opened(text[: max(start, 0)], cut=False)
         if (
-            start < 0
-            or (quotation and (quotation.spans_lines or quotation.certain))
-            or (self.request.one_call and _called(self.parse(text[:start])))
+            (quotation and (quotation.spans_lines or quotation.certain))
+            or (self.request.one_call and _called(self.parse(text[: max(start, 0)])))
+            or (broken.status is CallStatus.TRUNCATED and finish_reason == "length")
         ):
-            return None
-        if call.status is CallStatus.TRUNCATED and finish_reason == "length":
             return None
         # Counted from where the answer begins, which the prompt may have written.
         begun = len(self.begun)
-        span = (begun + start, begun + start + len(call.text))
-        end = begun + max(min(failed.position, start + len(call.text)), start)
+        span = (begun + start, begun + broken.stop)
         output = self.begun + text
         try:
-            good = good_beginning(self._generated, self.request, output, span, end, call.name, self.limits)
+            good = good_beginning(
+                self._generated, self.request, output, span, begun + broken.end, broken.name, self.limits
+            )
         except GrammarError:
             return None
-        if good is None:
+        cut = good.cut - begun if good else 0
+        # A grammar may be wider than the schema, and take a call as it is.
+        if good is None or (
+            broken.status is CallStatus.COMPLETE and self._broken(text[:cut], "length", policy) == broken
+        ):
             return None
-        cut = good.cut - len(self.begun)
         turn = replace(self, prompt=self.prompt + text[:cut], begun=self.begun + text[:cut])
         remainder = {"format": self._generated, "request": good.request, "begun": good.text, "limits": self.limits}
-        return Healing(cut=cut, name=call.name, turn=turn, _remainder=remainder)
+        return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
-    def _failure(self, text: str, finish_reason: str | None, policy: Policy | None) -> tuple[Malformed | None, int]:
-        """Return the report of the first call that fails in an answer, and how many characters of the answer were read then."""
+    def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
+        """Return the first call of an answer that fails, or that is complete and does not obey its tool's schema."""
         parser = self.parser(policy=policy)
-        for at, character in enumerate(text):
-            found = _failed(parser.feed(character))
-            if found is not None:
-                return found, at + 1
-        return _failed(parser.finish(finish_reason)), len(text)
+        starts: list[int] = []
+        for read in range(1, len(text) + 2):
+            events = parser.feed(text[read - 1]) if read <= len(text) else parser.finish(finish_reason)
+            for event in events:
+                match event:
+                    case ToolCallStarted(position=position):
+                        starts.append(position)
+                    case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
+                        start = text.rfind(own, 0, read)
+                        end = max(min(position, start + len(own)), start)
+                        return _Broken(name, start, end, start + len(own), status) if start >= 0 else None
+                    case ToolCallFinished(index=index, status=CallStatus.COMPLETE):
+                        call = parser.message.tool_calls[index]
+                        if self._disobeys(call):
+                            end = min(read, len(text))
+                            return _Broken(call.name, starts[index], end, end, CallStatus.COMPLETE)
+        return None
+
+    def _disobeys(self, call: ToolCall) -> bool:
+        with suppress(GrammarError):
+            return bool(self.problems(call))
+        return False
 
     @property
     def appended(self) -> tuple[Piece, ...]:
@@ -434,9 +453,16 @@ class Turn(Constrained):
         return generated_format(self.format, self.begun)
 
 
-def _failed(events: Iterable[Event]) -> Malformed | None:
-    """Return the first report of a call that failed."""
-    return next((event for event in events if isinstance(event, Malformed) and event.call is not None), None)
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A call of an answer that failed, or does not obey its tool's schema, in characters of the answer."""
+
+    name: str
+    start: int
+    end: int
+    """Where reading it failed."""
+    stop: int
+    status: CallStatus
 
 
 def _called(message: Message) -> bool:

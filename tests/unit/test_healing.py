@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import pytest
 from vendor import all_vendor_templates, vendor_cases
@@ -112,6 +113,36 @@ def test_second_call_of_an_answer():
     assert text[: healing.cut].endswith('"hour": ')
     first, second, *_ = completed(turn, text[: healing.cut] + healing.sample(1))
     assert (first.arguments, second.name) == (turn.parse(whole).tool_calls[0].arguments, "plan")
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize(("wrong", "by"), [("hour", "when"), ("12", '"noon"')])
+@pytest.mark.parametrize("after", ["", "\n", " So.", "\nSo."])
+def test_arguments_that_the_schema_refuses(name, wrong, by, after):
+    """A call that is read, and does not obey its tool's schema, goes on from the last place at which it may still obey."""
+    whole = WHOLE[name][1]
+    turn, text = prepared(name), "Hi.\n" + whole.replace(wrong, by) + after
+    assert turn.problems(turn.parse(text).tool_calls[0])
+    healing = turn.heal(text)
+
+    assert healing is not None
+    assert text[: healing.cut] == "Hi.\n" + whole[: healing.cut - len("Hi.\n")]
+    assert "Tea" in text[: healing.cut]
+    first, *_ = completed(turn, text[: healing.cut] + healing.sample(1))
+    assert not turn.problems(first)
+
+
+@pytest.mark.parametrize("begun", [10, 21, 40])
+def test_call_that_the_prompt_began(begun):
+    """What the prompt wrote of a call counts as its beginning, its name included."""
+    turn, whole = prepared("json"), WHOLE["json"][1]
+    turn = replace(turn, prompt=turn.prompt + whole[:begun], begun=whole[:begun])
+    text = whole[begun:].replace("12", "noon")
+    healing = turn.heal(text)
+
+    assert healing is not None
+    assert text[: healing.cut].endswith('"hour": ')
+    assert healing.prompt == turn.prompt + text[: healing.cut]
 
 
 NOON = WHOLE["json"][1].replace("12", "noon")

@@ -59,7 +59,7 @@ def good_beginning(
     for opened in _openings(runs[0], output, start):
         cut = _good(runs[0], grammar, opened, output[start:stop], end - start)
         # The name stays: without it, another call may be written.
-        if cut is None or name not in output[start : start + cut] or (found and found.cut >= start + cut):
+        if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
             continue
         found = Begun(start + cut, opened + output[start : start + cut], named)
     if found is None or not others:

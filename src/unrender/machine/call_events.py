@@ -94,7 +94,7 @@ def _emit_start(machine: Machine) -> None:
         return
     call.begun = True
     call.id = machine.ids.give(machine.calls, call.name, call.id)
-    machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.known))
+    machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.known, call.start))
     if expected := instead_of_call(machine.request, call.name):
         # A strict parser refuses it when it is final: what is read of it here may yet be taken back.
         machine.events.append(Malformed(call.name, call.start, expected))

@@ -34,6 +34,8 @@ class ToolCallStarted:
     id: str
     name: str
     known: bool = True
+    position: int = field(default=0, compare=False, repr=False)
+    """The character of the output at which the call's text begins; below 0 where the prompt wrote its beginning."""
 
 
 @dataclass(frozen=True, slots=True)

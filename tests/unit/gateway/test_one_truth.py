@@ -429,6 +429,16 @@ def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
     assert engine.closed == len(engine.jobs)
 
 
+def test_a_call_that_its_schema_refuses_is_written_again() -> None:
+    """A call may be read and still name an argument that the tool does not have."""
+    engine = Healer(MENDED.replace('"city"', '"town"'), '"city": "Rome"}}\n</tool_call>')
+
+    answer = asked(engine)["choices"][0]["message"]
+
+    assert [call["function"]["arguments"] for call in answer["tool_calls"]] == ['{"city": "Rome"}']
+    assert len(engine.jobs) == 2
+
+
 def asked(engine: Any, **settings: Any) -> Any:
     body = {"model": "m", "messages": HELLO, "tools": [TOOL], "max_tokens": 500}
     return posted(served(engine, "json-tags", **settings), "/v1/chat/completions", json=body).json()

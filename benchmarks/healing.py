@@ -1,0 +1,153 @@
+"""Calls that a very small model begins: written freely, healed where they break, and held to a grammar from their start.
+
+python benchmarks/healing.py [FILE.gguf] [--tasks 200] [--show] [--json FILE]
+
+Strategy: the tasks are those of `grammar_worth.py` that ask for a call, judged alike. The example model begins no call by itself, so a call is
+begun under a grammar, up to the first key of its arguments. That is the end of the prompt, and llama.cpp's server completes it. *healed* stops
+the engine when a call breaks, cuts it where it was good, and lets the model go on from there under the grammar of the rest
+(`Turn.heal`), at most twice an answer, as the gateway does. Tokens and seconds are those of all that was asked for an answer, on average.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+import urllib.request
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from grammar_worth import ATTEMPT, CATEGORIES, Tally, Task
+from served import Server, llama_cpp
+
+from unrender import ChatTemplate, Event, Malformed, Parser, ToolCallFinished, Turn
+from unrender.gateway.example import example_model
+
+FREE, HEALED, BOUND = WAYS = ("free", "healed", "with a grammar")
+MOST_HEALS = 2
+
+
+class Engine:
+    """A server of llama.cpp, and what was asked of it."""
+
+    def __init__(self, server: Server) -> None:
+        self._address = f"http://127.0.0.1:{server.port}/completion"
+        self.tokens = 0
+        self.heals = 0
+
+    def complete(self, prompt: str, stop: Sequence[str] = (), grammar: str = "") -> Generator[tuple[str, str | None]]:
+        """Yield pieces of a completion, each with the reason why it ended there; leaving stops the engine."""
+        asked = {"temperature": 0, "seed": ATTEMPT["seed"], "n_predict": ATTEMPT["max_tokens"], "cache_prompt": True}
+        body = {**asked, "stream": True, "prompt": prompt, "stop": stop, "grammar": grammar}
+        request = urllib.request.Request(self._address, json.dumps(body).encode(), {"content-type": "application/json"})
+        with urllib.request.urlopen(request) as response:
+            for line in response:
+                if line.startswith(b"data: {"):
+                    piece = json.loads(line[6:])
+                    self.tokens += len(piece.get("tokens") or ())
+                    ended = {"limit": "length", None: None}.get(piece.get("stop_type"), "stop")
+                    yield piece["content"], ended
+
+    def answer(self, turn: Turn, way: str) -> tuple[str, bool]:
+        """Return the answer to a turn, as it is written in one of `WAYS`, and whether the limit of tokens cut it off."""
+        text, pieces = "", self.complete(turn.prompt, turn.stop, turn.gbnf() if way == BOUND else "")
+        for left in reversed(range(MOST_HEALS + 1 if way == HEALED else 1)):
+            parser, finish = turn.parser(), None
+            events = parser.feed(text)
+            for piece, ended in pieces:
+                text, finish = text + piece, ended
+                events += parser.feed(piece)
+                if left and any(breaks(turn, parser, event) for event in events):
+                    break
+                events = []
+            pieces.close()
+            healing = turn.heal(text, finish_reason=finish) if left else None
+            if healing is None:
+                break
+            self.heals += 1
+            text, pieces = text[: healing.cut], self.complete(healing.prompt, turn.stop, healing.gbnf())
+        return text, finish == "length"
+
+
+def breaks(turn: Turn, parser: Parser, event: Event) -> bool:
+    """Return whether a call breaks in an event: it fails, or does not obey its tool's schema."""
+    match event:
+        case Malformed(call=call):
+            return call is not None
+        case ToolCallFinished(index=index):
+            return bool(turn.problems(parser.message.tool_calls[index]))
+    return False
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--show", action="store_true", help="print each answer that is not the known one")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures into a file as well")
+    given = parser.parse_args()
+    draw, makers, path = random.Random(25), list(CATEGORIES.values()), given.file or example_model()
+    tasks = [task for at in range(given.tasks) if (task := makers[at % len(makers)](draw)).answer]
+    template, found = ChatTemplate.from_pretrained(str(path)), {way: Tally() for way in WAYS}
+    cuts = dict.fromkeys(WAYS, 0)
+    with ExitStack() as stack:
+        engine = Engine(llama_cpp(stack, path))
+        for task in tasks:
+            turn = begun(engine, template, task)
+            if turn is None:
+                continue
+            for way, tally in found.items():
+                start, before = time.monotonic(), engine.tokens
+                text, cut = engine.answer(turn, way)
+                cuts[way] += cut
+                tally.seconds += time.monotonic() - start
+                tally.tokens += engine.tokens - before
+                calls = turn.parse(text).tool_calls
+                tally.judge(task, [(call.name, call.arguments) for call in calls], text)
+    rows = [{"mode": way, **figures(tally, cuts[way])} for way, tally in found.items()]
+    print(f"{found[FREE].tasks} calls, {engine.heals} times healed\n")
+    print(
+        "| | valid | cut off | valid of the others | right arguments | tokens | seconds |\n|---|--:|--:|--:|--:|--:|--:|"
+    )
+    for row in rows:
+        shares = " | ".join(f"{row[name]} %" for name in ("valid", "cut", "ended", "arguments"))
+        print(f"| {row['mode']} | {shares} | {row['tokens']} | {row['seconds']} |")
+    for way, tally in found.items():
+        print(*(f"{way}: {text}" for text in tally.wrong if given.show), sep="\n")
+    if given.json:
+        command = f"python benchmarks/healing.py --tasks {given.tasks}"
+        written = {"command": command, "calls": found[FREE].tasks, "heals": engine.heals, "rows": rows}
+        given.json.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+
+
+def figures(tally: Tally, cut: int) -> dict[str, float]:
+    """Return shares in percent, and tokens and seconds of an answer."""
+    ended = tally.tasks - cut
+    return {
+        **tally.shares(),
+        "cut": round(100 * cut / tally.tasks),
+        "ended": round(100 * tally.valid / ended) if ended else 0,
+        "tokens": round(tally.tokens / tally.tasks),
+        "seconds": round(tally.seconds / tally.tasks, 1),
+    }
+
+
+def begun(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
+    """Return the turn of a task in which the prompt has begun a call, as the model does under a grammar: up to the first key."""
+    messages = [{"role": "user", "content": task.question}]
+    more = {"tools": task.tools, "parallel_tool_calls": len(task.answer) > 1}
+    bound, turn = (template.prepare(messages, tool_choice=choice, **more) for choice in ("required", "auto"))
+    text, _ = engine.answer(bound, BOUND)
+    calls = bound.parse(text).tool_calls
+    if not calls:
+        return None
+    head = text[: text.index(":", text.index(calls[0].arguments)) + 1]
+    return replace(turn, prompt=turn.prompt + head, begun=turn.begun + head)
+
+
+if __name__ == "__main__":
+    main()
