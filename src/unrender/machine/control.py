@@ -168,10 +168,23 @@ class Loop:
     targets: tuple[int, int]
     otherwise: int
 
-    def step(self, machine: Machine) -> bool:
-        return self.round(machine, 0)
+    ends: bool = False
+    """It is the end of a round: another one follows, unless this one took no text."""
 
-    def round(self, machine: Machine, count: int) -> bool:
+    def step(self, machine: Machine) -> bool:
+        if not self.ends:
+            return self._round(machine, 0)
+        stack, entry = machine.stack, machine.pop()
+        machine.close(entry.way)
+        # `(a?)*` matches nothing at all any number of times: one such round is enough.
+        if machine.position == entry.start:
+            return machine.go_to(self.otherwise)
+        waits = self._round(machine, entry.count + 1)
+        if waits:
+            machine.stack = stack
+        return waits
+
+    def _round(self, machine: Machine, count: int) -> bool:
         """Begin a round after `count` others, if one is here; return True to suspend."""
         again, serial = min(count, 1), 0
         if count == self.maximum:
@@ -191,30 +204,14 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """The end of a round: another one follows, unless this one took no text."""
+class Subroutine:
+    """Read the rule at `target`, then go on here; without a target, it is the end of a rule."""
 
-    loop: Loop
-
-    def step(self, machine: Machine) -> bool:
-        stack, entry = machine.stack, machine.pop()
-        machine.close(entry.way)
-        # `(a?)*` matches nothing at all any number of times: one such round is enough.
-        if machine.position == entry.start:
-            return machine.go_to(self.loop.otherwise)
-        waits = self.loop.round(machine, entry.count + 1)
-        if waits:
-            machine.stack = stack
-        return waits
-
-
-@dataclass(frozen=True, slots=True)
-class Enter:
-    """Read the rule at `target`, then go on here."""
-
-    target: int
+    target: int = -1
 
     def step(self, machine: Machine) -> bool:
+        if self.target < 0:
+            return machine.go_to(machine.pop().address)
         if _too_deep(machine):
             return machine.fail(f"at most {MAX_STACK} rules inside each other")
         machine.push(address=machine.pc + 1)
@@ -222,20 +219,23 @@ class Enter:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
-    """The end of a rule."""
-
-    def step(self, machine: Machine) -> bool:
-        return machine.go_to(machine.pop().address)
-
-
-@dataclass(frozen=True, slots=True)
 class Tagged:
-    """The beginning of a tag: the text inside it has its role."""
+    """The beginning of a tag, whose text has its role, or its end. A call's name fails unless a tool of that name is offered.
+
+    Any part of a call may be taken back: a way back inside a call keeps a copy of the call. Calls that are given as they are
+    written start when the name is known (and the id, where the grammar reads ids); arguments that come before wait. A value read
+    as JSON streams; other text is held until its tag ends, and an argument's is then typed by the tool's schema. A call is complete
+    when its parts add up to a name and one JSON object.
+    """
 
     role: Role
+    ends: bool = False
+    waits: bool = False
+    """Calls may have ids of their own, and begin with both."""
 
     def step(self, machine: Machine) -> bool:
+        if self.ends:
+            return self._end(machine)
         machine.push(tag=machine.tag)
         machine.tag = self.role
         if self.role is Role.CALL:
@@ -247,22 +247,7 @@ class Tagged:
             call.pieces, call.streamed = [], False
         return machine.go_on()
 
-
-@dataclass(frozen=True, slots=True)
-class Untagged:
-    """The end of a tag. A tag of a call's name fails unless a tool of that name is offered.
-
-    Any part of a call may be taken back: a way back inside a call keeps a copy of the call. Calls that are given as they are
-    written start when the name is known (and the id, where the grammar reads ids); arguments that come before wait. A value read
-    as JSON streams; other text is held until its tag ends, and an argument's is then typed by the tool's schema. A call is complete
-    when its parts add up to a name and one JSON object.
-    """
-
-    role: Role
-    waits: bool = False
-    """Calls may have ids of their own, and begin with both."""
-
-    def step(self, machine: Machine) -> bool:
+    def _end(self, machine: Machine) -> bool:
         if self.role in IN_CALLS:
             call = machine.current
             text = "".join(call.pieces)
@@ -333,13 +318,3 @@ class BreakOff:
         else:  # The call that is open ends.
             fail_call(machine, CallStatus.INVALID if met else CallStatus.TRUNCATED, machine.wanted, met)
         return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class Never:
-    """Nothing matches."""
-
-    wanted: str
-
-    def step(self, machine: Machine) -> bool:
-        return machine.fail(self.wanted)

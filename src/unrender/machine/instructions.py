@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
+from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME
 from unrender.machine.call_events import begins_call, begins_line, commit, cut_short, drop_opener, unquote
 from unrender.machine.frames import Frame
@@ -184,17 +186,6 @@ class Attempt:
         return machine.go_to(self.otherwise)
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """Where a call may begin with its tool's name: no content comes before it, and the name is that of a tool."""
-
-    def step(self, machine: Machine) -> bool:
-        named = not machine.answered and tool_at(machine, machine.at)
-        if named is None:
-            return True
-        return machine.go_on() if named else machine.fail("the name of a tool")
-
-
 def tool_at(machine: Machine, at: int) -> bool | None:
     """Return whether the name of a tool begins at `at`; None while that is not certain.
 
@@ -210,18 +201,6 @@ def tool_at(machine: Machine, at: int) -> bool | None:
     return tools is None and text[:1].isidentifier()
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Take the marker that was found. Markers of reasoning are text when reasoning stays in the content."""
-
-    size: int
-    role: Role = Role.MARKER
-
-    def step(self, machine: Machine) -> bool:
-        _take_marker(machine, self.role, Role.MARKER, machine.at + self.size)
-        return machine.go_on()
-
-
 def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> None:
     """Take a marker, or layout beside it; where its role is read as text (and the model wrote it), it is text too."""
     # Where the caller wants reasoning as content, `<think>` is content too, unless the prompt wrote it (before
@@ -235,20 +214,23 @@ def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """`"text"`: a marker."""
+    """`"text"`: a marker. A marker of reasoning is text where reasoning stays in the content."""
 
     text: str
+    role: Role = Role.MARKER
     others: tuple[str, ...] = ()
     """Other spellings."""
     optional: bool = False
     instead: tuple[str, ...] = ()
     """Markers that show that it is missing; they are left for the next instruction."""
+    slot: Slot | None = None
+    """The text is the tool's name, or the argument's, once more, as in `</city>`."""
 
     def step(self, machine: Machine) -> bool:
-        texts = (self.text, *self.others)
+        texts = (self._text(machine), *self.others)
         for text in texts:
             if machine.buffer.startswith(text, machine.at):
-                machine.take(Role.MARKER, machine.at + len(text))
+                _take_marker(machine, self.role, Role.MARKER, machine.at + len(text))
                 return machine.go_on()
         # `<city>Rome</f></call>`: only the closer of the value was forgotten.
         if machine.buffer.startswith(self.instead, machine.at):
@@ -256,7 +238,12 @@ class Lit:
             return machine.go_on()
         if any(map(machine.may_begin, (*texts, *self.instead))):
             return True
-        return machine.go_on() if self.optional else machine.fail(repr(self.text))
+        return machine.go_on() if self.optional else machine.fail(repr(texts[0]))
+
+    def _text(self, machine: Machine) -> str:
+        if self.slot is None:
+            return self.text
+        return machine.current.key if self.slot is Slot.KEY else machine.current.name
 
 
 def undecided(machine: Machine, markers: Finder, at: int) -> bool:
@@ -266,16 +253,23 @@ def undecided(machine: Machine, markers: Finder, at: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`&marker`: one of the markers must be here."""
+    """`&marker`: one of the markers must be here, or the name of a tool."""
 
-    markers: Finder
+    markers: Finder = NO_MARKERS
     target: int = -1
     """When not -1, where to go if one is here; else reading goes on."""
     ends: bool = False
     """The end of the output will do, too."""
     takes: bool = False
+    named: bool = False
+    """A call begins here with its tool's name, before any content."""
 
     def step(self, machine: Machine) -> bool:
+        if self.named:
+            named = not machine.answered and tool_at(machine, machine.at)
+            if named is None:
+                return True
+            return machine.go_on() if named else machine.fail("the name of a tool")
         if undecided(machine, self.markers, machine.at):
             return True
         marker = self.markers.at(machine.buffer, machine.at)
@@ -289,13 +283,17 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class MaybeFence:
+class Fence:
     """The opening of a Markdown fence, if there is one: three backquotes and a language."""
 
     worded: bool = True
     """A word on the fence is a language; else it is what comes next."""
+    opens: bool = False
+    """It has to be here and opens the answer, with its line break."""
 
     def step(self, machine: Machine) -> bool:
+        if self.opens:
+            return self._open(machine)
         bare = machine.at + len(BACKQUOTES) * machine.buffer.startswith(BACKQUOTES, machine.at)
         end = end_of(FENCE, machine.buffer, machine.at) if self.worded else bare
         found = end > machine.at
@@ -308,12 +306,7 @@ class MaybeFence:
             machine.take(Role.MARKER, end)
         return machine.go_on()
 
-
-@dataclass(frozen=True, slots=True)
-class OpenFence:
-    """A Markdown fence that opens the answer, with its line break."""
-
-    def step(self, machine: Machine) -> bool:
+    def _open(self, machine: Machine) -> bool:
         found = _FENCE_LINE.match(machine.buffer, machine.at)
         if not found or machine.answered:
             return machine.fail("a Markdown fence")
@@ -372,7 +365,7 @@ class Unsure:
     """A marker in free text that may be text as well, and then reading goes on at `hub`.
 
     It ends reasoning unless a backquote before it is open on its line; made of words, it counts where only white space and one
-    of `ends` follow it.
+    of `ends` follow it. Of reasoning that the format does not have, a closer that was never opened counts once, at the end of a line.
     """
 
     role: Role
@@ -380,9 +373,14 @@ class Unsure:
     hub: int
     ends: Finder | None = None
     """What may follow: other ends, and what begins a part."""
+    undeclared: Literal["", "opener", "closer"] = ""
+    """It is a marker of reasoning that the format does not have."""
 
     def step(self, machine: Machine) -> bool:
-        counts = self._is_last(machine, self.ends) if self.ends else not _in_backquotes(machine)
+        if self.undeclared:
+            counts = self._closes(machine)
+        else:
+            counts = self._is_last(machine, self.ends) if self.ends else not _in_backquotes(machine)
         if counts is None:
             return True
         if counts:
@@ -397,6 +395,19 @@ class Unsure:
         if after - end < MAX_BLANK and undecided(machine, ends, after):
             return None
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
+
+    def _closes(self, machine: Machine) -> bool | None:
+        # "…</think>" may be followed by a line break, or by a comma: "</think>, the closer, is …".
+        end = machine.at + self.size
+        counts = self.undeclared == "closer" and not machine.mentioned
+        if counts and end == len(machine.buffer) and not machine.final:
+            return None
+        machine.mentioned = True
+        ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
+        if not counts or not ends_line or not _reads(machine):
+            return False
+        machine.malformed(machine.buffer[machine.at : end], "what opens reasoning, before what closes it")
+        return True
 
 
 def _in_backquotes(machine: Machine) -> bool:
@@ -459,33 +470,6 @@ class OpenUndeclared:
             machine.malformed(marker, "an answer without reasoning, or one that begins as the format has it")
             machine.mentioned = True
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A marker of reasoning that the format does not have, in content: text.
-
-    A closer that was never opened is a marker once, at the end of a line.
-    """
-
-    size: int
-    hub: int
-    closes: bool = False
-
-    def step(self, machine: Machine) -> bool:
-        # "…</think>" may be followed by a line break, or by a comma: "</think>, the closer, is …".
-        end = machine.at + self.size
-        counts = self.closes and not machine.mentioned
-        if counts and end == len(machine.buffer) and not machine.final:
-            return True
-        ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
-        machine.mentioned = True
-        if not counts or not ends_line or not _reads(machine):
-            machine.answered = True
-            machine.text(Role.CONTENT, end)
-            return machine.go_to(self.hub)
-        machine.malformed(machine.buffer[machine.at : end], "what opens reasoning, before what closes it")
-        return machine.go_on()
 
 
 def _reads(machine: Machine) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from unrender.format import Slot
 from unrender.limits import MAX_NAME, MAX_SMALL, MAX_WORDS
 from unrender.machine.call_events import name_call, name_meant, unoffered
-from unrender.machine.instructions import Lit
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
 from unrender.values.declared import NOT_HERE, odd_names
@@ -133,13 +132,3 @@ class SkipWords:
             return True
         machine.take(Role.MARKER, end)
         return machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class Echo:
-    """The tool's name, or the argument's, once more, as in `</city>`."""
-
-    slot: Slot
-
-    def step(self, machine: Machine) -> bool:
-        return Lit(machine.current.key if self.slot is Slot.KEY else machine.current.name).step(machine)

@@ -35,15 +35,14 @@ from unrender.machine.envelope import ReadEnvelope, known_fields
 from unrender.machine.instructions import (
     BACKQUOTES,
     Attempt,
+    Fence,
     Jump,
     Lit,
     Look,
-    MaybeFence,
-    Named,
     Space,
 )
 from unrender.machine.interpreter import Instruction
-from unrender.machine.names import Echo, ReadName, ReadWord, SkipWords
+from unrender.machine.names import ReadName, ReadWord, SkipWords
 from unrender.machine.repair import Damaged
 from unrender.machine.repair.markers import Repair, repairs
 from unrender.machine.tail import Tail
@@ -153,7 +152,7 @@ class CallCode:
         empty = list(empty_entries(self.code, calls, self.tail, Finder(self.ends), calls.leads)) if kept else []
         # Without any marker, a call begins with its name: at the start of an answer, or of a line.
         if not self.marked:
-            self.unmarked = (emit(Space(), Named(), Jump(call)),)
+            self.unmarked = (emit(Space(), Look(named=True), Jump(call)),)
             breaks = [lead[at:] for lead in calls.leads for at in range(len(lead)) if "\n" in lead[at:]]
             names = [tool.name for tool in calls.tools or ()] if calls.on_lines else []
             self.lines = {before + name: call for before in breaks for name in names}
@@ -224,7 +223,7 @@ class CallCode:
             again = Slot.NAME in parts[:i]
             if i == 0 or literal_of(parts[i - 1])[-1:].isspace():
                 self.code.emit(Space())
-            self.code.emit(Echo(part) if again else ReadName(stops))
+            self.code.emit(Lit("", slot=part) if again else ReadName(stops))
         elif part is Slot.ARGUMENTS:
             waits = Slot.ID in parts[i:]
             self.code.emit(*self._before_arguments(), Commit(self.tail, starts=not waits))
@@ -240,8 +239,8 @@ class CallCode:
         else:
             read = [*self._closed_tag(parts, i, part), *literal_code(self.calls, part)]
             # "```get_weather": the word on this fence is the tool's name.
-            named = read[-1:] == [MaybeFence()] and part.text[-1:] == "`" and parts[i + 1 : i + 2] == (Slot.NAME,)
-            self.code.emit(*(read[:-1] if named else read), *([MaybeFence(worded=False)] if named else []))
+            named = read[-1:] == [Fence()] and part.text[-1:] == "`" and parts[i + 1 : i + 2] == (Slot.NAME,)
+            self.code.emit(*(read[:-1] if named else read), *([Fence(worded=False)] if named else []))
 
     def _closed_tag(self, parts: Elements, i: int, part: Marker) -> list[Instruction]:
         """Return the code that reads a call without arguments in a tag that closes itself: `<invoke name="now"/>`."""
@@ -394,7 +393,7 @@ class CallCode:
         for i, part in enumerate(entry):
             if part is Slot.KEY:
                 again = Slot.KEY in entry[:i]
-                self.code.emit(Echo(part) if again else self._read_key(i))
+                self.code.emit(Lit("", slot=part) if again else self._read_key(i))
             elif part is Slot.VALUE:
                 self.code.emit(self._value(i, between))
             elif isinstance(part, Slot):
@@ -423,10 +422,10 @@ class CallCode:
         # The closer of a raw value may be missing where the whole call is closed: `Rome</f></call>`.
         others = tuple(it.core for it in part.others)
         if raw and i > 0 and entry[i - 1] is Slot.VALUE:
-            return [Space(part.lead), Lit(part.core, others, instead=after_closer(self.calls))]
+            return [Space(part.lead), Lit(part.core, others=others, instead=after_closer(self.calls))]
         found: list[Instruction] = []
         for piece in [part.core] if others else part.pieces:
-            found += [Space(), Lit(piece, others)]
+            found += [Space(), Lit(piece, others=others)]
         before_value = entry[i + 1 : i + 2] == (Slot.VALUE,)
         if raw and before_value:
             found.append(Space(part.after if part else part.text))
@@ -488,13 +487,13 @@ def literal_code(calls: Calls, *markers: Marker) -> list[Instruction]:
     unlisted = calls.envelope is not None and not calls.whole
     for piece in (piece for marker in markers for piece in marker.pieces):
         fenced = not without_fences([piece])
-        found += [Space(), MaybeFence() if fenced else Lit(piece, optional=unlisted and piece == "[")]
+        found += [Space(), Fence() if fenced else Lit(piece, optional=unlisted and piece == "[")]
     return found
 
 
 def before_object() -> list[Instruction]:
     """Return the code that reads white space and a Markdown fence before a JSON object."""
-    return [Space(), MaybeFence(), Space()]
+    return [Space(), Fence(), Space()]
 
 
 def doubts_of(calls: Calls, i: int, tags: TagStyle | None) -> Doubts | None:

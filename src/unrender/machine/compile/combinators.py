@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from unrender import nodes
 from unrender.errors import GrammarError
@@ -49,7 +49,7 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     rest = nodes.Tag(nodes.Role.CONTENT, nodes.Until(ends))
     if ends:
         compiler.node(nodes.Repeat(_end_of_turn(ends)))
-    code.emit(instructions.Look(instructions.NO_MARKERS, ends=True), instructions.Halt())
+    code.emit(instructions.Look(ends=True), instructions.Halt())
     text = code.emit(control.BreakOff())
     compiler.node(nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((_end_of_turn(ends), rest))))) if ends else rest)
     code.emit(instructions.Halt())
@@ -57,10 +57,10 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     rules = {}
     for name, node in grammar.rules.items():
         rules[name] = compiler.node(node)
-        code.emit(control.Return())
+        code.emit(control.Subroutine())
     # Rules may call each other, so their addresses are known only when all are compiled.
     for at, rule in compiler.entered:
-        code.put(at, control.Enter(rules[rule]))
+        code.put(at, control.Subroutine(rules[rule]))
     return code.finished()
 
 
@@ -137,11 +137,11 @@ class _Compiler:
             case nodes.Tag(role, inner):
                 self.code.emit(control.Tagged(role))
                 self.node(inner)
-                self.code.emit(control.Untagged(role, self.has_ids))
+                self.code.emit(control.Tagged(role, ends=True, waits=self.has_ids))
             case nodes.Cut():
                 self.code.emit(arguments.Commit())
             case nodes.End():
-                self.code.emit(instructions.Look(instructions.NO_MARKERS, ends=True))
+                self.code.emit(instructions.Look(ends=True))
             case nodes.Mark():
                 pass
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
@@ -156,10 +156,10 @@ class _Compiler:
         said, head = _wanted_by(node.node), self.code.reserve()
         body, last = self.node(node.node), self.code.reserve()
         if isinstance(node, nodes.Negate):
-            self.code.put(last, control.Chosen(self.code.emit(control.Never(f"anything but {said}")), again=True))
+            self.code.put(last, control.Chosen(self.code.emit(control.Try((), f"anything but {said}")), again=True))
             otherwise = self.code.emit(control.Chosen(len(self.code) + 1))
         else:
-            otherwise = self.code.emit(control.Never(said))
+            otherwise = self.code.emit(control.Try((), said))
             self.code.put(last, control.Chosen(len(self.code), again=isinstance(node, nodes.Peek)))
         self.code.put(head, control.Try(((None, body), (None, otherwise)), said, holds=True))
 
@@ -195,7 +195,7 @@ class _Compiler:
         most = control.UNLIMITED if node.maximum is None else node.maximum
         loop = control.Loop(node.minimum, most, guards, (first, later), len(self.code) + 1)
         self.code.put(head, loop)
-        self.code.emit(control.Again(loop))
+        self.code.emit(replace(loop, ends=True))
 
 
 def _value(node: nodes.JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:

@@ -18,17 +18,14 @@ from unrender.machine.arguments import Commit
 from unrender.machine.compile import Code
 from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
 from unrender.machine.instructions import (
-    NO_MARKERS,
     Attempt,
+    Fence,
     FreeText,
     Halt,
     Jump,
     Lit,
     Look,
-    Mention,
-    OpenFence,
     OpenUndeclared,
-    Skip,
     Space,
     Unsure,
 )
@@ -250,7 +247,7 @@ class _Compiler:
         """A marker that is taken, with its layout, and leads to `target`; unless it is quoted, where it may be."""
         for variant in marker.variants():
             unsure = [Unsure(hub.role, len(variant), hub.at)] if quotable else []
-            at = self.code.emit(*unsure, Skip(len(variant), role), Space(marker.after, role), Jump(target))
+            at = self.code.emit(*unsure, Lit(variant, role), Space(marker.after, role), Jump(target))
             # Two parts may share a marker: the first one has it.
             hub.direct.setdefault(variant, at)
             if marker.guarded:
@@ -260,7 +257,7 @@ class _Compiler:
         """A special token that says nothing: white space around it is content where content is on both sides."""
         for variant in marker.variants():
             lead = Space(variant.removesuffix(marker.core), kept=True)
-            at = self.code.emit(lead, Skip(len(marker.core)), Space(marker.after, kept=True), Jump(target))
+            at = self.code.emit(lead, Lit(marker.core), Space(marker.after, kept=True), Jump(target))
             hub.direct.setdefault(variant, at)
 
     def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
@@ -269,8 +266,7 @@ class _Compiler:
         following = (*(it.core for it in (*tokens, *self.tree.headers)), *openers)
         ends = Finder(text for text in following if text != marker.core)
         for variant in marker.variants():
-            size = len(variant)
-            at = self.code.emit(Unsure(hub.role, size, hub.at, ends), Skip(size), Jump(target))
+            at = self.code.emit(Unsure(hub.role, len(variant), hub.at, ends), Lit(variant), Jump(target))
             hub.direct.setdefault(variant, at)
 
     def _said(self, hub: _Hub, said: ContentPart, entries: list[CallEntry]) -> None:
@@ -290,7 +286,7 @@ class _Compiler:
         """Words that open a part: they count only where one may begin."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
         at = self.code.emit(
-            Space(), Look(finder), Commit(), Skip(len(marker.core), role), Space(marker.after, role), Jump(target)
+            Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role), Jump(target)
         )
         self.opening.setdefault(marker.core, at)
 
@@ -303,7 +299,7 @@ class _Compiler:
 
     def _fenced_json(self, hub: _Hub) -> None:
         """An answer in JSON may be in a Markdown fence, which is not a part of it."""
-        opens = self.code.emit(OpenFence(), Jump(hub.at))
+        opens = self.code.emit(Fence(opens=True), Jump(hub.at))
         ends = Finder(marker.core for marker in self.dropped)
         closes = self.code.emit(Space(), Lit("```"), Space(), Look(ends, ends=True), Commit(), Jump(hub.at))
         hub.fences.update((opens, closes))
@@ -328,18 +324,18 @@ class _Compiler:
         """Reasoning that the format does not have: its marker opens it only at the start of an answer."""
         role = inner.role
         for marker in thought.open.spelled:
-            size = len(marker.core)
             # The opener may come again, and then whole where this is one that was cut short.
             openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
             self.undeclared[marker.core] = self.code.emit(
-                Skip(size, role), *(Lit(text, optional=True) for text in reversed(openers))
+                Lit(marker.core, role), *(Lit(text, optional=True) for text in reversed(openers))
             )
             self.code.emit(Space(marker.after, role), Jump(inner.at))
             # Anywhere but at the start, `<think>` is what prose about models mentions.
-            hub.direct.setdefault(marker.core, self.code.emit(Mention(size, hub.at)))
+            unsure = Unsure(hub.role, len(marker.core), hub.at, undeclared="opener")
+            hub.direct.setdefault(marker.core, self.code.emit(unsure))
         for marker in thought.close.spelled:
-            size = len(marker.core)
-            closed = (Mention(size, hub.at, closes=True), Skip(size, role), Space(thought.joint, role), Jump(hub.at))
+            unsure = Unsure(hub.role, len(marker.core), hub.at, undeclared="closer")
+            closed = (unsure, Lit(marker.core, role), Space(thought.joint, role), Jump(hub.at))
             hub.direct.setdefault(marker.core, self.code.emit(*closed))
 
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
@@ -361,7 +357,7 @@ class _Compiler:
         if not thought.holds_calls and self.runs:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
-            over = Look(NO_MARKERS, ends=True)
+            over = Look(ends=True)
             self.code.emit(Space(), Look(ends, sealed, takes=True), over, Commit(release=True), Jump(hub.at))
         self._seal(inner, sealed)
         return inner
