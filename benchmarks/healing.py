@@ -103,11 +103,12 @@ def main() -> None:
             for way, tally in found.items():
                 start, before = time.monotonic(), engine.tokens
                 text, cut = engine.answer(turn, way)
-                cuts[way] += cut
                 tally.seconds += time.monotonic() - start
                 tally.tokens += engine.tokens - before
                 calls = turn.parse(text).tool_calls
+                valid = tally.valid
                 tally.judge(task, [(call.name, call.arguments) for call in calls], text)
+                cuts[way] += cut and tally.valid == valid
     rows = [{"mode": way, **figures(tally, cuts[way])} for way, tally in found.items()]
     print(f"{found[FREE].tasks} calls, {engine.heals} times healed\n")
     print(
@@ -125,7 +126,7 @@ def main() -> None:
 
 
 def figures(tally: Tally, cut: int) -> dict[str, float]:
-    """Return shares in percent, and tokens and seconds of an answer."""
+    """Return shares in percent, and tokens and seconds of an answer; `cut` calls were cut off by the limit of tokens."""
     ended = tally.tasks - cut
     return {
         **tally.shares(),

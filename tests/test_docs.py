@@ -26,12 +26,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import command_line
 import pytest
-from click.testing import CliRunner
 from importing import imported
 
 import unrender
-from unrender.cli.commands import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -167,7 +166,7 @@ def run(command: str) -> tuple[str, int]:
     redirects = {sign: words[words.index(sign) + 1] for sign in "<>" if sign in words}
     arguments = words[: min((words.index(sign) for sign in redirects), default=len(words))]
     typed = Path(redirects["<"]).read_bytes() if "<" in redirects else b""
-    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments, input=typed)
+    result = command_line.run(*arguments, text=typed)
     if ">" in redirects:
         Path(redirects[">"]).write_text(result.stdout, encoding="utf-8")
         return "", result.exit_code

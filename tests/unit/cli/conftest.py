@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
+import command_line
 import pytest
-from click.testing import CliRunner, Result
-
-from unrender.cli.commands import app
+from click.testing import Result
 
 TEMPLATE = """\
 {%- if tools %}{{ '<|system|>\\nTools: ' ~ tools | tojson ~ '\\n' }}{% endif %}
@@ -45,14 +44,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     Path("chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
     Path("tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
-    runner = CliRunner(env={"COLUMNS": "80"})
-    return lambda *arguments, text="": runner.invoke(app, arguments, input=text)
+    return command_line.run
 
 
 @pytest.fixture
 def commands() -> dict[str, click.Command]:
     """Return every command by its words, those in groups included, e.g. `format show`."""
-    return dict(_leaves(app, ""))
+    return dict(_leaves(command_line.COMMANDS, ""))
 
 
 def _leaves(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import command_line
 import pytest
-from click.testing import CliRunner
 
 import unrender
 from unrender import ChatTemplate
-from unrender.cli.commands import app
 
 SOURCES = str(Path(unrender.__file__).parents[1])
 HOSTILE = "\x1b]0;pwned\x07\x9b35m\u202eevil\u2066\u200b\u2028[bold red]x[/red]\rFAKE\x1b[95m\ud800"
@@ -287,7 +286,7 @@ def test_help_has_at_most_twelve_commands_in_sections(run):
     """The top of the help fits a reader's head."""
     text = run("--help").stdout
 
-    names = app.list_commands(click.Context(app))
+    names = command_line.COMMANDS.list_commands(click.Context(command_line.COMMANDS))
     assert len(names) <= 12
     assert re.findall(r"^(\w+):$", text, re.MULTILINE)[-3:] == ["Templates", "Answers", "Serving"]
     assert all(f"\n  {name} " in text for name in names)
@@ -299,7 +298,7 @@ def test_shells_are_told_how_to_complete(shell):
 
     def completed(what: str, words: str = "", at: str = "") -> str:
         env = {"_UNRENDER_COMPLETE": f"{shell}_{what}", "COMP_WORDS": words, "COMP_CWORD": at}
-        result = CliRunner(env=env).invoke(app, prog_name="unrender")
+        result = command_line.run(env=env)
         return result.stdout + result.stderr
 
     script = completed("source")

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from serving import template as served_template
 
 from unrender import ChatTemplate
 from unrender.examples import example_answer
-from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 FAMILIES = sorted(path.name for path in TEMPLATES.glob("*.jinja"))
@@ -32,7 +32,7 @@ def asked(text, *called, template=None, seed=0, **how):
         call = {"id": f"call{i:05}", "type": "function", "function": {"name": name, "arguments": "{}"}}
         messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": '{"degrees": 20}'})
-    turn = (template or sampler_template()).prepare(messages, **how)
+    turn = (template or served_template()).prepare(messages, **how)
     return turn.parse(example_answer(turn, messages, seed))
 
 
@@ -97,7 +97,7 @@ def test_the_same_request_gets_the_same_answer():
 
 def test_half_a_character():
     """A prompt that holds one gets an answer without it."""
-    text = example_answer(sampler_template().turn("Hello \ud800"), [{"role": "user", "content": "Hello \ud800"}])
+    text = example_answer(served_template().turn("Hello \ud800"), [{"role": "user", "content": "Hello \ud800"}])
 
     assert text.encode()
 

@@ -15,12 +15,10 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+import command_line
 import pytest
-from click.testing import CliRunner
 from engines import installed
 from scripted_model import write_scripted_model
-
-from unrender.cli.commands import app
 
 NEEDED = ("torch", "transformers", "accelerate", "fastapi", "uvicorn", "openai")
 if not all(map(installed, NEEDED)):
@@ -109,7 +107,7 @@ def test_an_exported_template_is_served(folder):
         assert whole(ask) == (("", "".join(PIECES[:-1]).strip(), []), "stop")
 
     exported = ["format", "export", str(folder), "--write", str(folder / "tokenizer_config.json")]
-    assert CliRunner().invoke(app, exported, catch_exceptions=False).exit_code == 0
+    assert command_line.run(*exported).exit_code == 0
 
     expected = ("Rain?", "One moment.", [("get_weather", {"city": "Paris"})])
     with serving(folder) as ask:

@@ -6,10 +6,9 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
+import command_line
 import pytest
 
-from unrender import ChatTemplate
-from unrender.cli import serving
 from unrender.playground import QUESTIONS, answer, questions
 
 SOURCE = (
@@ -125,8 +124,9 @@ def test_commands_are_those_that_the_command_line_prints(name, tmp_path, monkeyp
     (lines,) = [use["lines"] for use in uses if use["name"] == name]
     monkeypatch.chdir(tmp_path)
     Path("chat_template.jinja").write_text(SOURCE)
-    subject = serving.Subject(model="chat_template.jinja", template=ChatTemplate.from_string(SOURCE, cache=False))
-    printed = [line for way in serving._ENGINES[name.lower()](subject) for line in way.lines]
+    printed = map(
+        str.strip, command_line.run("engine-args", "chat_template.jinja", "--engine", name.lower()).stdout.splitlines()
+    )
 
     assert set(lines) - {"pip install unrender", "pip install 'unrender[cli,gateway]'"} <= set(printed)
 

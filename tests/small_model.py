@@ -1,0 +1,28 @@
+"""The small model that `unrender serve --example-model` runs, for tests; they are skipped where it cannot be had."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from environment import ROOT
+
+from unrender.gateway import Model
+from unrender.gateway.config import read
+from unrender.gateway.example import example_model
+from unrender.gateway.failure import Failure
+
+
+def path() -> Path:
+    """Return the model's file."""
+    try:
+        return example_model(Path(os.environ.get("UNRENDER_EXAMPLE_MODEL") or ROOT / ".cache" / "example-model"))
+    except Failure as failure:
+        pytest.skip(failure.message)
+
+
+def served() -> Model:
+    """Return the model as a gateway takes it."""
+    (model,) = read({"models": [{"backend": "gguf", "path": str(path()), "aliases": "*"}]}).models
+    return model
