@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import Any
 
-from unrender.conversation.messages import Conversation
-from unrender.conversation.next_turn.stubs import AnswerKind, Stub, WrittenTail
+from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.next_turn.stubs import Stub, WrittenTail
 from unrender.errors import ExtendError
 from unrender.turn import Piece
 
@@ -24,7 +24,8 @@ class Extended:
     """What was appended to a prompt and its answer, and what that was made from."""
 
     stub: Stub
-    kind: AnswerKind
+    answer: Said
+    """A short one of its kind."""
     new: Conversation
     lead: str
     """What closes the answer, and is not in the template's own rendering."""
@@ -32,6 +33,11 @@ class Extended:
     """What ends the answer, as far as it does not hold that."""
     rest: str
     """What the template writes behind its end."""
+
+    @property
+    def text(self) -> str:
+        """All that was appended."""
+        return self.lead + self.end + self.rest
 
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
@@ -56,11 +62,11 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     return tuple(piece for piece in pieces if piece.text)
 
 
-def check_shown(stub: Stub, made: WrittenTail, kind: AnswerKind, new: Conversation) -> None:
+def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
     """Raise `ExtendError` for a new message that the template does not show behind the answer, or moves before it."""
     missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
     # A text that is trimmed or escaped is there all the same: a word in its place tells.
-    tail = stub.written(kind.message(), _planted(new)).tail if missing else ""
+    tail = stub.written(answer, _planted(new)).tail if missing else ""
     for word, index in missing:
         if word not in tail:
             raise ExtendError(f"messages[{index}].content: the template does not show it behind the answer", "messages")
@@ -92,7 +98,7 @@ def _planted(new: Conversation) -> Conversation:
 
 
 def _tail(extended: Extended, new: Conversation, *, asks: bool) -> str:
-    return extended.stub.written(extended.kind.message(), new, asks=asks).tail
+    return extended.stub.written(extended.answer, new, asks=asks).tail
 
 
 def _mixed() -> ExtendError:
