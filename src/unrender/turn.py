@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unrender.errors import ExtendError, GrammarError, MessageError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
@@ -25,7 +25,7 @@ from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
     from unrender.conversation.adapt import Media
-    from unrender.conversation.messages import Conversation
+    from unrender.conversation.next_turn.extender import Extender
     from unrender.conversation.offer import Injection
     from unrender.dialects.triggers import Trigger
 
@@ -125,23 +125,6 @@ class Extending:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Source(Protocol):
-    """Makes the turn after an answer; it knows the template, and what the template was told."""
-
-    @property
-    def appended(self) -> tuple[Piece, ...]:
-        """The part of the turn's prompt after the last prompt and the answer to it."""
-
-    def held(self) -> Iterator[Any]:
-        """Yield what is held of the request and the conversation; what several turns hold is one object."""
-
-    def begun(self, messages: Conversation) -> Source:
-        """Return the same for a turn whose prompt shows these messages."""
-
-    def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
-        """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Constrained):
     """One turn: the prompt that asks for an answer, and how the answer is read."""
@@ -170,7 +153,7 @@ class Turn(Constrained):
     """A grammar made by hand that says how the answer is written, instead of the format."""
     limits: Limits = STANDARD
     """Limits of the grammar of the answer."""
-    _source: Source | None = field(default=None, compare=False, repr=False)
+    _source: Extender | None = field(default=None, compare=False, repr=False)
     """What the next turn is made with: the template, and what it was told. None for a turn that was made by hand."""
 
     @property

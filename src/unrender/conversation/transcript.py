@@ -20,6 +20,7 @@ from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.offer import Injection, Plan
 from unrender.conversation.tools import SINGLE_TYPES, described
 from unrender.conversation.variables import NOT_SET, TemplateKwargs
+from unrender.format import Format
 from unrender.limits import MAX_RETRIES, MAX_SLOW_RENDERINGS
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
@@ -72,6 +73,10 @@ class Writer:
     """Writes conversations with one template, one set of tools and one set of variables."""
 
     template: Template
+    format: Format
+    """The format of the answers."""
+    ended: Format
+    """The same, with the template's own end-of-sequence token among the ends of a turn."""
     capabilities: Capabilities
     plan: Plan
     injection: Injection | None

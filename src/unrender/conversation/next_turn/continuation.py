@@ -18,7 +18,7 @@ from unrender.cache import SHARED, bytes_of
 from unrender.conversation.capabilities import shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.conversation.next_turn.answered import ends_of_turn
-from unrender.conversation.next_turn.positions import Position, calls_in, histories, pasts, result_of
+from unrender.conversation.next_turn.positions import Position, count_calls, histories, pasts, result_of
 from unrender.conversation.next_turn.stubs import (
     NEEDLE,
     QUESTION,
@@ -30,7 +30,6 @@ from unrender.conversation.next_turn.stubs import (
     short_answer,
     written,
 )
-from unrender.conversation.preparation import Planned
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError
@@ -58,8 +57,6 @@ class Rewritten:
 
     conversation: Conversation
     """The longer conversation."""
-    messages: int
-    """How many of its messages the shorter one has."""
     what: str
     """"generation prompt", "thoughts", "system", "tools", "white space" or "text"."""
     before: str
@@ -145,7 +142,7 @@ class Continuation:
 _SAID = {"tool": "result"}
 
 
-def continuation_of(writer: Writer, format: Format) -> Continuation:
+def continuation_of(writer: Writer) -> Continuation:
     """Return what a template writes behind answers, with these variables, and with tools if any are offered."""
     kwargs = writer.kwargs
     variable, context = writer.capabilities.tools_variable, dict(kwargs.context)
@@ -157,26 +154,25 @@ def continuation_of(writer: Writer, format: Format) -> Continuation:
     known: Continuation | None = SHARED.get(place) if key else None
     if known is not None:
         return known
-    template = _Probing(probe, format)
+    template = _Probing(probe)
     found = template.continuation()
     if key and not template.is_over:  # What ran out of time on a busy machine is not the template's own.
         SHARED.put(place, found, bytes_of(found) + len(key))
     return found
 
 
-def probing(write: Callable[..., tuple[Planned, Writer]]) -> tuple[Writer, Format]:
-    """Return what writes conversations with a tool, and the format of their answers; `write` is `ChatTemplate.writing`."""
-    planned, writer = write(*read_request([_TOOL]), {})
-    return writer, planned.format
+def probing(write: Callable[..., Writer]) -> Writer:
+    """Return what writes conversations with a tool; `write` is `ChatTemplate.writing`."""
+    return write(*read_request([_TOOL]), {})
 
 
 class _Probing:
     """Asks one template."""
 
-    def __init__(self, writer: Writer, format: Format) -> None:
-        self._writer, self._format = replace(writer, template=writer.template.stopped()), format
+    def __init__(self, writer: Writer) -> None:
+        self._writer, self._format = replace(writer, template=writer.template.stopped()), writer.format
         # `functions.probe_tool:0` where ids are made of names and counters.
-        self._counted = id_maker(format.tools) if format.tools.id_parts else numbered_id
+        self._counted = id_maker(writer.format.tools) if writer.format.tools.id_parts else numbered_id
         one, two = self._call(0), self._call(1)
         self._kinds = {
             "content": short_answer(),
@@ -257,7 +253,7 @@ class _Probing:
                 other = self._tail((*before, kind, *after))
                 if tail is None or other is None or tail == other:
                     continue
-                if counts_calls(other, tail, calls_in(past) - calls_in(before)):
+                if counts_calls(other, tail, count_calls(past) - count_calls(before)):
                     counts = True
                 else:
                     needs = max(needs, need, key=list(Needs).index)
@@ -361,7 +357,6 @@ class _Probing:
                 asking = shorter == prompt and asked is not None and longer.startswith(asked)
                 return Rewritten(
                     conversation=conversation,
-                    messages=index if shorter == prompt else index + 1,
                     what="generation prompt" if asking else _what(shorter[at:], longer[at:], self._format),
                     before=shorter[max(at - 10, 0) : at + 30],
                     after=longer[max(at - 10, 0) : at + 30],

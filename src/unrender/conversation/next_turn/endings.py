@@ -12,7 +12,7 @@ from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.next_turn.answered import Answered, ends_of_turn
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.next_turn.pieces import Extended
-from unrender.conversation.next_turn.stubs import THOUGHT, Stub, WrittenTail, behind, closers, kind_of
+from unrender.conversation.next_turn.stubs import THOUGHT, Stub, WrittenTail, answer_kind, behind, closers
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.format import Format
@@ -58,7 +58,7 @@ class Ending:
         tail, format = self.made.tail, self.format
         closed = closers(self.answer, format) if self.answer.calls else format.content.end
         tail = tail[behind(tail, closed) or 0 :]
-        return tail.removeprefix(self.facts.ends.get(kind_of(self.answer), ""))
+        return tail.removeprefix(self.facts.ends.get(answer_kind(self.answer), ""))
 
     def _behind_calls(self) -> str:
         tail, text, tools = self.made.tail, self.said.text, self.format.tools
@@ -110,7 +110,7 @@ class Ending:
         if bare.startswith(self.said.sampled):
             return bare[len(self.said.sampled) :]
         # Another end than the template writes before a message, as `<|return|>` for `<|end|>`, stands for it.
-        end = self.facts.ends.get(kind_of(self.answer), "").strip()
+        end = self.facts.ends.get(answer_kind(self.answer), "").strip()
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 
     def _said_nothing(self, new: Conversation) -> str | None:

@@ -22,9 +22,8 @@ from unrender.conversation.next_turn.answered import Answered, read_answer
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
 from unrender.conversation.next_turn.endings import Ending
 from unrender.conversation.next_turn.pieces import Extended, appended_pieces, check_shown
-from unrender.conversation.next_turn.positions import Position, calls_in, histories, may_be, pasts, system_in
+from unrender.conversation.next_turn.positions import Position, count_calls, histories, may_be, pasts, system_in
 from unrender.conversation.next_turn.stubs import QUESTION, THOUGHT, Stub, WrittenTail, short_answer
-from unrender.conversation.preparation import Planned
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
@@ -60,9 +59,9 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
-    """Makes the turns after one; a `Source`."""
+    """Makes the turn after one; it knows the template, and what the template was told."""
 
-    write: Callable[..., tuple[Planned, Writer]]
+    write: Callable[..., Writer]
     """`ChatTemplate.writing`."""
     asked: Mapping[str, Any]
     """The request, by the names that `ChatTemplate.prepare` has for it."""
@@ -109,8 +108,8 @@ class Extender:
         """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
         if turn.grammar is not None:
             raise ExtendError("a grammar made by hand does not tell how a template ends answers", "unproved")
-        planned, writer, before, request, asked = self._writing(turn, how)
-        facts = continuation_of(writer, planned.format)
+        writer, before, request, asked = self._writing(turn, how)
+        facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         read = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
         new, calls = answering(read, said, len(turn.known_ids))
@@ -136,8 +135,8 @@ class Extender:
             turn,
             prompt=turn.prompt + answer + extended.text,
             request=request,
-            format=planned.ended,
-            begun=begun_by(planned.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
+            format=writer.ended,
+            begun=begun_by(writer.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
             continued=False,
             injected=writer.injection,
             media=(*turn.media, *media),
@@ -147,22 +146,22 @@ class Extender:
             _source=following,
         )
 
-    def _writing(self, turn: Turn, how: Extending) -> tuple[Planned, Writer, Writer, Request, Mapping[str, Any]]:
+    def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
         """Return what writes conversations for this request, and what wrote the prompt. Raises `ExtendError` for one that the prompt does not suit."""
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
-        planned, writer = self.write(offer, request, {**self.variables, **how.variables}, **self.settings)
+        writer = self.write(offer, request, {**self.variables, **how.variables}, **self.settings)
         before = writer
         if how.changes or how.variables:
             first, _ = read_request(**self.asked)
             if "tools" in how.changes and first.key != offer.key:
                 raise ExtendError("tools: the prompt shows others; a new prompt is needed", "tools")
-            _, before = self.write(first, turn.request, self.variables, **self.settings)
+            before = self.write(first, turn.request, self.variables, **self.settings)
             if before.injection != writer.injection:
                 raise ExtendError("the prompt describes the tools for another request", "tools")
             if how.variables and not _alike(before, writer):
                 raise ExtendError(f"{', '.join(how.variables)}: the prompt would begin otherwise", "state")
-        return planned, writer, before, request, asked
+        return writer, before, request, asked
 
     def _check_thoughts(
         self, made: WrittenTail, answer: Said, facts: Continuation, how: Extending, roles: Collection[str]
@@ -228,9 +227,9 @@ class Extender:
         number, start = _NUMBER.search(said.written_ids[0]), turn.format.tools.index_start
         if number is None and self.history is None:
             raise ExtendError("the template counts calls, and the answer does not say how many there were", "state")
-        by = (int(number[0]) - start if number else len(turn.known_ids)) - calls_in(past)
+        by = (int(number[0]) - start if number else len(turn.known_ids)) - count_calls(past)
         nearest = sorted(pasts(_past_call), key=lambda other: Position.behind(other) != Position.behind(past))
-        later = next(other for other in nearest if calls_in(other) == calls_in(past) + 1)
+        later = next(other for other in nearest if count_calls(other) == count_calls(past) + 1)
         return replace(stub, later=(*system, *later), by=by)
 
     def _media(self, writer: Writer, new: Conversation) -> Iterator[Media]:

@@ -78,7 +78,7 @@ def pasts(call: _Calls) -> tuple[Conversation, ...]:
     )
 
 
-def calls_in(messages: Conversation) -> int:
+def count_calls(messages: Conversation) -> int:
     """Return how many calls a conversation has."""
     return sum(len(message.calls) for message in messages)
 

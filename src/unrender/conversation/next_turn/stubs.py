@@ -35,7 +35,7 @@ def short_answer(calls: Sequence[SaidCall] = (), *, thinks: bool = False, needle
     return Said(role="assistant", content="" if calls else needle, reasoning=reasoning, calls=called)
 
 
-def kind_of(answer: Said) -> str:
+def answer_kind(answer: Said) -> str:
     """Return the name that `Continuation.ends` has for answers of a kind: a thought changes no end."""
     return "two calls" if len(answer.calls) > 1 else "call" if answer.calls else "content"
 
