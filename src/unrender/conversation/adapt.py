@@ -224,8 +224,13 @@ def _with_content(said: Said, capabilities: Capabilities) -> Said:
     # Templates that take a question in parts, for its images, may drop the parts of an answer.
     answer = said.role == "assistant"
     kept = capabilities.requires_typed_content if answer else capabilities.supports_typed_content
-    only_text = isinstance(content, list) and all(map(_is_text, content))
-    return replace(said, content=_text(content)) if only_text and not kept else said
+    return said if kept else as_text(said)
+
+
+def as_text(said: Said) -> Said:
+    """Return a message with its parts as one text, where all of them are texts."""
+    only_text = isinstance(said.content, list) and all(map(_is_text, said.content))
+    return replace(said, content=_text(said.content)) if only_text else said
 
 
 def _is_text(part: Any) -> bool:

@@ -21,9 +21,9 @@ from typing import Any
 
 from unrender.answer.build import own_calls
 from unrender.answer.encode import encode_calls
-from unrender.conversation.adapt import said_by_user, with_names
+from unrender.conversation.adapt import as_text, said_by_user, with_names
 from unrender.conversation.capabilities import Refusal
-from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of
+from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, texts_in, values_of
 from unrender.conversation.offer import DEFAULT_FORMAT, Injection, Plan
 from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Format, ToolMode
@@ -191,12 +191,7 @@ def _in_words(conversation: Conversation, format: Format) -> Conversation:
 
 def _as_text(conversation: Conversation, _: Format) -> Conversation:
     """Write contents that are texts in parts as one text."""
-    return tuple(
-        replace(said, content="".join(str(part.get("text", "")) for part in said.content))
-        if isinstance(said.content, list) and said.content and all(part.get("type") == "text" for part in said.content)
-        else said
-        for said in conversation
-    )
+    return tuple(as_text(said) if said.content else said for said in conversation)
 
 
 def _developed(conversation: Conversation, _: Format) -> Conversation:
@@ -289,10 +284,12 @@ def _with_system_text(conversation: Conversation, text: str) -> Conversation:
     first = conversation[0] if conversation else None
     if first is None or first.role not in ("system", "developer"):
         return (Said(role="system", content=text), *conversation)
-    parts = first.content if isinstance(first.content, list) else [{"text": first.content}]
-    known = "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
     content = _joined(first.content, f"\n\n{text}" if first.content else text, between="")
-    return conversation if text in known else (replace(first, content=content), *conversation[1:])
+    return (
+        conversation
+        if text in "".join(texts_in(first.content))
+        else (replace(first, content=content), *conversation[1:])
+    )
 
 
 # What some templates refuse, or do not show.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.messages import texts_in, with_texts
 from unrender.errors import MessageError, TokenizerError
 from unrender.format import Format
 from unrender.masks import assistant_mask
@@ -112,10 +113,11 @@ def attributed_conversation(
 def texts_of(messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
     """Yield the texts of all messages but the assistant's, each with the index of its message."""
     for index, message in enumerate(messages):
-        found: list[str] = []
-        _replaced(message, lambda text, found=found: (found.append(text), text)[1])  # type: ignore[misc]
-        for text in found:
-            yield index, text
+        yield from ((index, text) for text in (texts_in(message.get("content")) if _is_said(message) else ()))
+
+
+def _is_said(message: Any) -> bool:
+    return isinstance(message, Mapping) and message.get("role") != _ASSISTANT
 
 
 class _Span(NamedTuple):
@@ -176,33 +178,18 @@ def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
 def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] | None:
     """Return the places of the messages' own words; None where they are not certain."""
     texts = list(texts_of(messages))
-    numbers = iter(range(len(texts)))
     words = [_PLANTED.format(number) for number in range(len(texts))]
     if any(word in text for word in words):
         return None
-    planted = [_replaced(message, lambda _: words[next(numbers)]) for message in messages]
+    left = iter(words)
+    planted = [
+        {**message, "content": with_texts(message.get("content"), left)} if _is_said(message) else message
+        for message in messages
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The same as those of the first rendering.
         skeleton = render(planted)
     return _filled(skeleton, words, texts, text)
-
-
-def _replaced(message: Any, replace: Callable[[str], str]) -> Any:
-    """Return a message with other texts; one of the assistant's, or one that is no mapping, is returned as it is."""
-    if not isinstance(message, Mapping) or message.get("role") == _ASSISTANT:
-        return message
-    content = message.get("content")
-    if isinstance(content, str):
-        return {**message, "content": replace(content)}
-    if isinstance(content, list | tuple):
-        return {**message, "content": [_replaced_part(part, replace) for part in content]}
-    return message
-
-
-def _replaced_part(part: Any, replace: Callable[[str], str]) -> Any:
-    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return {**part, "text": replace(part["text"])}
-    return part
 
 
 def _filled(skeleton: str, words: Sequence[str], texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:

@@ -6,12 +6,12 @@ between these words is the template's; what is in their place is the messages' o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import Any
 
-from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.messages import Conversation, Said, texts_in, with_texts
 from unrender.conversation.next_turn.stubs import Stub, WrittenTail
 from unrender.errors import ExtendError
 from unrender.turn import Piece
@@ -75,25 +75,16 @@ def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) 
 def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
     """Yield a word for each text of the messages, the message that it is in, and the text."""
     for i, message in enumerate(new):
-        content = message.content
-        parts = content if isinstance(content, list) else [{"text": content}]
-        for k, part in enumerate(parts):
-            text = part.get("text") if isinstance(part, Mapping) else None
-            if isinstance(text, str) and text.strip():
+        for k, text in enumerate(texts_in(message.content)):
+            if text.strip():
                 yield _WORD.format(i, k), i, text
 
 
 def _planted(new: Conversation) -> Conversation:
     planted = []
     for i, message in enumerate(new):
-        content = message.content
-        if isinstance(content, list):
-            content = [
-                {**p, "text": _WORD.format(i, k)} if (p.get("text") or "").strip() else p for k, p in enumerate(content)
-            ]
-        elif isinstance(content, str) and content.strip():
-            content = _WORD.format(i, 0)
-        planted.append(replace(message, content=content))
+        words = (_WORD.format(i, k) if text.strip() else text for k, text in enumerate(texts_in(message.content)))
+        planted.append(replace(message, content=with_texts(message.content, words)))
     return tuple(planted)
 
 
