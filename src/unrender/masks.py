@@ -129,10 +129,9 @@ class _Rendered:
         return self.writer.text((*self.messages[:index], message, *self.messages[index + 1 :]), asks=False)
 
     @property
-    def ends(self) -> list[str]:
+    def ends(self) -> tuple[str, ...]:
         """The tokens that end a turn."""
-        turn = self.writer.ended.turn
-        return [text.strip() for text in (turn.end, *turn.ends) if text.strip()]
+        return self.writer.ended.turn.all_ends
 
 
 def _start(rendered: _Rendered, full: str, index: int) -> int | None:

@@ -163,10 +163,8 @@ class Turn(Constrained):
         A text that also ends reasoning or begins a call is left out, where this answer may have one: otherwise generation
         would stop there. If no text is left, the model's own end of sequence has to do.
         """
-        turn = self.format.turn
-        texts = dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip())
         inside = tuple(self._unfinished())
-        return tuple(text for text in texts if not any(text in part for part in inside))
+        return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
 
     def _unfinished(self) -> Iterator[str]:
         """Yield what may be written in an answer while nothing of it is whole: around reasoning, and before calls and content."""

@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, dropwhile
 from typing import Any
 
 from unrender.cache import kept
@@ -34,6 +34,9 @@ from unrender.conversation.messages import (
 )
 from unrender.errors import MessageError
 from unrender.rendering.template import Template
+
+_SYSTEM = ("system", "developer")
+"""Roles of who made the application."""
 
 
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
@@ -191,13 +194,19 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     return [{"type": "response", "text": text}] if text else []
 
 
+def split_system(conversation: Conversation) -> tuple[Conversation, Conversation]:
+    """Return what the system and the developer say at the beginning of a conversation, and all that comes after it."""
+    rest = tuple(dropwhile(lambda said: said.role in _SYSTEM, conversation))
+    return conversation[: len(conversation) - len(rest)], rest
+
+
 def said_by_user(conversation: Iterable[Said]) -> Conversation:
     """Return the conversation with the system's and the developer's words at the beginning of what the user says next."""
     merged: list[Said] = []
     pending: list[Any] = []
     for one in conversation:
         # `system, user` becomes one user's message with both texts; a last system message becomes a user's.
-        if one.role in ("system", "developer"):
+        if one.role in _SYSTEM:
             pending.append(one.content)
         elif pending and one.role == "user":
             merged.append(replace(one, content=_together([*pending, one.content])))

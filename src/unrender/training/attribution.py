@@ -143,8 +143,7 @@ def _attributed(
     bodies = _bodies(render, messages, text)
     written = sorted(spans or ())
     own = [body for body in bodies or () if not any(s.start < body.end and body.start < s.end for s in written)]
-    ends = tuple(end.strip() for end in (format.turn.end, *format.turn.ends) if end.strip())
-    parts = _parts(text, sorted([*own, *written]), ends)
+    parts = _parts(text, sorted([*own, *written]), format.turn.all_ends)
     return Attributed(
         parts=tuple(part for part in parts if part.text),
         bodies_certain=bodies is not None,

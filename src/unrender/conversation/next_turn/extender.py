@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from unrender.conversation.adapt import Media, shown_media
+from unrender.conversation.adapt import Media, shown_media, split_system
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, conversation_of, read_conversation
 from unrender.conversation.next_turn.answered import Answered, read_answer
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
@@ -96,13 +96,9 @@ class Extender:
 
     def begun(self, messages: Conversation) -> Extender:
         """Return the same for a turn whose prompt shows these messages."""
-        system = next((i for i, m in enumerate(messages) if m.role not in ("system", "developer")), len(messages))
-        return replace(
-            self,
-            history=History(before=None, messages=messages),
-            system=messages[:system],
-            thought=any(m.reasoning for m in messages),
-        )
+        system, _ = split_system(messages)
+        thought = any(message.reasoning for message in messages)
+        return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
 
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
         """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
