@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from unrender.conversation.adapt import Media
     from unrender.conversation.next_turn.extender import Extender
     from unrender.conversation.offer import Injection
+    from unrender.dialects.remainder import Remainder
     from unrender.dialects.triggers import Trigger
 
 
@@ -75,9 +76,19 @@ class Constrained:
         tag: dict[str, Any] = self._constraint("structural_tag")
         return tag
 
-    def _constraint(self, dialect: str) -> Any:
-        """Return the grammar in a dialect."""
+    def sample(self, seed: int) -> str:
+        """Return a random text that the grammars allow, like a model that is always right; `seed` fixes it."""
+        return self._remainder.drawer()(seed).text
+
+    @property
+    def _remainder(self) -> Remainder:
+        """What may follow the prompt."""
         raise NotImplementedError
+
+    def _constraint(self, dialect: str) -> Any:
+        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
+
+        return constraint(self._remainder, dialect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,24 +104,12 @@ class Healing(Constrained):
     """The tool that the call names."""
     turn: Turn
     """The turn with the prompt to go on from: the first prompt, and the answer up to the cut. Its own grammars are those of an answer."""
-    _remainder: Mapping[str, Any] = field(repr=False)
-    """The arguments with which the grammar of the rest is made."""
+    _remainder: Remainder = field(repr=False)
 
     @property
     def prompt(self) -> str:
         """The prompt to go on from."""
         return self.turn.prompt
-
-    def sample(self, seed: int) -> str:
-        """Return a random rest of the answer that the grammars allow; `seed` fixes it."""
-        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
-
-        return Remainder(in_call=True, **self._remainder).drawer()(seed).text
-
-    def _constraint(self, dialect: str) -> Any:
-        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
-
-        return constraint(dialect=dialect, in_call=True, **self._remainder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,24 +189,11 @@ class Turn(Constrained):
         """The triggers of a lazy grammar: how an engine notices that a call begins. Empty when there are none."""
         from unrender.dialects.remainder import triggers  # noqa: PLC0415 -- loaded when it is used
 
-        return () if self.grammar is not None else triggers(self._generated, self.request, self.begun)
-
-    def sample(self, seed: int) -> str:
-        """Return a random answer that the grammars allow, like a model that is always right; `seed` fixes it."""
-        return next(self.samples(seed))
+        return triggers(self._remainder)
 
     def samples(self, seed: int = 0) -> Iterator[str]:
         """Yield the answers of this seed and of those after it, without end; the grammar is made once for all of them."""
-        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
-
-        answer = Remainder(
-            format=self._generated,
-            request=self.request,
-            begun=self.begun,
-            handmade=self.grammar,
-            limits=self.limits,
-        )
-        drawn = answer.drawer()
+        drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
     def parser(
@@ -301,7 +287,7 @@ class Turn(Constrained):
             return None
         cut = good.cut - len(self.begun)
         turn = replace(self, prompt=self.prompt + text[:cut], begun=self.begun + text[:cut])
-        remainder = {"format": self._generated, "request": good.request, "begun": good.text, "limits": self.limits}
+        remainder = replace(self._remainder, request=good.request, begun=good.text, in_call=True)
         return Healing(cut=cut, name=call.name, turn=turn, _remainder=remainder)
 
     def _failure(self, text: str, finish_reason: str | None, policy: Policy | None) -> tuple[Malformed | None, int]:
@@ -405,10 +391,12 @@ class Turn(Constrained):
             return (f"$: expected JSON, found {call.arguments!r:.60}",)
         return problems_of(read_schema(tool.parameters), arguments)
 
-    def _constraint(self, dialect: str) -> Any:
-        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
+    @property
+    def _remainder(self) -> Remainder:
+        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
 
-        return constraint(self._generated, self.request, self.begun, dialect, grammar=self.grammar, limits=self.limits)
+        format, made = self._generated, self.grammar
+        return Remainder(format=format, request=self.request, begun=self.begun, handmade=made, limits=self.limits)
 
     @property
     def _generated(self) -> Format:
