@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unrender.errors import ExportError, FormatError, FormatWarning, MessageError, TemplateWarning
 from unrender.limits import STANDARD, Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
-from unrender.rendering.template import Template
+from unrender.rendering.template import FunctionTemplate, Template
 
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
@@ -498,20 +498,7 @@ class ChatTemplate:
 
 
 def _compiled(source: str, loaded: LoadedTemplates, limits: Limits) -> Template:
-    if loaded.renderer is not None:
-        from unrender.rendering.template import FunctionTemplate  # noqa: PLC0415 -- loaded when it is used
-
-        return FunctionTemplate(
-            loaded.renderer,
-            switches=loaded.switches,
-            bos_token=loaded.bos_token,
-            eos_token=loaded.eos_token,
-            limits=limits,
-        )
-    return Template(
-        source,
-        bos_token=loaded.bos_token,
-        eos_token=loaded.eos_token,
-        special_tokens=loaded.special_tokens,
-        limits=limits,
-    )
+    bos, eos, renderer = loaded.bos_token, loaded.eos_token, loaded.renderer
+    if renderer is not None:
+        return FunctionTemplate(renderer, switches=loaded.switches, bos_token=bos, eos_token=eos, limits=limits)
+    return Template(source, bos_token=bos, eos_token=eos, special_tokens=loaded.special_tokens, limits=limits)
