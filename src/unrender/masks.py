@@ -12,7 +12,6 @@ message whose borders cannot be told is an error, never a guess.
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,12 +66,8 @@ class AssistantMask:
         `offsets` are the tokens' borders in characters, as a fast tokenizer's `offset_mapping` gives them. A token
         counts when it begins in a text that the model wrote; a token without characters never does.
         """
-        starts = [part.start for part in self.written]
-        return [int(low < high and self._holds(starts, low)) for low, high in offsets]
-
-    def _holds(self, starts: list[int], at: int) -> bool:
-        index = bisect_left(starts, at + 1) - 1
-        return index >= 0 and at < self.written[index].end
+        mask = self.characters()
+        return [int(low < high and mask[low]) for low, high in offsets]
 
 
 def assistant_mask(

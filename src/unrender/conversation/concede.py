@@ -133,18 +133,16 @@ def _with_ids(conversation: Conversation, _: Format) -> Conversation:
     written: list[Said] = []
     count = 0
     for said in conversation:
-        if said.calls:
-            waiting = [f"call{number:05}" for number in range(count, count + len(said.calls))]
-            count += len(said.calls)
-            renamed |= {str(call.id): id for call, id in zip(said.calls, waiting, strict=True)}
-            calls = tuple(replace(call, id=id) for call, id in zip(said.calls, waiting, strict=True))
-            written.append(replace(said, calls=calls))
-        elif said.role == "tool" and (id := renamed.get(str(said.answers))):
-            id = waiting[0] if waiting and not said.answers else id
-            waiting = [other for other in waiting if other != id]
-            written.append(replace(said, answers=id))
-        else:
-            written.append(said)
+        calls, answers = said.calls, said.answers
+        if calls:
+            waiting = [f"call{count + k:05}" for k in range(len(calls))]
+            count += len(calls)
+            renamed |= {str(call.id): id for call, id in zip(calls, waiting, strict=True)}
+            calls = tuple(replace(call, id=id) for call, id in zip(calls, waiting, strict=True))
+        elif said.role == "tool" and (id := renamed.get(str(answers))):
+            answers = waiting[0] if waiting and not answers else id
+            waiting = [other for other in waiting if other != answers]
+        written.append(replace(said, calls=calls, answers=answers))
     return tuple(written)
 
 

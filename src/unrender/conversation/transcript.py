@@ -44,16 +44,6 @@ class SharedTime:
     cut: bool = False
     """Some rendering got less time than a rendering may take, and not enough."""
 
-    @classmethod
-    def of(cls, template: Template) -> SharedTime:
-        """Return the time of a conversation of which nothing is rendered yet."""
-        return cls(left=MAX_SLOW_RENDERINGS * template.limits.rendering_seconds)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more is rendered, except for what time is kept."""
-        return self.left <= self.kept
-
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
         """Render with the template, limited to what time there is."""
         usual, seconds, start = template.limits.rendering_seconds, self.left - self.kept, now()
@@ -144,7 +134,8 @@ class Writer:
         time, also with those that the returned writer makes later.
         """
         if self.time is None:
-            return replace(self, time=SharedTime.of(self.template)).taken(conversation, asks=asks)
+            time = SharedTime(left=MAX_SLOW_RENDERINGS * self.template.limits.rendering_seconds)
+            return replace(self, time=time).taken(conversation, asks=asks)
         # Where no answer is asked for, the conversation may end in other ways.
         offered = bool(self.kwargs.context.get(self.capabilities.tools_variable))
         refused = [
@@ -176,7 +167,7 @@ class Writer:
         helping = MOVES if error is None else (*MOVES, *CONCESSIONS)
         some = iter(()) if first.rendering.exhausted else ways(said, self.plan.format, helping)
         for other in self._others(some, why):
-            if self.time is None or self.time.is_over:
+            if self.time is None or self.time.left <= self.time.kept:
                 break
             found = other._attempt(conversation, said, asks=asks)
             if found.rendering.error is None and (error or len(found.lost) < len(first.lost)):

@@ -8,6 +8,7 @@ What the model wrote is found as for `assistant_mask`.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -188,31 +189,24 @@ def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] |
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The same as those of the first rendering.
         skeleton = render(planted)
-    return _filled(skeleton, words, texts, text)
+    return _filled(skeleton, texts, text)
 
 
-def _filled(skeleton: str, words: Sequence[str], texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
+def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
     """Return the places of the texts, if the rendering is the skeleton with the texts in the places of the planted words."""
-    places = sorted((at, number) for number, word in enumerate(words) for at in _places(skeleton, word))
+    planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
     spans: list[_Span] = []
     position = begun = 0
-    for place, (at, number) in enumerate(places):
-        literal = skeleton[begun:at]
+    for place, word in enumerate(planted):
+        literal = skeleton[begun : word.start()]
         if not text.startswith(literal, position):
             return None
-        position, begun = position + len(literal), at + len(words[number])
-        following = skeleton[begun : places[place + 1][0] if place + 1 < len(places) else None]
-        message, said = texts[number]
+        position, begun = position + len(literal), word.end()
+        following = skeleton[begun : planted[place + 1].start() if place + 1 < len(planted) else None]
+        message, said = texts[int(word[1])]
         written = next((w for form in _FORMS if text.startswith((w := form(said)) + following, position)), None)
         if written is None:
             return None
         spans.append(_Span(position, position + len(written), message))
         position += len(written)
     return spans if text[position:] == skeleton[begun:] else None
-
-
-def _places(text: str, word: str) -> Iterator[int]:
-    at = text.find(word)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + len(word))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
+from os.path import commonprefix
 
 from unrender.cache import SHARED, bytes_of
 from unrender.conversation.capabilities import shape_context
@@ -389,12 +390,9 @@ def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None
         return None
     for end in ends_of_turn(format, format.reasoning.end):
         if not header.rstrip().endswith(end) and all(tail.lstrip().startswith(end) for tail in tails):
-            first = tails[0]
-            stop = first.index(end) + len(end)
-            space = len(first[stop:]) - len(first[stop:].lstrip())
-            while space and not all(tail.startswith(first[: stop + space]) for tail in tails):
-                space -= 1
-            return first[: stop + space]
+            stop = tails[0].index(end) + len(end)
+            shared = commonprefix(tails)[stop:]
+            return tails[0][:stop] + shared[: len(shared) - len(shared.lstrip())]
     return ""
 
 
