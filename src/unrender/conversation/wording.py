@@ -82,8 +82,8 @@ class Instructions:
             yield f"Wait for the results, which the next message holds between `{opened}` and `{RESULT_CLOSE.strip()}`."
 
 
-def call_form(syntax: CallSyntax, calls: int = 1) -> str:
-    """Return the form of a run of `calls` calls, with words in capitals for the parts that vary.
+def call_form(syntax: CallSyntax) -> str:
+    """Return the form of a call, with words in capitals for the parts that vary.
 
     >>> from unrender.formats import declared_format
     >>> print(call_form(declared_format("tool-call-json").tools))
@@ -91,7 +91,7 @@ def call_form(syntax: CallSyntax, calls: int = 1) -> str:
     {"name": "NAME", "arguments": ARGUMENTS}
     </tool_call>
     """
-    return _form(calls_in_syntax(Format(), syntax), calls)
+    return _form(calls_in_syntax(Format(), syntax), 1)
 
 
 def _form(calls: Calls, count: int) -> str:

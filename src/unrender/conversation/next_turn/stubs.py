@@ -147,11 +147,5 @@ def behind(text: str, marker: str) -> int | None:
     >>> behind("\n</call><end>", "</call>\n"), behind("<end>", "</call>")
     (8, None)
     """
-    at = 0
-    for character in "".join(marker.split()):
-        while at < len(text) and text[at].isspace():
-            at += 1
-        if at == len(text) or text[at] != character:
-            return None
-        at += 1
-    return at
+    found = re.match("".join(rf"\s*+{re.escape(character)}" for character in "".join(marker.split())), text)
+    return found.end() if found else None
