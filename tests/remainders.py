@@ -8,21 +8,16 @@ from unrender.dialects.remainder import Remainder, constraint
 
 
 def gbnf(answer: Remainder) -> str:
-    return str(_written(answer, "gbnf"))
+    return str(constraint(answer, "gbnf"))
 
 
 def lark(answer: Remainder) -> str:
-    return str(_written(answer, "lark"))
+    return str(constraint(answer, "lark"))
 
 
 def structural_tag(answer: Remainder) -> Any:
-    return _written(answer, "structural_tag")
+    return constraint(answer, "structural_tag")
 
 
 def sample(answer: Remainder, seed: int) -> str:
     return answer.drawer()(seed).text
-
-
-def _written(answer: Remainder, dialect: str) -> Any:
-    made, limits = answer.handmade, answer.limits
-    return constraint(answer.format, answer.request, answer.begun, dialect, grammar=made, limits=limits)

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from unrender.errors import ExportError, FormatError, FormatWarning, MessageError, TemplateWarning
 from unrender.limits import STANDARD, Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
-from unrender.rendering.template import Template
+from unrender.rendering.template import FunctionTemplate, Template
 
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.conversation.capabilities import Capabilities
     from unrender.conversation.messages import Continued
     from unrender.conversation.next_turn.continuation import Continuation
-    from unrender.conversation.preparation import Planned
     from unrender.conversation.tools import Offer
     from unrender.conversation.transcript import Writer
     from unrender.conversation.variables import Variable
@@ -251,7 +250,7 @@ class ChatTemplate:
         """What is written between an answer and the next one where tools are offered, and whether the template only appends."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
 
-        return continuation_of(*probing(self.writing))
+        return continuation_of(probing(self.writing))
 
     @property
     def variables(self) -> Mapping[str, Variable]:
@@ -315,9 +314,8 @@ class ChatTemplate:
         }
         offer, request = read_request(tools, **asked)
         settings: dict[str, Any] = {"documents": documents, "tool_format": tool_format}
-        planned, writer = self.writing(offer, request, template_kwargs, **settings)
+        writer = self.writing(offer, request, template_kwargs, **settings)
         turn = prepare_turn(
-            planned,
             writer,
             request,
             messages,
@@ -342,19 +340,26 @@ class ChatTemplate:
         *,
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
-    ) -> tuple[Planned, Writer]:
-        """Return what is known of the template that is used for these tools, and what writes conversations with it."""
-        from unrender.conversation.preparation import make_writer, planned, read_tool_format  # noqa: PLC0415
+    ) -> Writer:
+        """Return what writes conversations with the template that is used for these tools."""
+        from unrender.conversation.preparation import make_writer, read_tool_format  # noqa: PLC0415
 
         template, beside = self._with_tools, self._default
         if not offer.tools:
             template, beside = beside, template
-        tool_format = read_tool_format(tool_format, request, self._grammar)
+        form = read_tool_format(tool_format, request, self._grammar)
         found = self._analysis_of(template)
-        format = self._given_format or found.format
-        known = planned(template, format, found.capabilities, tool_format, offered=bool(offer.tools))
-        return known, make_writer(
-            known, template, offer, request, documents=documents, variables=variables, beside=beside
+        format, capabilities = self._given_format or found.format, found.capabilities
+        return make_writer(
+            template,
+            format,
+            capabilities,
+            offer,
+            request,
+            variables,
+            tool_format=form,
+            documents=documents,
+            beside=beside,
         )
 
     def parser(
@@ -473,8 +478,8 @@ class ChatTemplate:
         if not offer.tools or (usual and self.capabilities.supports_tools):
             return format
         # In prompts of `prepare`, tools that the template ignores are described in our words, and called as these say.
-        planned, writer = self.writing(offer, request, variables, **settings)
-        return planned.ended if writer.injection and writer.injection.text in prompt else format
+        writer = self.writing(offer, request, variables, **settings)
+        return writer.ended if writer.injection and writer.injection.text in prompt else format
 
     def response_template(self, *, target: Target | str = "transformers") -> Exported:
         """Return the format as a response template, which an engine reads.
@@ -493,20 +498,7 @@ class ChatTemplate:
 
 
 def _compiled(source: str, loaded: LoadedTemplates, limits: Limits) -> Template:
-    if loaded.renderer is not None:
-        from unrender.rendering.template import FunctionTemplate  # noqa: PLC0415 -- loaded when it is used
-
-        return FunctionTemplate(
-            loaded.renderer,
-            switches=loaded.switches,
-            bos_token=loaded.bos_token,
-            eos_token=loaded.eos_token,
-            limits=limits,
-        )
-    return Template(
-        source,
-        bos_token=loaded.bos_token,
-        eos_token=loaded.eos_token,
-        special_tokens=loaded.special_tokens,
-        limits=limits,
-    )
+    bos, eos, renderer = loaded.bos_token, loaded.eos_token, loaded.renderer
+    if renderer is not None:
+        return FunctionTemplate(renderer, switches=loaded.switches, bos_token=bos, eos_token=eos, limits=limits)
+    return Template(source, bos_token=bos, eos_token=eos, special_tokens=loaded.special_tokens, limits=limits)

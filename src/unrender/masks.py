@@ -12,7 +12,6 @@ message whose borders cannot be told is an error, never a guess.
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,12 +66,8 @@ class AssistantMask:
         `offsets` are the tokens' borders in characters, as a fast tokenizer's `offset_mapping` gives them. A token
         counts when it begins in a text that the model wrote; a token without characters never does.
         """
-        starts = [part.start for part in self.written]
-        return [int(low < high and self._holds(starts, low)) for low, high in offsets]
-
-    def _holds(self, starts: list[int], at: int) -> bool:
-        index = bisect_left(starts, at + 1) - 1
-        return index >= 0 and at < self.written[index].end
+        mask = self.characters()
+        return [int(low < high and mask[low]) for low, high in offsets]
 
 
 def assistant_mask(
@@ -85,15 +80,15 @@ def assistant_mask(
     does not show, and `TemplateError` when the template refuses.
     """
     offer, request = read_request(tools)
-    planned, writer = template.writing(offer, request, template_kwargs)
-    rendered, full = _taken(writer, planned.ended, messages)
+    writer = template.writing(offer, request, template_kwargs)
+    rendered, full = _taken(writer, messages)
     for note in rendered.writer.notes:
         warnings.warn(note, TemplateWarning, stacklevel=2)
     answers = [i for i, said in enumerate(rendered.messages) if said.role == "assistant"]
     return AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
 
 
-def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Rendered, str]:
+def _taken(writer: Writer, messages: Sequence[Any]) -> tuple[_Rendered, str]:
     """Return the conversation, and how all of it is written."""
     conversation = read_conversation(messages, writer.template, as_text=writer.as_text)
     read, _ = shown_media(conversation, writer.template, writer.capabilities)
@@ -102,7 +97,7 @@ def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Re
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")
     # The rendering is known now; each border is looked for in renderings of its own.
-    return _Rendered(replace(writer, time=None), format, shown), rendering.text
+    return _Rendered(replace(writer, time=None), shown), rendering.text
 
 
 def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
@@ -122,7 +117,6 @@ class _Rendered:
     """A conversation, to be rendered up to any message."""
 
     writer: Writer
-    format: Format
     messages: Conversation
 
     def planted(self, index: int, message: Said) -> str | None:
@@ -130,10 +124,9 @@ class _Rendered:
         return self.writer.text((*self.messages[:index], message, *self.messages[index + 1 :]), asks=False)
 
     @property
-    def ends(self) -> list[str]:
+    def ends(self) -> tuple[str, ...]:
         """The tokens that end a turn."""
-        turn = self.format.turn
-        return [text.strip() for text in (turn.end, *turn.ends) if text.strip()]
+        return self.writer.ended.turn.all_ends
 
 
 def _start(rendered: _Rendered, full: str, index: int) -> int | None:
@@ -143,17 +136,21 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
         if full.startswith(prompt):
             return len(prompt)
         # The prompt ends in `<bot><think>`, and the history has `<bot>Hi`: both have the header.
-        header = prompt.removesuffix(prefill(rendered.format, prompt))
+        header = prompt.removesuffix(prefill(rendered.writer.ended, prompt))
         if full.startswith(header):
             return len(header)
     place = _place(rendered, full, index, _before_thought)
     place = _place(rendered, full, index, _before) if place is None else place
-    written = None if place is None else after_header(rendered.format, full[:place])
+    written = None if place is None else after_header(rendered.writer.ended, full[:place])
     if place is None or (written is not None and not any(end in written for end in rendered.ends)):
         return None if place is None or written is None else place - len(written)
     # `<bot>Hi<end><user>Well?<end><call>f</call>`: no header is before the call, and the last one is another answer's.
     history = rendered.writer.text(rendered.messages[:index], asks=False)
-    if history is None or not full.startswith(history) or after_header(rendered.format, full[len(history) : place]):
+    if (
+        history is None
+        or not full.startswith(history)
+        or after_header(rendered.writer.ended, full[len(history) : place])
+    ):
         return None
     return len(history)
 
@@ -170,7 +167,7 @@ def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
     if ends or last:
         return min(ends, default=len(full))
     if rendered.messages[index].calls:
-        return _end_of_calls(rendered.format, full[:following], start)
+        return _end_of_calls(rendered.writer.ended, full[:following], start)
     return _before_header(rendered, full, place, following, index)
 
 

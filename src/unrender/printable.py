@@ -23,7 +23,6 @@ The two selectors that choose between text and emoji stay: they are in ordinary 
 _IN_A_LINE = re.compile(f"[\n{_UNSEEN}]")
 _IN_LINES = re.compile(f"[{_UNSEEN}]")
 _NOT_ASCII = re.compile("[\x7f-\U0010ffff]")
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable_line(text: str) -> str:
@@ -64,11 +63,7 @@ def ascii_json(json: str) -> str:
 
 
 def _as_python(found: re.Match[str]) -> str:
-    char = found[0]
-    code = ord(char)
-    if char in _SHORT:
-        return _SHORT[char]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return found[0].encode("unicode_escape").decode()
 
 
 def _as_json(found: re.Match[str]) -> str:

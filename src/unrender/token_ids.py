@@ -174,12 +174,8 @@ class PromptEncoder:
         texts = {id: getattr(added.get(id), "content", None) or self._decoded.text([id]) for id in self.special_ids}
         self.special_tokens = {text: id for id, text in sorted(texts.items()) if text.strip()}
         self._refused = {id: text for text, id in self.special_tokens.items()}
-        lengths: dict[str, set[int]] = {}
-        for text in self.special_tokens:
-            lengths.setdefault(text[0], set()).add(len(text))
-        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
-        """By first characters, the lengths of special texts, the longest first."""
-        self._first = re.compile(f"[{re.escape(''.join(lengths))}]") if lengths else re.compile(r"(?!)")
+        longest_first = sorted(self.special_tokens, key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._anchor, self._anchor_length = self._anchor_of(list(self.special_tokens))
 
     def prompt(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
@@ -195,8 +191,8 @@ class PromptEncoder:
 
     def spelled(self, text: str) -> str | None:
         """Return the first text of a special token that `text` spells; None where it spells none."""
-        found = self._next(text, 0)
-        return None if found is None else text[slice(*found)]
+        found = self._special.search(text)
+        return found and found[0]
 
     def _encoded(self, pieces: Sequence[tuple[str, bool]], *, whole: bool) -> Encoded:
         text = "".join(part for part, _ in pieces)
@@ -221,24 +217,14 @@ class PromptEncoder:
     def _cuts(self, text: str, starts: Sequence[int], bodies: Sequence[bool]) -> Iterator[int]:
         """Yield the places inside special texts that are not scaffold alone."""
         at, cut = 0, 0
-        while any(bodies) and (found := self._next(text, at)) is not None:
-            start, end = found
+        while any(bodies) and (found := self._special.search(text, at)):
+            start, end = found.span()
             touched = _body_in(starts, bodies, start, end)
             # `<|im_` of the scaffold and `end|>` of a body: the border parts them. Inside a body, the rest may spell another.
             at = end if touched is None else max(touched, start + 1)
             if touched is not None and cut < at < end:
                 cut = at
                 yield cut
-
-    def _next(self, text: str, at: int) -> tuple[int, int] | None:
-        """Return where the next text of a special token is, the longest that begins there."""
-        while (hit := self._first.search(text, at)) is not None:
-            at = hit.start()
-            for length in self._lengths[text[at]]:
-                if text[at : at + length] in self.special_tokens:
-                    return at, at + length
-            at += 1
-        return None
 
     def _stretch(self, text: str, *, anchored: bool) -> Iterator[tuple[int, int]]:
         """Yield the ids of a text, with the place of each one's first character."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unrender.errors import ExtendError, GrammarError, MessageError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
@@ -26,8 +26,9 @@ from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
     from unrender.conversation.adapt import Media
-    from unrender.conversation.messages import Conversation
+    from unrender.conversation.next_turn.extender import Extender
     from unrender.conversation.offer import Injection
+    from unrender.dialects.remainder import Remainder
     from unrender.dialects.triggers import Trigger
 
 
@@ -76,9 +77,19 @@ class Constrained:
         tag: dict[str, Any] = self._constraint("structural_tag")
         return tag
 
-    def _constraint(self, dialect: str) -> Any:
-        """Return the grammar in a dialect."""
+    def sample(self, seed: int) -> str:
+        """Return a random text that the grammars allow, like a model that is always right; `seed` fixes it."""
+        return self._remainder.drawer()(seed).text
+
+    @property
+    def _remainder(self) -> Remainder:
+        """What may follow the prompt."""
         raise NotImplementedError
+
+    def _constraint(self, dialect: str) -> Any:
+        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
+
+        return constraint(self._remainder, dialect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,24 +105,12 @@ class Healing(Constrained):
     """The tool that the call names."""
     turn: Turn
     """The turn with the prompt to go on from: the first prompt, and the answer up to the cut. Its own grammars are those of an answer."""
-    _remainder: Mapping[str, Any] = field(repr=False)
-    """The arguments with which the grammar of the rest is made."""
+    _remainder: Remainder = field(repr=False)
 
     @property
     def prompt(self) -> str:
         """The prompt to go on from."""
         return self.turn.prompt
-
-    def sample(self, seed: int) -> str:
-        """Return a random rest of the answer that the grammars allow; `seed` fixes it."""
-        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
-
-        return Remainder(in_call=True, **self._remainder).drawer()(seed).text
-
-    def _constraint(self, dialect: str) -> Any:
-        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
-
-        return constraint(dialect=dialect, in_call=True, **self._remainder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,23 +123,6 @@ class Extending:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What is said anew of the request, by the names that `ChatTemplate.prepare` has for it."""
     variables: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Source(Protocol):
-    """Makes the turn after an answer; it knows the template, and what the template was told."""
-
-    @property
-    def appended(self) -> tuple[Piece, ...]:
-        """The part of the turn's prompt after the last prompt and the answer to it."""
-
-    def held(self) -> Iterator[Any]:
-        """Yield what is held of the request and the conversation; what several turns hold is one object."""
-
-    def begun(self, messages: Conversation) -> Source:
-        """Return the same for a turn whose prompt shows these messages."""
-
-    def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
-        """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +153,7 @@ class Turn(Constrained):
     """A grammar made by hand that says how the answer is written, instead of the format."""
     limits: Limits = STANDARD
     """Limits of the grammar of the answer."""
-    _source: Source | None = field(default=None, compare=False, repr=False)
+    _source: Extender | None = field(default=None, compare=False, repr=False)
     """What the next turn is made with: the template, and what it was told. None for a turn that was made by hand."""
 
     @property
@@ -181,10 +163,8 @@ class Turn(Constrained):
         A text that also ends reasoning or begins a call is left out, where this answer may have one: otherwise generation
         would stop there. If no text is left, the model's own end of sequence has to do.
         """
-        turn = self.format.turn
-        texts = dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip())
         inside = tuple(self._unfinished())
-        return tuple(text for text in texts if not any(text in part for part in inside))
+        return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
 
     def _unfinished(self) -> Iterator[str]:
         """Yield what may be written in an answer while nothing of it is whole: around reasoning, and before calls and content."""
@@ -210,24 +190,11 @@ class Turn(Constrained):
         """The triggers of a lazy grammar: how an engine notices that a call begins. Empty when there are none."""
         from unrender.dialects.remainder import triggers  # noqa: PLC0415 -- loaded when it is used
 
-        return () if self.grammar is not None else triggers(self._generated, self.request, self.begun)
-
-    def sample(self, seed: int) -> str:
-        """Return a random answer that the grammars allow, like a model that is always right; `seed` fixes it."""
-        return next(self.samples(seed))
+        return triggers(self._remainder)
 
     def samples(self, seed: int = 0) -> Iterator[str]:
         """Yield the answers of this seed and of those after it, without end; the grammar is made once for all of them."""
-        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
-
-        answer = Remainder(
-            format=self._generated,
-            request=self.request,
-            begun=self.begun,
-            handmade=self.grammar,
-            limits=self.limits,
-        )
-        drawn = answer.drawer()
+        drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
     def parser(
@@ -322,19 +289,19 @@ class Turn(Constrained):
         ):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], begun=self.begun + text[:cut])
-        remainder = {"format": self._generated, "request": good.request, "begun": good.text, "limits": self.limits}
+        remainder = replace(self._remainder, request=good.request, begun=good.text, in_call=True)
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
     def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
         """Return the first call of an answer that fails, or that is complete and does not obey its tool's schema."""
         parser = self.parser(policy=policy)
-        starts: list[int] = []
+        starts: dict[int, int] = {}
         for read in range(1, len(text) + 2):
             events = parser.feed(text[read - 1]) if read <= len(text) else parser.finish(finish_reason)
             for event in events:
                 match event:
-                    case ToolCallStarted(position=position):
-                        starts.append(position)
+                    case ToolCallStarted(index=index, position=position):
+                        starts[index] = position
                     case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
                         start = text.rfind(own, 0, read)
                         end = max(min(position, start + len(own)), start)
@@ -343,7 +310,9 @@ class Turn(Constrained):
                         call = parser.message.tool_calls[index]
                         if self._disobeys(call):
                             end = min(read, len(text))
-                            return _Broken(call.name, starts[index], end, end, CallStatus.COMPLETE)
+                            # A call that is not told of here has begun in the prompt.
+                            start = starts.get(index, -len(self.begun))
+                            return _Broken(call.name, start, end, end, CallStatus.COMPLETE)
         return None
 
     def _disobeys(self, call: ToolCall) -> bool:
@@ -443,10 +412,12 @@ class Turn(Constrained):
             return (f"$: expected JSON, found {call.arguments!r:.60}",)
         return problems_of(read_schema(tool.parameters), arguments)
 
-    def _constraint(self, dialect: str) -> Any:
-        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
+    @property
+    def _remainder(self) -> Remainder:
+        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
 
-        return constraint(self._generated, self.request, self.begun, dialect, grammar=self.grammar, limits=self.limits)
+        format, made = self._generated, self.grammar
+        return Remainder(format=format, request=self.request, begun=self.begun, handmade=made, limits=self.limits)
 
     @property
     def _generated(self) -> Format:

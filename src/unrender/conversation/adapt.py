@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, dropwhile
 from typing import Any
 
 from unrender.cache import kept
@@ -34,6 +34,9 @@ from unrender.conversation.messages import (
 )
 from unrender.errors import MessageError
 from unrender.rendering.template import Template
+
+_SYSTEM = ("system", "developer")
+"""Roles of who made the application."""
 
 
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
@@ -191,13 +194,19 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     return [{"type": "response", "text": text}] if text else []
 
 
+def split_system(conversation: Conversation) -> tuple[Conversation, Conversation]:
+    """Return what the system and the developer say at the beginning of a conversation, and all that comes after it."""
+    rest = tuple(dropwhile(lambda said: said.role in _SYSTEM, conversation))
+    return conversation[: len(conversation) - len(rest)], rest
+
+
 def said_by_user(conversation: Iterable[Said]) -> Conversation:
     """Return the conversation with the system's and the developer's words at the beginning of what the user says next."""
     merged: list[Said] = []
     pending: list[Any] = []
     for one in conversation:
         # `system, user` becomes one user's message with both texts; a last system message becomes a user's.
-        if one.role in ("system", "developer"):
+        if one.role in _SYSTEM:
             pending.append(one.content)
         elif pending and one.role == "user":
             merged.append(replace(one, content=_together([*pending, one.content])))
@@ -224,8 +233,13 @@ def _with_content(said: Said, capabilities: Capabilities) -> Said:
     # Templates that take a question in parts, for its images, may drop the parts of an answer.
     answer = said.role == "assistant"
     kept = capabilities.requires_typed_content if answer else capabilities.supports_typed_content
-    only_text = isinstance(content, list) and all(map(_is_text, content))
-    return replace(said, content=_text(content)) if only_text and not kept else said
+    return said if kept else as_text(said)
+
+
+def as_text(said: Said) -> Said:
+    """Return a message with its parts as one text, where all of them are texts."""
+    only_text = isinstance(said.content, list) and all(map(_is_text, said.content))
+    return replace(said, content=_text(said.content)) if only_text else said
 
 
 def _is_text(part: Any) -> bool:

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import dropwhile, pairwise, takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 from unrender.answer.build import own_calls
 from unrender.answer.encode import encode_calls
-from unrender.conversation.adapt import said_by_user, with_names
+from unrender.conversation.adapt import as_text, said_by_user, split_system, with_names
 from unrender.conversation.capabilities import Refusal
-from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of
+from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, texts_in, values_of
 from unrender.conversation.offer import DEFAULT_FORMAT, Injection, Plan
 from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Format, ToolMode
@@ -133,18 +133,16 @@ def _with_ids(conversation: Conversation, _: Format) -> Conversation:
     written: list[Said] = []
     count = 0
     for said in conversation:
-        if said.calls:
-            waiting = [f"call{number:05}" for number in range(count, count + len(said.calls))]
-            count += len(said.calls)
-            renamed |= {str(call.id): id for call, id in zip(said.calls, waiting, strict=True)}
-            calls = tuple(replace(call, id=id) for call, id in zip(said.calls, waiting, strict=True))
-            written.append(replace(said, calls=calls))
-        elif said.role == "tool" and (id := renamed.get(str(said.answers))):
-            id = waiting[0] if waiting and not said.answers else id
-            waiting = [other for other in waiting if other != id]
-            written.append(replace(said, answers=id))
-        else:
-            written.append(said)
+        calls, answers = said.calls, said.answers
+        if calls:
+            waiting = [f"call{count + k:05}" for k in range(len(calls))]
+            count += len(calls)
+            renamed |= {str(call.id): id for call, id in zip(calls, waiting, strict=True)}
+            calls = tuple(replace(call, id=id) for call, id in zip(calls, waiting, strict=True))
+        elif said.role == "tool" and (id := renamed.get(str(answers))):
+            answers = waiting[0] if waiting and not answers else id
+            waiting = [other for other in waiting if other != answers]
+        written.append(replace(said, calls=calls, answers=answers))
     return tuple(written)
 
 
@@ -191,12 +189,7 @@ def _in_words(conversation: Conversation, format: Format) -> Conversation:
 
 def _as_text(conversation: Conversation, _: Format) -> Conversation:
     """Write contents that are texts in parts as one text."""
-    return tuple(
-        replace(said, content="".join(str(part.get("text", "")) for part in said.content))
-        if isinstance(said.content, list) and said.content and all(part.get("type") == "text" for part in said.content)
-        else said
-        for said in conversation
-    )
+    return tuple(as_text(said) if said.content else said for said in conversation)
 
 
 def _developed(conversation: Conversation, _: Format) -> Conversation:
@@ -213,10 +206,10 @@ def _begun_by_system(conversation: Conversation, _: Format) -> Conversation:
 
 def _asked(conversation: Conversation, _: Format) -> Conversation:
     """Put an empty question before an answer that nobody asked for, and after an answer that comes last."""
-    begun = next((i for i, m in enumerate(conversation) if m.role not in ("system", "developer")), len(conversation))
-    answers = [said.role == "assistant" for said in conversation[begun:]] or [True, False]
+    system, rest = split_system(conversation)
+    answers = [said.role == "assistant" for said in rest] or [True, False]
     asked = (Said(role="user", content=""),)
-    return (*conversation[:begun], *asked * answers[0], *conversation[begun:], *asked * answers[-1])
+    return (*system, *asked * answers[0], *rest, *asked * answers[-1])
 
 
 MOVES = (
@@ -286,13 +279,13 @@ def _result(said: Said) -> Any:
 
 
 def _with_system_text(conversation: Conversation, text: str) -> Conversation:
-    first = conversation[0] if conversation else None
-    if first is None or first.role not in ("system", "developer"):
+    system, _ = split_system(conversation)
+    if not system:
         return (Said(role="system", content=text), *conversation)
-    parts = first.content if isinstance(first.content, list) else [{"text": first.content}]
-    known = "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
-    content = _joined(first.content, f"\n\n{text}" if first.content else text, between="")
-    return conversation if text in known else (replace(first, content=content), *conversation[1:])
+    if text in "".join(texts_in(system[0].content)):
+        return conversation
+    content = _joined(system[0].content, f"\n\n{text}" if system[0].content else text, between="")
+    return (replace(system[0], content=content), *conversation[1:])
 
 
 # What some templates refuse, or do not show.
@@ -336,11 +329,6 @@ def _next_to(*roles: str) -> Callable[[Conversation], bool]:
     return lambda conversation: roles in [*pairwise(_roles(conversation))]
 
 
-def _begun(conversation: Conversation) -> Conversation:
-    """Return the conversation from where others speak than the system."""
-    return tuple(dropwhile(lambda said: said.role in ("system", _DEVELOPER), conversation))
-
-
 def _asks_again(conversation: Conversation) -> bool:
     """Return whether a user speaks after results that no answer follows, to whom nothing but calls has been said."""
     talk = tuple(said for said in conversation if not said.calls and said.role != "tool")
@@ -382,15 +370,16 @@ FEATURES: Mapping[str, Feature] = {
     ),
     "a system message and a later one": Feature(
         (_SYSTEM, _USER, _ANSWER, _LATER, _USER2),
-        lambda said: _roles(said)[:1] == ("system",) and "system" in _roles(_begun(said)),
+        lambda said: _roles(said)[:1] == ("system",) and "system" in _roles(split_system(said)[1]),
     ),
     "two questions": Feature((_USER, _USER2), _next_to("user", "user")),
     "two answers": Feature((_USER, _ANSWER, _ANSWER2, _USER2), _next_to("assistant", "assistant")),
     "an answer without a question": Feature(
-        (_ANSWER, _USER), lambda said: any(one.role == "assistant" and not one.calls for one in _begun(said)[:1])
+        (_ANSWER, _USER),
+        lambda said: any(one.role == "assistant" and not one.calls for one in split_system(said)[1][:1]),
     ),
     "an answer at the end": Feature((_USER, _ANSWER), lambda said: _roles(said)[-1:] == ("assistant",), thoughts=True),
-    "no question": Feature((_SYSTEM,), lambda said: not _begun(said)),
+    "no question": Feature((_SYSTEM,), lambda said: not split_system(said)[1]),
     "an answer that says nothing": Feature(
         (_USER, _SILENT, _USER2),
         lambda said: any(one.role == "assistant" and not (one.content or one.calls) for one in said),

@@ -408,7 +408,23 @@ def _refusal(part: _Part, where: str, role: str) -> MessageError:
 
 def content_parts(content: Any) -> list[Any]:
     """Return a content as parts."""
-    return list(content) if isinstance(content, list) else [{"type": "text", "text": content}]
+    return list(content) if isinstance(content, list | tuple) else [{"type": "text", "text": content}]
+
+
+def texts_in(content: Any) -> list[str]:
+    """Return the texts of a content."""
+    return [part["text"] for part in content_parts(content) if _has_text(part)]
+
+
+def with_texts(content: Any, texts: Iterator[str]) -> Any:
+    """Return a content with the next of some texts in the place of each of its own."""
+    if isinstance(content, list | tuple):
+        return [{**part, "text": next(texts)} if _has_text(part) else part for part in content]
+    return next(texts) if isinstance(content, str) else content
+
+
+def _has_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and isinstance(part.get("text"), str)
 
 
 # The calls of earlier turns.

@@ -68,15 +68,7 @@ class Plan:
         if not (self.offers and request.calls_allowed and request.tools and calls):
             return None
         allowed = {tool.name for tool in request.tools}
-        instructions = Instructions(
-            calls=calls,
-            parallel=request.parallel_tool_calls,
-            choice=request.tool_choice,
-            named=request.named_tool,
-            in_json=request.response_schema is not None,
-            tools_first=self.format.turn.tools_first,
-            results_as_text=self.writes_results,
-        )
+        instructions = Instructions(calls, request, self.format.turn.tools_first, self.writes_results)
         text = instructions.write([tool for tool in tools if tool["function"]["name"] in allowed])
         return Injection(format_name=self.format_name, text=text)
 

@@ -7,8 +7,8 @@ for all requests with the same tools.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.adapt import shown_media
@@ -26,18 +26,20 @@ from unrender.messages.wire import Request
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by, begun_text
 from unrender.rendering.template import Template
-from unrender.turn import Source, Turn
+from unrender.turn import Turn
+
+if TYPE_CHECKING:
+    from unrender.conversation.next_turn.extender import Extender
 
 
 def prepare_turn(
-    planned: Planned,
     writer: Writer,
     request: Request,
     messages: Any,
     *,
     continued: Continued | Literal[False] | None,
     grammar: Grammar | None,
-    source: Source,
+    source: Extender,
 ) -> Turn:
     """Render a conversation and return the turn that answers it.
 
@@ -50,17 +52,17 @@ def prepare_turn(
     shown, media = shown_media(conversation, writer.template, writer.capabilities)
     taken, rendering = writer.taken(shown, asks=True)
     prompt = rendering.unwrap()
-    begun = begun_by(planned.format, prompt, lambda: taken.bare(shown, prompt), taken.own_words(shown))
+    begun = begun_by(writer.format, prompt, lambda: taken.bare(shown, prompt), taken.own_words(shown))
     if last:
         # The template has opened the answer itself, e.g. with `<think>`. The caller's message says what comes there instead.
-        known, where = None if grammar is not None else planned.format, f"messages[{len(conversation)}]"
+        known, where = None if grammar is not None else writer.format, f"messages[{len(conversation)}]"
         thinks = continued == "reasoning"
         written = begun_text(last.reasoning, last.content or "", known, request, thinks=thinks, where=where)
         prompt, begun = prompt.removesuffix(begun) + written, written
     return Turn(
         prompt=prompt,
         request=request,
-        format=planned.ended if grammar is None else with_tokens_of(planned.ended, Identity(grammar)),
+        format=writer.ended if grammar is None else with_tokens_of(writer.ended, Identity(grammar)),
         grammar=grammar,
         begun=begun,
         continued=last is not None,
@@ -93,24 +95,28 @@ def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None
 
 
 def make_writer(
-    planned: Planned,
     template: Template,
+    format: Format,
+    capabilities: Capabilities,
     offer: Offer,
     request: Request,
-    *,
-    documents: Sequence[Any] | None = None,
     variables: Mapping[str, Any],
-    beside: Template | None = None,
+    *,
+    tool_format: str,
+    documents: Sequence[Any] | None,
+    beside: Template,
 ) -> Writer:
-    """Return what writes conversations with a template.
+    """Return what writes conversations with a template whose answers are written so.
 
     `beside` is the template for the other kind of request, with or without tools.
     """
-    capabilities, plan = planned.capabilities, planned.plan
+    plan, format, ending = _planned(template, format, capabilities, tool_format, offered=bool(offer.tools))
     offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)
     asked = resolve_kwargs(variables, template, capabilities, tools=offered, documents=documents, beside=beside)
     return Writer(
         template=template,
+        format=format,
+        ended=ending,
         capabilities=capabilities,
         plan=plan,
         injection=_injection(plan, offer, request),
@@ -118,25 +124,14 @@ def make_writer(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """What depends on the template alone, and on whether tools are offered."""
-
-    format: Format
-    ended: Format
-    """The format, with the template's own end-of-sequence token among the ends of a turn."""
-    capabilities: Capabilities
-    plan: Plan
-
-
 @kept(5_000)
-def planned(
+def _planned(
     template: Template, format: Format, capabilities: Capabilities, tool_format: str, *, offered: bool
-) -> Planned:
-    """Return what is known of a template whose answers are written so, `offered` tools or none."""
+) -> tuple[Plan, Format, Format]:
+    """Return what depends on the template alone, and on whether tools are offered: the plan, and two formats of a `Writer`."""
     plan = plan_tools(format, capabilities, tool_format, template.source)
     format = plan.format if offered else format
-    return Planned(format=format, ended=ended(format, template.eos_token), capabilities=capabilities, plan=plan)
+    return plan, format, ended(format, template.eos_token)
 
 
 def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:

@@ -232,13 +232,12 @@ def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
     if tools is None:
         return Offer()
     key = content_key(tools)
-    found: Offer | None = SHARED.get(("offer", key, repeats)) if key else None
-    if found is not None:
-        return found
-    offer = _read(tools, repeats=repeats)
-    if key and offer.key:
-        SHARED.put(("offer", key, repeats), offer, len(key) + offer.weight)
-    return offer
+    if not key:
+        return _read(tools, repeats=repeats)
+    found: Offer = SHARED.made(
+        ("offer", key, repeats), lambda: _read(tools, repeats=repeats), lambda offer: len(key) + offer.weight
+    )
+    return found
 
 
 def _read(tools: Any, *, repeats: bool) -> Offer:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.concede import CONCESSIONS, MOVES, Way, conceded, foreseen, is_hopeless, told, ways
-from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.messages import Conversation, Said, texts_in
 from unrender.conversation.offer import Injection, Plan
 from unrender.conversation.tools import SINGLE_TYPES, described
 from unrender.conversation.variables import NOT_SET, TemplateKwargs
+from unrender.format import Format
 from unrender.limits import MAX_RETRIES, MAX_SLOW_RENDERINGS
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
@@ -43,16 +44,6 @@ class SharedTime:
     cut: bool = False
     """Some rendering got less time than a rendering may take, and not enough."""
 
-    @classmethod
-    def of(cls, template: Template) -> SharedTime:
-        """Return the time of a conversation of which nothing is rendered yet."""
-        return cls(left=MAX_SLOW_RENDERINGS * template.limits.rendering_seconds)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more is rendered, except for what time is kept."""
-        return self.left <= self.kept
-
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
         """Render with the template, limited to what time there is."""
         usual, seconds, start = template.limits.rendering_seconds, self.left - self.kept, now()
@@ -72,6 +63,10 @@ class Writer:
     """Writes conversations with one template, one set of tools and one set of variables."""
 
     template: Template
+    format: Format
+    """The format of the answers."""
+    ended: Format
+    """The same, with the template's own end-of-sequence token among the ends of a turn."""
     capabilities: Capabilities
     plan: Plan
     injection: Injection | None
@@ -139,7 +134,8 @@ class Writer:
         time, also with those that the returned writer makes later.
         """
         if self.time is None:
-            return replace(self, time=SharedTime.of(self.template)).taken(conversation, asks=asks)
+            time = SharedTime(left=MAX_SLOW_RENDERINGS * self.template.limits.rendering_seconds)
+            return replace(self, time=time).taken(conversation, asks=asks)
         # Where no answer is asked for, the conversation may end in other ways.
         offered = bool(self.kwargs.context.get(self.capabilities.tools_variable))
         refused = [
@@ -171,7 +167,7 @@ class Writer:
         helping = MOVES if error is None else (*MOVES, *CONCESSIONS)
         some = iter(()) if first.rendering.exhausted else ways(said, self.plan.format, helping)
         for other in self._others(some, why):
-            if self.time is None or self.time.is_over:
+            if self.time is None or self.time.left <= self.time.kept:
                 break
             found = other._attempt(conversation, said, asks=asks)
             if found.rendering.error is None and (error or len(found.lost) < len(first.lost)):
@@ -312,9 +308,7 @@ def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]
                 uncalled.add(i)
                 break
             after = found + len(call.name)
-        content = said.content if isinstance(said.content, list) else [{"text": said.content}]
-        for part in content if len(lost) < MAX_RETRIES else ():
-            words = shown.strip() if isinstance(shown := part.get("text"), str) else ""
+        for words in map(str.strip, texts_in(said.content) if len(lost) < MAX_RETRIES else ()):
             if (found := text.find(words, at)) >= 0:
                 at = found + len(words)
             elif words not in text:

@@ -22,7 +22,7 @@ from unrender.errors import MessageError
 from unrender.freezing import frozen
 from unrender.limits import MAX_LISTED
 from unrender.messages.wire import checked_list, checked_object
-from unrender.rendering.template import Template, copied
+from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
 
 THINKING = "enable_thinking"
 """What transformers calls the switch; templates have names of their own for it, which are found by analysis."""
@@ -38,10 +38,8 @@ _AMOUNTS: Mapping[str, tuple[str, ...]] = {EFFORT: ("effort", "strength"), BUDGE
 """What names of variables have in them that take such words, or a number of tokens."""
 _ON, _OFF = "/think", "/no_think"
 """What some templates look for in a message: it switches thinking on, or off."""
-_GIVEN = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
-"""What every rendering has without a caller's word."""
-NOT_SET = _GIVEN | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
-"""What no caller sets: that, and the functions that templates call."""
+NOT_SET = STANDARD_VARIABLES | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
+"""What no caller sets: those, and the functions that templates call."""
 _ARGUMENTS = (
     *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_format"),
     *("continue_final_message", "tool_format", "add_generation_prompt"),
@@ -106,7 +104,7 @@ def resolve_kwargs(
         copied(documents, "documents")  # What is malformed is an error for every template.
         notes.append("documents: the template shows none; what they say has to be in a message")
     switches = {name: said.pop(name) for name in _SWITCHES if name in said}
-    reads = template.reads | _GIVEN | (beside.reads if beside else frozenset())
+    reads = template.reads | STANDARD_VARIABLES | (beside.reads if beside else frozenset())
     for name, value in said.items():
         if name in reads:
             context[name] = value

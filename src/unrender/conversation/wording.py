@@ -17,7 +17,7 @@ from unrender.answer.build import calls_in_syntax
 from unrender.answer.encode import encode_calls, filled, run_of
 from unrender.answer.nodes import ArgumentsPart, Calls
 from unrender.format import CallSyntax, Format, Slot, Typing
-from unrender.messages.wire import ToolChoice
+from unrender.messages.wire import Request, ToolChoice
 from unrender.values.notations import notation_of
 
 RESULT_OPEN = '<tool_response name="{name}">\n'
@@ -26,22 +26,15 @@ _ASKED, _TOOL, _VALUES = "Say good evening three times.", "repeat", {"words": "g
 """A question, and the call that answers it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Instructions:
     """The text about tools in a system message."""
 
     calls: Calls
-    parallel: bool = True
-    """More than one call may be asked for in one answer."""
-    choice: ToolChoice = ToolChoice.AUTO
-    """Whether a call has to be written, and of which tool."""
-    named: str = ""
-    """The tool that has to be called, if it is named."""
-    in_json: bool = False
-    """An answer without calls is JSON, and nothing beside it."""
-    tools_first: bool = False
+    request: Request
+    tools_first: bool
     """Words to the user come after calls."""
-    results_as_text: bool = False
+    results_as_text: bool
     """Results come as messages of the user."""
 
     def write(self, tools: Sequence[Mapping[str, Any]]) -> str:
@@ -67,20 +60,21 @@ class Instructions:
         yield encode_calls(self.calls, [(name, _VALUES, id)]).strip()
 
     def _several(self) -> Iterator[str]:
-        if self.parallel and self.calls.maximum is None and self.choice is not ToolChoice.NAMED:
+        if not self.request.one_call and self.calls.maximum is None:
             yield "Several calls in one answer stand together in this form:"
             yield _form(self.calls, 2)
 
     def _rules(self) -> Iterator[str]:
-        if self.choice is ToolChoice.NAMED:
-            yield f"Answer with exactly one call of `{self.named}`. Write nothing before it."
-        elif not (self.parallel and self.calls.maximum is None):
+        choice = self.request.tool_choice
+        if choice is ToolChoice.NAMED:
+            yield f"Answer with exactly one call of `{self.request.named_tool}`. Write nothing before it."
+        elif self.request.one_call or self.calls.maximum is not None:
             yield "Write at most one call in an answer."
-        if self.choice is ToolChoice.REQUIRED:
+        if choice is ToolChoice.REQUIRED:
             yield "Answer with a call. Write nothing before it."
-        if self.choice is ToolChoice.AUTO and self.in_json:
+        if choice is ToolChoice.AUTO and self.request.response_schema is not None:
             yield "Call a function only when it is needed, and write nothing else then. Any other answer is JSON alone."
-        elif self.choice is ToolChoice.AUTO:
+        elif choice is ToolChoice.AUTO:
             place = "after" if self.tools_first else "before"
             yield f"Call a function only when it is needed. What you say to the user comes {place} the calls."
         if self.results_as_text:
@@ -88,8 +82,8 @@ class Instructions:
             yield f"Wait for the results, which the next message holds between `{opened}` and `{RESULT_CLOSE.strip()}`."
 
 
-def call_form(syntax: CallSyntax, calls: int = 1) -> str:
-    """Return the form of a run of `calls` calls, with words in capitals for the parts that vary.
+def call_form(syntax: CallSyntax) -> str:
+    """Return the form of a call, with words in capitals for the parts that vary.
 
     >>> from unrender.formats import declared_format
     >>> print(call_form(declared_format("tool-call-json").tools))
@@ -97,7 +91,7 @@ def call_form(syntax: CallSyntax, calls: int = 1) -> str:
     {"name": "NAME", "arguments": ARGUMENTS}
     </tool_call>
     """
-    return _form(calls_in_syntax(Format(), syntax), calls)
+    return _form(calls_in_syntax(Format(), syntax), 1)
 
 
 def _form(calls: Calls, count: int) -> str:

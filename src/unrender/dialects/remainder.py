@@ -252,22 +252,12 @@ class Remainder:
         return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 
 
-def constraint(
-    format: Format,
-    request: Request,
-    begun: str,
-    dialect: str,
-    *,
-    grammar: Grammar | None = None,
-    limits: Limits = STANDARD,
-    in_call: bool = False,
-) -> Any:
-    """Return the constraint on the text after `begun`: a grammar, or a structural tag that the caller may change.
+def constraint(answer: Remainder, dialect: str) -> Any:
+    """Return the constraint on the rest of an answer: a grammar, or a structural tag that the caller may change.
 
-    With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Remainder` does. Each keyword that
-    is not enforced is a `SchemaWarning` every time, with the line of the code that called the caller.
+    Raises `GrammarError` as `Remainder` does. Each keyword that is not enforced is a `SchemaWarning` every time, with the
+    line of the code that called the caller.
     """
-    answer = Remainder(format=format, request=request, begun=begun, handmade=grammar, limits=limits, in_call=in_call)
 
     def write() -> Written:
         # Texts cannot be changed, and of the bytes of a structural tag each caller gets a copy of its own.
@@ -280,9 +270,8 @@ def constraint(
     return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- `write` made it
 
 
-def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...]:
+def triggers(answer: Remainder) -> tuple[Trigger, ...]:
     """Return the triggers: how an engine notices that a call begins."""
-    answer = Remainder(format=format, request=request, begun=begun)
     found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers)
     return found
 

@@ -115,8 +115,8 @@ def explain(
     turn = template.prepare(_QUESTION if messages is None else messages, tools=tools, **template_kwargs)
     turn = turn if prompt is None else replace(turn, prompt=prompt, begun=prefill(turn.format, prompt))
     reading = AnswerReading.of(turn, output)
-    nearest = find_nearest(reading)
-    case = Case(reading=reading, nearest=nearest)
+    nearest, best = find_nearest(reading)
+    case = Case(reading=reading, nearest=nearest, best=best)
     hints = (Hint(name=name, text=text, fix=fix) for name, find in HINTS.items() for text, fix in find(case))
     # `expected` is asked of a parser that may still be fed: one that has finished expects nothing.
     waiting = turn.parser()
@@ -129,7 +129,7 @@ def explain(
         events=reading.events,
         stops=tuple(_stop(malformed, output) for malformed in reading.malformed),
         tolerances=_tolerances(reading),
-        nearest=nearest.told if nearest else None,
+        nearest=nearest,
         hints=tuple(hints),
         expected=waiting.expected(),
     )

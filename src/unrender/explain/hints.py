@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender.answer.build import calls_in
 from unrender.errors import FormatError, GrammarError
-from unrender.explain.nearest import AnswerReading, Near, call_text, read_as, without, without_markers
+from unrender.explain.nearest import AnswerReading, Nearest, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.limits import MAX_SCHEMA_DEPTH, MAX_SHOWN_ITEMS
 from unrender.messages.wire import CallStatus, Tool, ToolChoice
@@ -58,7 +58,9 @@ class Case:
     """The reading of an output that hints look at."""
 
     reading: AnswerReading
-    nearest: Near | None
+    nearest: Nearest | None
+    best: AnswerReading
+    """The output as the nearest syntax reads it, or else the template's own."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -134,7 +136,7 @@ def _mutilated(case: Case) -> str:
         other = read_as(case.reading, syntax)
         if other is None or len(other.whole_calls) <= len(case.reading.whole_calls):
             continue
-        if case.nearest is None or case.nearest.reading.rank <= other.rank:
+        if case.best.rank <= other.rank:
             return f"{how} reads {', '.join(map(call_text, other.whole_calls))}"
     return ""
 

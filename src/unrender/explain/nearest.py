@@ -4,33 +4,20 @@ without markers.
 Strategy: each candidate replaces the template's own syntax, and the output is read again; what gives more whole calls than the
 template's own reading is nearer, and among equals what leaves less text over.
 
-Rules: the name of a common syntax says what is seen in the output, in the order of the text. Nothing here is ever generated, and the
-nearest match wins, so the order does not matter. Variants that a parser tolerates anyway (white space, other order) need no entry.
+Rules: nothing here is ever generated, and the nearest match wins, so the order does not matter. Common syntaxes are data:
+`formats/markers/common.json`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from types import MappingProxyType
 from typing import Any, Self
 
 from unrender.errors import FormatError
-from unrender.format import (
-    Arguments,
-    CallSyntax,
-    Codec,
-    Containers,
-    Format,
-    Skeleton,
-    Slot,
-    Strings,
-    ToolMode,
-    Typing,
-    Words,
-)
-from unrender.formats import declared_formats
+from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
+from unrender.formats import common_calls, declared_formats
 from unrender.machine.events import Event, Malformed
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, ToolCall
@@ -99,94 +86,6 @@ class AnswerReading:
         return len(self.whole_calls), -len(self.malformed), -len(self.unread.split())
 
 
-# Common syntaxes.
-
-
-_RAW = Codec(strings=Strings.RAW, words=Words.PYTHON, typed_by=Typing.SCHEMA)
-
-
-def _json(start: str, end: str, *, arguments: str = "arguments") -> CallSyntax:
-    """Return calls that are a JSON object each, between `start` and `end`."""
-    return CallSyntax(
-        call_start=start,
-        call_end=end,
-        separator="\n",
-        function=('{"name": "', Slot.NAME, f'", "{arguments}": ', Slot.ARGUMENTS, "}"),
-    )
-
-
-def _json_list(start: str, end: str) -> CallSyntax:
-    """Return calls that are the objects of one JSON list, between `start` and `end`."""
-    return replace(_json("", ""), section_start=f"{start}[", section_end=f"]{end}", separator=", ")
-
-
-def _tag(before_name: str, after_name: str, end: str) -> CallSyntax:
-    """Return the syntax of calls whose name is in a tag, with JSON arguments after it."""
-    return CallSyntax(function=_function(before_name, after_name, end))
-
-
-def _tagged(before_name: str, after_name: str, end: str, entry: tuple[str | Slot, ...]) -> CallSyntax:
-    """Return calls whose arguments are in tags of their own, values as they are."""
-    return CallSyntax(
-        function=_function(before_name, after_name, end),
-        arguments=Arguments(entry=entry, codec=_RAW),
-    )
-
-
-def _python(start: str, end: str) -> CallSyntax:
-    """Return calls as Python writes them, one or several, between `start` and `end`."""
-    literals = Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON)
-    return CallSyntax(
-        section_start=start,
-        section_end=end,
-        separator=", ",
-        function=(Slot.NAME, Slot.ARGUMENTS),
-        arguments=Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ", codec=literals),
-    )
-
-
-def _function(before_name: str, after_name: str, end: str) -> tuple[str | Slot, ...]:
-    return tuple(part for part in (before_name, Slot.NAME, after_name, Slot.ARGUMENTS, end) if part)
-
-
-_PARAMETER = ("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n")
-_NAMED_PARAMETER = ('<parameter name="', Slot.KEY, '">', Slot.VALUE, "</parameter>\n")
-_KEY_AND_VALUE = ("<arg_key>", Slot.KEY, "</arg_key>\n<arg_value>", Slot.VALUE, "</arg_value>\n")
-
-COMMON: Mapping[str, CallSyntax] = MappingProxyType(
-    {
-        "JSON between <tool_call> tags": _json("<tool_call>\n", "\n</tool_call>"),
-        "JSON between <function_call> tags": _json("<function_call>\n", "\n</function_call>"),
-        "bare JSON with the key `arguments`": _json("", ""),
-        "bare JSON with the key `parameters`": _json("", "", arguments="parameters"),
-        "JSON in a ```json fence": _json("```json\n", "\n```"),
-        "JSON with the key `parameters` in a ```json fence": _json("```json\n", "\n```", arguments="parameters"),
-        "JSON in a ``` fence": _json("```\n", "\n```"),
-        "a JSON list in a ```json fence": _json_list("```json\n", "\n```"),
-        "a Python call, name(key=value)": _python("", ""),
-        "a list of Python calls, [name(key=value)]": _python("[", "]"),
-        "Python calls in a ```python fence": _python("```python\n", "\n```"),
-        "Python calls in a ```tool_code fence": _python("```tool_code\n", "\n```"),
-        "JSON after <|python_tag|>": _json("<|python_tag|>", "", arguments="parameters"),
-        "a bare JSON list": _json_list("", ""),
-        "a JSON list between <tool_calls> tags": _json_list("<tool_calls>", "</tool_calls>"),
-        "a JSON list between <|tool_call_start|> tokens": _json_list("<|tool_call_start|>", "<|tool_call_end|>"),
-        "a JSON list after <|tool_call|>": _json_list("<|tool_call|>", ""),
-        "[TOOL_CALLS]name[ARGS]JSON": _tag("[TOOL_CALLS]", "[ARGS]", ""),
-        "<function=name>JSON</function>": _tag("<function=", ">", "</function>"),
-        ">>>name and JSON on the next line": _tag(">>>", "\n", ""),
-        "a name and JSON after it": _tag("", "\n", ""),
-        "<function=name> with <parameter=…> tags": _tagged("<function=", ">\n", "</function>", _PARAMETER),
-        '<invoke name="…"> with <parameter name="…"> tags': _tagged(
-            '<invoke name="', '">\n', "</invoke>", _NAMED_PARAMETER
-        ),
-        "<tool_call>name with <arg_key> and <arg_value> tags": _tagged(
-            "<tool_call>", "\n", "</tool_call>", _KEY_AND_VALUE
-        ),
-    }
-)
-
-
 # The nearest syntax.
 
 
@@ -201,37 +100,22 @@ class Nearest:
     """The calls that it reads, as `name(arguments)`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """The nearest syntax, and the output as it reads it."""
+def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]:
+    """Return the syntax that reads more calls than the template's own, and the output as it reads it.
 
-    name: str
-    why: str
-    reading: AnswerReading
-
-    @property
-    def told(self) -> Nearest:
-        """What an explanation says of it."""
-        return Nearest(name=self.name, why=self.why, calls=tuple(map(call_text, self.reading.whole_calls)))
-
-
-def find_nearest(reading: AnswerReading) -> Near | None:
-    """Return the syntax that reads more calls than the template's own.
-
-    None when no syntax does, or when the template's own left no text unread.
+    None, and the same reading, when no syntax does, or when the template's own left no text unread.
     """
+    nearest, best = None, reading
     if not reading.turn.request.calls_allowed or not reading.unread.strip():
-        return None
-    nearest: Near | None = None
+        return nearest, best
     for name, why, syntax in _candidates():
         other = read_as(reading, syntax)
         # A syntax without markers, such as `name(key=value)`, also reads `the file (see below)`: it counts only with arguments.
         if other is None or (not syntax.openers and all(call.arguments == "{}" for call in other.whole_calls)):
             continue
-        best = nearest.reading if nearest else reading
         if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
-            nearest = Near(name, why, other)
-    return nearest
+            nearest, best = Nearest(name=name, why=why, calls=tuple(map(call_text, other.whole_calls))), other
+    return nearest, best
 
 
 def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
@@ -268,13 +152,9 @@ def call_text(call: ToolCall) -> str:
 @cache
 def _candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
     """Return the syntaxes to try, each after its name and the reason why it is known."""
-    common = ((name, "a common way to write calls", tools) for name, tools in COMMON.items())
-    declared = (
-        (f"the declared format {item.name!r}", item.why, tools)
-        for item in declared_formats()
-        for tools in item.format.syntaxes
-    )
-    return (*common, *declared)
+    common = ((item.name, item) for item in common_calls())
+    declared = ((f"the declared format {item.name!r}", item) for item in declared_formats())
+    return tuple((name, item.why, tools) for name, item in (*common, *declared) for tools in item.format.syntaxes)
 
 
 def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:

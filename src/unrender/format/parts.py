@@ -501,6 +501,11 @@ class TurnTexts:
     tools_first: bool = False
     """Calls are written before content."""
 
+    @property
+    def all_ends(self) -> tuple[str, ...]:
+        """All texts that end a turn, each once, without the white space around it."""
+        return tuple(dict.fromkeys(text.strip() for text in (self.end, *self.ends) if text.strip()))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:

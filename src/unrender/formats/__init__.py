@@ -133,7 +133,17 @@ def known_reasoning() -> tuple[Reasoning, ...]:
 @cache
 def known_calls() -> tuple[Declared, ...]:
     """Return the syntaxes of calls that models write whatever their template says, each as a format."""
-    data = json.loads((resources.files(__name__) / "markers" / "calls.json").read_text("utf-8"))
+    return _listed("calls.json")
+
+
+@cache
+def common_calls() -> tuple[Declared, ...]:
+    """Return the syntaxes of calls by which outputs are explained, each as a format; the name says what is seen."""
+    return _listed("common.json")
+
+
+def _listed(file: str) -> tuple[Declared, ...]:
+    data = json.loads((resources.files(__name__) / "markers" / file).read_text("utf-8"))
     return tuple(
         Declared(name=item["name"], why=item["why"], format=_format({"version": 2, **item["format"]}, item["name"]))
         for item in data["formats"]

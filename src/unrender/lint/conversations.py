@@ -49,26 +49,15 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 )
 
 
-def calling(*names: str, **fields: Any) -> OpenAIMessage:
-    """Return an assistant's message with calls of `names`. Arguments are JSON text, as servers return them."""
-    calls = [
-        {
-            "id": f"call{index:05}",
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps({"city": CITY})},
-        }
-        for index, name in enumerate(names)
-    ]
+def calling(*names: str, objects: bool = False, **fields: Any) -> OpenAIMessage:
+    """Return an assistant's message with calls of `names`.
+
+    Arguments are JSON text, as servers return them, or `objects`, as transformers documents them.
+    """
+    given = {"city": CITY}
+    functions = [{"name": name, "arguments": given if objects else json.dumps(given)} for name in names]
+    calls = [{"id": f"call{i:05}", "type": "function", "function": function} for i, function in enumerate(functions)]
     return {"role": "assistant", "content": "", "tool_calls": calls, **fields}
-
-
-def with_objects(message: OpenAIMessage) -> OpenAIMessage:
-    """Return the message with its calls' arguments as objects, as transformers documents them."""
-    calls = [
-        {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
-        for call in message["tool_calls"]
-    ]
-    return {**message, "tool_calls": calls}
 
 
 def tool_result(index: int = 0) -> OpenAIMessage:

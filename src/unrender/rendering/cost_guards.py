@@ -19,7 +19,7 @@ from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MappingP
 from typing import Any, cast
 
 from jinja2 import exceptions
-from jinja2.sandbox import SandboxedEnvironment, SandboxedEscapeFormatter, SandboxedFormatter
+from jinja2.sandbox import SandboxedEscapeFormatter, SandboxedFormatter
 from markupsafe import Markup
 
 from unrender import limits
@@ -147,7 +147,7 @@ def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
     budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
 
 
-def guard_numeric(value: Any) -> None:
+def guard_numeric(_: Any, value: Any) -> None:
     """Refuse to calculate with a text: `%` would format it, and `*` would repeat it."""
     if not isinstance(value, int | float):
         raise TypeError(f"expected a number, found {type(value).__name__}")
@@ -199,7 +199,7 @@ def _guard_batches(budget: CostBudget, asked: Operands) -> None:
 
 
 def _guard_round(budget: CostBudget, asked: Operands) -> None:
-    guard_numeric(asked.value)
+    guard_numeric(budget, asked.value)
     budget.step()
     # `1 | round(400000000)` calculates `10 ** 400000000`.
     if any(isinstance(item, int) and abs(item) > limits.MAX_REPETITIONS for item in asked.given):
@@ -244,40 +244,35 @@ _PARENTHESIS = re.compile(r"[()]")
 class Formatting:
     """The `format` or `format_map` of one text; a template gets it in place of Python's own method."""
 
-    __slots__ = ("_budget", "_environment", "_is_map", "_text")
+    __slots__ = ("_environment", "_method")
 
-    def __init__(
-        self, environment: SandboxedEnvironment, budget: Callable[[], CostBudget], text: str, name: str
-    ) -> None:
+    def __init__(self, environment: Any, method: Any) -> None:
         self._environment = environment
-        self._budget = budget
-        self._text = text
-        self._is_map = name == "format_map"
+        self._method = method
 
     def __call__(self, *args: Any, **kwargs: Any) -> str:
         """Return the formatted text, of the type of the format string."""
-        budget, fields = self._budget(), cast("Mapping[str, Any]", kwargs)
-        budget.read(len(self._text))
-        if self._is_map:
+        text: str = self._method.__self__
+        environment, fields = self._environment, cast("Mapping[str, Any]", kwargs)
+        environment.budget.read(len(text))
+        if self._method.__name__ == "format_map":
             if kwargs or len(args) != 1 or not isinstance(args[0], Mapping):
                 raise TypeError("format_map() takes exactly one mapping")
             fields, args = args[0], ()
         # `("<b>{}</b>" | safe).format(x)` escapes x, as markupsafe's own `format` does.
-        text, environment = self._text, self._environment
         escapes = {"escape": text.escape} if isinstance(text, Markup) else {}
         formatter = (_EscapeFormatter if escapes else _Formatter)(environment, **escapes)
-        formatter.budget = budget
+        formatter.budget = environment.budget
         return type(text)(formatter.vformat(text, args, fields))
 
     def __repr__(self) -> str:
-        return f"<method {'format_map' if self._is_map else 'format'}>"
+        return f"<method {self._method.__name__}>"
 
 
-def format_method(value: Any) -> tuple[str, str] | None:
-    """Return the text and the method's name when `value` is the `format` or `format_map` of a text; else None."""
-    if not isinstance(value, BuiltinMethodType | MethodType) or value.__name__ not in ("format", "format_map"):
-        return None
-    return (value.__self__, value.__name__) if isinstance(value.__self__, str) else None
+def is_format_method(value: Any) -> bool:
+    """Return whether a value is the `format` or `format_map` of a text."""
+    is_method = isinstance(value, BuiltinMethodType | MethodType) and isinstance(value.__self__, str)
+    return is_method and value.__name__ in ("format", "format_map")
 
 
 def percent_widths(text: str) -> Iterator[int | None]:

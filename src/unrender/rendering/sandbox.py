@@ -63,8 +63,8 @@ class Sandbox(SandboxedEnvironment):
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
         self.filters |= _REWRITTEN
-        self.tests |= {name: _budgeted_test(self.tests[name]) for name in _COMPARING_TESTS}
-        self.tests |= {name: _calculating_test(self.tests[name]) for name in _CALCULATING_TESTS}
+        self.tests |= {name: _guarded_test(self.tests[name], _weighed) for name in _COMPARING_TESTS}
+        self.tests |= {name: _guarded_test(self.tests[name], cost_guards.guard_numeric) for name in _CALCULATING_TESTS}
         del self.globals["lipsum"]  # random text: two renderings would differ
         self.globals["raise_exception"] = _raise_exception
         self.globals["strftime_now"] = _strftime_with(clock)
@@ -129,8 +129,7 @@ class Sandbox(SandboxedEnvironment):
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         """Return the replacement for `str.format`, however the template reached that method; None for other values."""
-        found = cost_guards.format_method(value)
-        return cost_guards.Formatting(self, lambda: self.budget, *found) if found else None
+        return cost_guards.Formatting(self, value) if cost_guards.is_format_method(value) else None
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
         """Call `__obj`, if the budget allows the result."""
@@ -311,24 +310,16 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
     return budgeted
 
 
-def _budgeted_test(function: Any) -> Callable[..., bool]:
+def _guarded_test(function: Any, guard: Callable[[Sandbox, Any], Any]) -> Callable[..., bool]:
     passes = hasattr(function, "jinja_pass_arg")
 
     @pass_environment
-    def budgeted(environment: Sandbox, *values: Any) -> bool:
-        weighed = [_weighed(environment, value) for value in values]
-        return bool(function(*([environment] if passes else []), *weighed))
-
-    return budgeted
-
-
-def _calculating_test(function: Any) -> Callable[..., bool]:
-    def calculating(*values: Any) -> bool:
+    def guarded(environment: Sandbox, *values: Any) -> bool:
         for value in values:
-            cost_guards.guard_numeric(value)
-        return bool(function(*values))
+            guard(environment, value)
+        return bool(function(*([environment] if passes else []), *values))
 
-    return calculating
+    return guarded
 
 
 @pass_environment

@@ -37,7 +37,7 @@ from unrender.rendering.printing import without_addresses
 from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.template_ast import Facts
 
-_STANDARD = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
+STANDARD_VARIABLES = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
 """Variables that every rendering has, whatever the caller passes and the template sets."""
 _TOO_DEEP = "the template is nested or recurses too deeply"
 
@@ -160,7 +160,7 @@ class Template:
     @property
     def variables(self) -> frozenset[str]:
         """Names that a caller may set, e.g. `enable_thinking`: those that the template reads and does not set itself first."""
-        return self.facts.variables - (self.facts.own - _STANDARD)
+        return self.facts.variables - (self.facts.own - STANDARD_VARIABLES)
 
     @property
     def reads(self) -> frozenset[str]:

@@ -8,12 +8,14 @@ What the model wrote is found as for `assistant_mask`.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.messages import texts_in, with_texts
 from unrender.errors import MessageError, TokenizerError
 from unrender.format import Format
 from unrender.masks import assistant_mask
@@ -112,10 +114,11 @@ def attributed_conversation(
 def texts_of(messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
     """Yield the texts of all messages but the assistant's, each with the index of its message."""
     for index, message in enumerate(messages):
-        found: list[str] = []
-        _replaced(message, lambda text, found=found: (found.append(text), text)[1])  # type: ignore[misc]
-        for text in found:
-            yield index, text
+        yield from ((index, text) for text in (texts_in(message.get("content")) if _is_said(message) else ()))
+
+
+def _is_said(message: Any) -> bool:
+    return isinstance(message, Mapping) and message.get("role") != _ASSISTANT
 
 
 class _Span(NamedTuple):
@@ -141,8 +144,7 @@ def _attributed(
     bodies = _bodies(render, messages, text)
     written = sorted(spans or ())
     own = [body for body in bodies or () if not any(s.start < body.end and body.start < s.end for s in written)]
-    ends = tuple(end.strip() for end in (format.turn.end, *format.turn.ends) if end.strip())
-    parts = _parts(text, sorted([*own, *written]), ends)
+    parts = _parts(text, sorted([*own, *written]), format.turn.all_ends)
     return Attributed(
         parts=tuple(part for part in parts if part.text),
         bodies_certain=bodies is not None,
@@ -176,57 +178,35 @@ def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
 def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] | None:
     """Return the places of the messages' own words; None where they are not certain."""
     texts = list(texts_of(messages))
-    numbers = iter(range(len(texts)))
     words = [_PLANTED.format(number) for number in range(len(texts))]
     if any(word in text for word in words):
         return None
-    planted = [_replaced(message, lambda _: words[next(numbers)]) for message in messages]
+    left = iter(words)
+    planted = [
+        {**message, "content": with_texts(message.get("content"), left)} if _is_said(message) else message
+        for message in messages
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The same as those of the first rendering.
         skeleton = render(planted)
-    return _filled(skeleton, words, texts, text)
+    return _filled(skeleton, texts, text)
 
 
-def _replaced(message: Any, replace: Callable[[str], str]) -> Any:
-    """Return a message with other texts; one of the assistant's, or one that is no mapping, is returned as it is."""
-    if not isinstance(message, Mapping) or message.get("role") == _ASSISTANT:
-        return message
-    content = message.get("content")
-    if isinstance(content, str):
-        return {**message, "content": replace(content)}
-    if isinstance(content, list | tuple):
-        return {**message, "content": [_replaced_part(part, replace) for part in content]}
-    return message
-
-
-def _replaced_part(part: Any, replace: Callable[[str], str]) -> Any:
-    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return {**part, "text": replace(part["text"])}
-    return part
-
-
-def _filled(skeleton: str, words: Sequence[str], texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
+def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
     """Return the places of the texts, if the rendering is the skeleton with the texts in the places of the planted words."""
-    places = sorted((at, number) for number, word in enumerate(words) for at in _places(skeleton, word))
+    planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
     spans: list[_Span] = []
     position = begun = 0
-    for place, (at, number) in enumerate(places):
-        literal = skeleton[begun:at]
+    for place, word in enumerate(planted):
+        literal = skeleton[begun : word.start()]
         if not text.startswith(literal, position):
             return None
-        position, begun = position + len(literal), at + len(words[number])
-        following = skeleton[begun : places[place + 1][0] if place + 1 < len(places) else None]
-        message, said = texts[number]
+        position, begun = position + len(literal), word.end()
+        following = skeleton[begun : planted[place + 1].start() if place + 1 < len(planted) else None]
+        message, said = texts[int(word[1])]
         written = next((w for form in _FORMS if text.startswith((w := form(said)) + following, position)), None)
         if written is None:
             return None
         spans.append(_Span(position, position + len(written), message))
         position += len(written)
     return spans if text[position:] == skeleton[begun:] else None
-
-
-def _places(text: str, word: str) -> Iterator[int]:
-    at = text.find(word)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + len(word))

@@ -100,21 +100,11 @@ class Rollout:
         pieces = _first_pieces(template, self.encoder, self.turn, messages, tools=tools, **settings)
         ids = tuple(self.encoder.prompt(pieces).ids)
         self._last = _Stretch(ids, (-1,) * len(ids), (False,) * len(ids), tuple(messages), None, len(messages))
-        self._flat: list[int] = []
-        self._flattened: _Stretch | None = None
 
     @property
     def ids(self) -> list[int]:
         """All ids so far, as a new list: the prompt for an engine."""
-        new = []
-        stretch: _Stretch | None = self._last
-        while stretch is not None and stretch is not self._flattened:
-            new.append(stretch.ids)
-            stretch = stretch.before
-        for ids in reversed(new):
-            self._flat += ids
-        self._flattened = self._last
-        return list(self._flat)
+        return [id for stretch in self._stretches() for id in stretch.ids]
 
     @property
     def messages(self) -> list[Mapping[str, Any]]:
@@ -198,7 +188,6 @@ class Rollout:
         """Return a branch: it goes on from here on its own, and shares what there is so far."""
         other = object.__new__(Rollout)
         other.encoder, other.turn, other._last = self.encoder, self.turn, self._last
-        other._flat, other._flattened = [], None
         return other
 
     def _stretches(self) -> Iterator[_Stretch]:

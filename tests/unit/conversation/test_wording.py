@@ -29,7 +29,7 @@ SPOKEN = [item for item in declared_formats() if item.format.tools.mode is not T
 
 
 def instructions(syntax: CallSyntax, **asked: Any) -> Instructions:
-    return Instructions(calls=calls_in_syntax(Format(), syntax), **asked)
+    return Instructions(calls_in_syntax(Format(), syntax), Request(**asked), tools_first=False, results_as_text=False)
 
 
 def wrapped(function):
@@ -57,7 +57,7 @@ def test_the_example_is_read_as_a_call(declared):
 def test_nothing_of_an_offered_tool_is_in_the_example(declared):
     """A small model copies the values of a call that it is shown, so it is shown none of a tool that it may call."""
     offered = [TOOL, wrapped({"name": "repeat"})]
-    example = example_of(instructions(declared.format.tools, named="get_weather").write(offered))
+    example = example_of(instructions(declared.format.tools, named_tool="get_weather").write(offered))
 
     assert "get_weather_repeat" in example
     assert not any(name in example for name in SCHEMA["properties"])
@@ -87,7 +87,7 @@ def test_one_call_is_said_to_be_the_most(parallel, supported):
     """Where only one call may be written, the model is told so, and shown no other form."""
     syntax = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
 
-    text = instructions(syntax, parallel=parallel).write([TOOL])
+    text = instructions(syntax, parallel_tool_calls=parallel).write([TOOL])
 
     assert "at most one call" in text
     assert "Several calls" not in text
@@ -150,7 +150,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
     syntax = declared_format("qwen3").tools
     other = wrapped({"name": "other", "parameters": {"properties": {"a": {}}}})
 
-    text = instructions(syntax, choice=choice, named="get_weather").write([other, TOOL])
+    text = instructions(syntax, tool_choice=choice, named_tool="get_weather").write([other, TOOL])
 
     assert said in text
     assert unsaid not in text
@@ -158,7 +158,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
 
 def test_an_answer_in_json_is_asked_for_in_words():
     """Where an answer without calls is JSON, no words to the user are asked for."""
-    text = instructions(declared_format("qwen3").tools, in_json=True).write([TOOL])
+    text = instructions(declared_format("qwen3").tools, response_schema={}).write([TOOL])
 
     assert "Any other answer is JSON alone." in text
     assert "What you say to the user" not in text

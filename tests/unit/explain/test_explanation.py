@@ -12,8 +12,8 @@ from recipes import rows_of
 
 from unrender import CallStatus, Message, Parser, Request, Span, Tool, ToolCall, UnrenderError
 from unrender.explain import Explanation, Hint, Stop, explain
-from unrender.explain.nearest import COMMON
 from unrender.format import Format
+from unrender.formats import common_calls
 from unrender.grammar import Role
 
 NAMES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
@@ -117,6 +117,7 @@ def test_what_is_clean(changes, clean):
 
 GIVEN = '{"what": "it", "most": 3}'
 ARGUMENTS, PARAMETERS = (f'{{"name": "find", "{key}": {GIVEN}}}' for key in ("arguments", "parameters"))
+COMMON = {declared.name: declared.format for declared in common_calls()}
 FIND = Tool(name="find", parameters={"properties": {"what": {"type": "string"}, "most": {"type": "integer"}}})
 WRITTEN = {
     "JSON between <tool_call> tags": f"<tool_call>\n{ARGUMENTS}\n</tool_call>",
@@ -161,7 +162,7 @@ def test_no_syntax_is_missing_here():
 @pytest.mark.parametrize(("name", "text"), WRITTEN.items())
 def test_a_syntax_reads_what_it_is_called(name, text):
     """The call is read whole, its values with the types of the schema."""
-    parser = Parser(Format(tools=COMMON[name]), Request(tools=(FIND,)))
+    parser = Parser(COMMON[name], Request(tools=(FIND,)))
     parser.feed(text)
     parser.finish()
     message = parser.message
@@ -175,7 +176,7 @@ def test_a_syntax_reads_what_it_is_called(name, text):
 @pytest.mark.parametrize("name", ["JSON between <tool_call> tags", "a JSON list between <tool_calls> tags"])
 def test_prose_is_no_call(name):
     """Text that only mentions a tool stays text."""
-    parser = Parser(Format(tools=COMMON[name]), Request(tools=(FIND,)))
+    parser = Parser(COMMON[name], Request(tools=(FIND,)))
     parser.feed("I could find it.")
     parser.finish()
 

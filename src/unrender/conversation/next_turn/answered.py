@@ -90,8 +90,8 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
 
 def ends_of_turn(format: Format, *more: str) -> tuple[str, ...]:
     """Return the texts that end an answer, and `more`, each once without white space around it, the longest first."""
-    texts = (text.strip() for text in (format.turn.end, *format.turn.ends, *more))
-    return tuple(sorted(dict.fromkeys(text for text in texts if text), key=len, reverse=True))
+    texts = dict.fromkeys((*format.turn.all_ends, *(text.strip() for text in more if text.strip())))
+    return tuple(sorted(texts, key=len, reverse=True))
 
 
 def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:

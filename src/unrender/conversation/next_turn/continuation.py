@@ -13,24 +13,24 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
+from os.path import commonprefix
 
 from unrender.cache import SHARED, bytes_of
 from unrender.conversation.capabilities import shape_context
-from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.conversation.next_turn.answered import ends_of_turn
-from unrender.conversation.next_turn.positions import histories, pasts, result_of
+from unrender.conversation.next_turn.positions import Position, count_calls, histories, pasts, result_of
 from unrender.conversation.next_turn.stubs import (
     NEEDLE,
     QUESTION,
     THOUGHT,
-    AnswerKind,
-    Called,
     WrittenTail,
     behind,
+    closers,
     counts_calls,
+    short_answer,
     written,
 )
-from unrender.conversation.preparation import Planned
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import MessageError, TemplateError
@@ -58,8 +58,6 @@ class Rewritten:
 
     conversation: Conversation
     """The longer conversation."""
-    messages: int
-    """How many of its messages the shorter one has."""
     what: str
     """"generation prompt", "thoughts", "system", "tools", "white space" or "text"."""
     before: str
@@ -145,7 +143,7 @@ class Continuation:
 _SAID = {"tool": "result"}
 
 
-def continuation_of(writer: Writer, format: Format) -> Continuation:
+def continuation_of(writer: Writer) -> Continuation:
     """Return what a template writes behind answers, with these variables, and with tools if any are offered."""
     kwargs = writer.kwargs
     variable, context = writer.capabilities.tools_variable, dict(kwargs.context)
@@ -157,35 +155,34 @@ def continuation_of(writer: Writer, format: Format) -> Continuation:
     known: Continuation | None = SHARED.get(place) if key else None
     if known is not None:
         return known
-    template = _Probing(probe, format)
+    template = _Probing(probe)
     found = template.continuation()
     if key and not template.is_over:  # What ran out of time on a busy machine is not the template's own.
         SHARED.put(place, found, bytes_of(found) + len(key))
     return found
 
 
-def probing(write: Callable[..., tuple[Planned, Writer]]) -> tuple[Writer, Format]:
-    """Return what writes conversations with a tool, and the format of their answers; `write` is `ChatTemplate.writing`."""
-    planned, writer = write(*read_request([_TOOL]), {})
-    return writer, planned.format
+def probing(write: Callable[..., Writer]) -> Writer:
+    """Return what writes conversations with a tool; `write` is `ChatTemplate.writing`."""
+    return write(*read_request([_TOOL]), {})
 
 
 class _Probing:
     """Asks one template."""
 
-    def __init__(self, writer: Writer, format: Format) -> None:
-        self._writer, self._format = replace(writer, template=writer.template.stopped()), format
+    def __init__(self, writer: Writer) -> None:
+        self._writer, self._format = replace(writer, template=writer.template.stopped()), writer.format
         # `functions.probe_tool:0` where ids are made of names and counters.
-        self._counted = id_maker(format.tools) if format.tools.id_parts else numbered_id
+        self._counted = id_maker(writer.format.tools) if writer.format.tools.id_parts else numbered_id
         one, two = self._call(0), self._call(1)
         self._kinds = {
-            "content": AnswerKind(),
-            "thought": AnswerKind(thinks=True),
-            "call": AnswerKind(calls=(one,)),
-            "thought and call": AnswerKind(thinks=True, calls=(one,)),
-            "two calls": AnswerKind(calls=(one, two)),
+            "content": short_answer(),
+            "thought": short_answer(thinks=True),
+            "call": short_answer([one]),
+            "thought and call": short_answer([one], thinks=True),
+            "two calls": short_answer([one, two]),
         }
-        self._pasts = tuple(pasts(self._call))
+        self._pasts = pasts(self._call)
         self._until = now() + MAX_SLOW_RENDERINGS * writer.template.limits.rendering_seconds
         self._known: dict[str, WrittenTail | None] = {}
 
@@ -196,14 +193,14 @@ class _Probing:
 
     def continuation(self) -> Continuation:
         """Return all findings."""
-        calls = self._written((QUESTION, self._kinds["call"].message(), self._result(0)))
+        calls = self._written((QUESTION, self._kinds["call"], self._result(0)))
         kinds = {name: kind for name, kind in self._kinds.items() if calls or not kind.calls}
         ends = {name: self._end(kind) for name, kind in kinds.items()}
         last = {name: self._last_end(kind) for name, kind in kinds.items()}
         needs, counts = self._needs(kinds.values())
         if needs is Needs.HISTORY and self._is_read_back(kinds.values()):
             needs = Needs.NUMBER
-        tail = self._tail((QUESTION, AnswerKind().message(), _USER)) or ""
+        tail = self._tail((QUESTION, self._kinds["content"], _USER)) or ""
         return Continuation(
             ends={name: end for name, end in ends.items() if end is not None},
             last_ends={name: end for name, end in last.items() if end is not None},
@@ -215,8 +212,8 @@ class _Probing:
             witness=self._witness(),
         )
 
-    def _call(self, number: int) -> Called:
-        return Called(name="probe_tool", id=self._counted(number, "probe_tool"))
+    def _call(self, number: int) -> SaidCall:
+        return SaidCall(name="probe_tool", id=self._counted(number, "probe_tool"))
 
     def _result(self, number: int) -> Said:
         return result_of(self._call(number), str(number))
@@ -234,61 +231,55 @@ class _Probing:
         found = self._written(messages, asks=asks)
         return None if found is None else found.tail
 
-    def _needs(self, kinds: Collection[AnswerKind]) -> tuple[Needs, bool]:
+    def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
         """Return how much of a conversation decides what is behind an answer, and whether calls are counted there."""
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
             return found
         return self._compared((kind, after) for kind in kinds for after in self._next_of(kind))
 
-    def _longest(self, kind: AnswerKind) -> Sequence[Conversation]:
+    def _longest(self, kind: Said) -> Sequence[Conversation]:
         """Return the longest that may come after an answer, since what a template keeps in mind shows there, too."""
-        taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind.message(), *after)) is not None]
+        taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind, *after)) is not None]
         return [max(taken, key=len)] if taken else []
 
-    def _compared(self, asked: Iterable[tuple[AnswerKind, Conversation]]) -> tuple[Needs, bool]:
+    def _compared(self, asked: Iterable[tuple[Said, Conversation]]) -> tuple[Needs, bool]:
         """Return the same as far as some answers tell, each with what comes after it."""
-        first, needs, counts = {past.position: past for past in reversed(self._pasts)}, Needs.ANSWER, False
+        first, needs, counts = {Position.behind(past): past for past in reversed(self._pasts)}, Needs.ANSWER, False
         for (kind, after), past in product(asked, self._pasts):
-            if self._tail((*self._pasts[0].messages, kind.message(), *after)) is None:
+            if self._tail((*self._pasts[0], kind, *after)) is None:
                 continue
-            tail, same, bare = (
-                self._tail((*p.messages, kind.message(), *after)) for p in (past, first[past.position], self._pasts[0])
-            )
-            for other, before, need in (
-                (same, first[past.position], Needs.HISTORY),
-                (bare, self._pasts[0], Needs.POSITION),
-            ):
+            tail = self._tail((*past, kind, *after))
+            for before, need in ((first[Position.behind(past)], Needs.HISTORY), (self._pasts[0], Needs.POSITION)):
+                other = self._tail((*before, kind, *after))
                 if tail is None or other is None or tail == other:
                     continue
-                if counts_calls(other, tail, past.calls - before.calls):
+                if counts_calls(other, tail, count_calls(past) - count_calls(before)):
                     counts = True
                 else:
                     needs = max(needs, need, key=list(Needs).index)
         return needs, counts
 
-    def _is_read_back(self, kinds: Collection[AnswerKind]) -> bool:
+    def _is_read_back(self, kinds: Collection[Said]) -> bool:
         """Return whether the messages that are read off a prompt decide what is behind the answer to it."""
         read = False
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
-            messages = (*system, *past.messages)
+            messages = (*system, *past)
             prompt = self._text(messages, asks=True)
             for before in histories(prompt, self._writer, self._call) if prompt else ():
                 read = True
-                ends = ((kind.message(), *after) for kind in kinds for after in self._next_of(kind))
+                ends = ((kind, *after) for kind in kinds for after in self._next_of(kind))
                 if any(self._tail((*messages, *end)) != self._tail((*before, *end)) for end in ends):
                     return False
         return read
 
-    def _needs_system(self, kind: AnswerKind) -> Iterator[str]:
+    def _needs_system(self, kind: Said) -> Iterator[str]:
         for after in self._next_of(kind):
-            short, long = (
-                self._tail((*before, kind.message(), *after)) for before in ((QUESTION,), (_SYSTEM, QUESTION))
-            )
+            short, long = (self._tail((*before, kind, *after)) for before in ((QUESTION,), (_SYSTEM, QUESTION)))
             if short is not None and long is not None and short != long:
                 yield "system" if _SYSTEM in after else after[-1].role
 
-    def _next_of(self, kind: AnswerKind) -> Iterator[Conversation]:
+    def _next_of(self, kind: Said) -> Iterator[Conversation]:
         """Yield what may come after an answer."""
         if kind.calls:
             results = tuple(map(self._result, range(len(kind.calls))))
@@ -304,33 +295,36 @@ class _Probing:
         """Yield conversations from short to long, in each of which an answer is followed by more."""
         said, thought, called = (self._kinds[name] for name in ("content", "thought", "call"))
         both, result = self._kinds["thought and call"], self._result(0)
-        yield (QUESTION, said.message(), _USER)
-        yield (QUESTION, called.message(), result)
-        yield (QUESTION, thought.message(), _USER)
-        yield (QUESTION, both.message(), result)
-        yield (_SYSTEM, QUESTION, said.message(), _USER)
-        yield (QUESTION, called.message("Otherword"), result, said.message(), _USER)
-        yield (QUESTION, both.message("Otherword"), result, thought.message(), _USER)
+        other, wondering = (
+            short_answer([self._call(0)], thinks=thinks, needle="Otherword") for thinks in (False, True)
+        )
+        yield (QUESTION, said, _USER)
+        yield (QUESTION, called, result)
+        yield (QUESTION, thought, _USER)
+        yield (QUESTION, both, result)
+        yield (_SYSTEM, QUESTION, said, _USER)
+        yield (QUESTION, other, result, said, _USER)
+        yield (QUESTION, wondering, result, thought, _USER)
 
-    def _end(self, kind: AnswerKind) -> str | None:
+    def _end(self, kind: Said) -> str | None:
         """Return what ends an answer where more is said: the end of a turn that is there whoever speaks next."""
-        tails = {after[0].role: self._tail((QUESTION, kind.message(), *after)) for after in self._next_of(kind)}
-        last = self._tail((QUESTION, kind.message()), asks=False)
+        tails = {after[0].role: self._tail((QUESTION, kind, *after)) for after in self._next_of(kind)}
+        last = self._tail((QUESTION, kind), asks=False)
         found = [
             self._behind_closers(kind, tail)
             for tail in (*tails.values(), last if len(tails) < 2 else None)
             if tail is not None
         ]
-        asked = self._written((QUESTION, kind.message()), asks=False)
+        asked = self._written((QUESTION, kind), asks=False)
         header = asked.text.partition(str(QUESTION.content))[0] if asked else ""
         return _common_end([tail for tail in found if tail is not None], header, self._format)
 
-    def _last_end(self, kind: AnswerKind) -> str | None:
-        tail = self._tail((QUESTION, kind.message()), asks=False)
+    def _last_end(self, kind: Said) -> str | None:
+        tail = self._tail((QUESTION, kind), asks=False)
         return None if tail is None else self._behind_closers(kind, tail)
 
-    def _behind_closers(self, kind: AnswerKind, tail: str) -> str | None:
-        at = behind(tail, kind.closers(self._format)) if kind.calls else 0
+    def _behind_closers(self, kind: Said, tail: str) -> str | None:
+        at = behind(tail, closers(kind, self._format)) if kind.calls else 0
         if at is None:
             return None
         # Calls that are described in the prompt are in the content.
@@ -339,7 +333,7 @@ class _Probing:
     def _drops(self) -> Iterator[str]:
         thought, both = self._kinds["thought"], self._kinds["thought and call"]
         for role, answer, after in (("user", thought, _USER), ("tool", both, self._result(0))):
-            more = self._written((QUESTION, answer.message(), after))
+            more = self._written((QUESTION, answer, after))
             if more and THOUGHT not in more.text and self._format.reasoning.mode is not ReasoningMode.NONE:
                 yield role
 
@@ -364,7 +358,6 @@ class _Probing:
                 asking = shorter == prompt and asked is not None and longer.startswith(asked)
                 return Rewritten(
                     conversation=conversation,
-                    messages=index if shorter == prompt else index + 1,
                     what="generation prompt" if asking else _what(shorter[at:], longer[at:], self._format),
                     before=shorter[max(at - 10, 0) : at + 30],
                     after=longer[max(at - 10, 0) : at + 30],
@@ -397,12 +390,9 @@ def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None
         return None
     for end in ends_of_turn(format, format.reasoning.end):
         if not header.rstrip().endswith(end) and all(tail.lstrip().startswith(end) for tail in tails):
-            first = tails[0]
-            stop = first.index(end) + len(end)
-            space = len(first[stop:]) - len(first[stop:].lstrip())
-            while space and not all(tail.startswith(first[: stop + space]) for tail in tails):
-                space -= 1
-            return first[: stop + space]
+            stop = tails[0].index(end) + len(end)
+            shared = commonprefix(tails)[stop:]
+            return tails[0][:stop] + shared[: len(shared) - len(shared.lstrip())]
     return ""
 
 

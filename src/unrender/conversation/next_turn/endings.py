@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.next_turn.answered import Answered, ends_of_turn
 from unrender.conversation.next_turn.continuation import Continuation
-from unrender.conversation.next_turn.stubs import THOUGHT, AnswerKind, Stub, WrittenTail, behind
+from unrender.conversation.next_turn.pieces import Extended
+from unrender.conversation.next_turn.stubs import THOUGHT, Stub, WrittenTail, answer_kind, behind, closers
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.format import Format
@@ -26,20 +27,21 @@ class Ending:
     stub: Stub
     made: WrittenTail
     said: Answered
-    kind: AnswerKind
+    answer: Said
+    """A short one of its kind."""
     format: Format
     facts: Continuation
 
-    def lacking(self, new: Conversation) -> tuple[str, str, str]:
+    def extended(self, new: Conversation) -> Extended:
         """Return what closes the answer, what ends it, and what comes after that: the `new` messages, and what asks for more."""
         said, end = self.said, self.format.reasoning.end
         # `### Answer` without the line breaks behind it may still be a thought for the parser.
         cut = said.thinks and not said.text.endswith(end.strip())
         lead = end if cut else ""
-        rest = self._behind_calls() if self.kind.calls else self._behind_content()
+        rest = self._behind_calls() if self.answer.calls else self._behind_content()
         if not said.text and not said.sampled and (whole := self._said_nothing(new)) is not None:
             lead, rest = "", whole
-        elif not self.kind.calls and not said.message.content.strip() and said.message.reasoning:
+        elif not self.answer.calls and not said.message.content.strip() and said.message.reasoning:
             between, rest = self._behind_thought(rest, new)
             # A thought that was cut gets its end, and then the turn ends: no layout for content that does not come.
             lead += "" if cut and not between.strip() else between
@@ -49,20 +51,20 @@ class Ending:
         lead, rest = kept[: max(len(kept) - len(rest), 0)], kept[max(len(kept) - len(rest), 0) :]
         after = self._behind_answer()
         end = rest.removesuffix(after) if rest.endswith(after) else ""
-        return lead, end, rest.removeprefix(end)
+        return Extended(self.stub, self.answer, new, lead, end, rest.removeprefix(end))
 
     def _behind_answer(self) -> str:
         """Return what the template writes behind the end of a whole answer."""
         tail, format = self.made.tail, self.format
-        closers = self.kind.closers(format) if self.kind.calls else format.content.end
-        tail = tail[behind(tail, closers) or 0 :]
-        return tail.removeprefix(self.facts.ends.get(self.kind.name, ""))
+        closed = closers(self.answer, format) if self.answer.calls else format.content.end
+        tail = tail[behind(tail, closed) or 0 :]
+        return tail.removeprefix(self.facts.ends.get(answer_kind(self.answer), ""))
 
     def _behind_calls(self) -> str:
         tail, text, tools = self.made.tail, self.said.text, self.format.tools
         closer, section_end = tools.markers.closer.strip(), tools.markers.run_closer.strip()
-        closers = self.kind.closers(self.format).rstrip().removesuffix(section_end).rstrip()
-        at = behind(tail, closers)
+        closed = closers(self.answer, self.format).rstrip().removesuffix(section_end).rstrip()
+        at = behind(tail, closed)
         if at is None and closer in tail and (closer or section_end in tail):
             # The template writes more before the end of a call than its format knows, e.g. an id.
             at = tail.index(closer or section_end) + len(closer)
@@ -77,7 +79,7 @@ class Ending:
             return tail[at:]
         # Where `<|call|>` ends the turn as well, a call is complete without it.
         if not text.endswith(closer) and closer in ends_of_turn(self.format, self.format.reasoning.end):
-            return tail[behind(tail, closers.removesuffix(closer)) or at :]
+            return tail[behind(tail, closed.removesuffix(closer)) or at :]
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:
@@ -108,7 +110,7 @@ class Ending:
         if bare.startswith(self.said.sampled):
             return bare[len(self.said.sampled) :]
         # Another end than the template writes before a message, as `<|return|>` for `<|end|>`, stands for it.
-        end = self.facts.ends.get(self.kind.name, "").strip()
+        end = self.facts.ends.get(answer_kind(self.answer), "").strip()
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 
     def _said_nothing(self, new: Conversation) -> str | None:

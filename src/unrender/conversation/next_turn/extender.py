@@ -13,18 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
-from unrender.conversation.adapt import Media, shown_media
-from unrender.conversation.messages import RESULTS, Conversation, Said, conversation_of, read_conversation
+from unrender.conversation.adapt import Media, shown_media, split_system
+from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, conversation_of, read_conversation
 from unrender.conversation.next_turn.answered import Answered, read_answer
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
 from unrender.conversation.next_turn.endings import Ending
 from unrender.conversation.next_turn.pieces import Extended, appended_pieces, check_shown
-from unrender.conversation.next_turn.positions import Past, Position, histories, may_be, pasts, system_in
-from unrender.conversation.next_turn.stubs import QUESTION, THOUGHT, AnswerKind, Called, Stub, WrittenTail
-from unrender.conversation.preparation import Planned
+from unrender.conversation.next_turn.positions import Position, count_calls, histories, may_be, pasts, system_in
+from unrender.conversation.next_turn.stubs import QUESTION, THOUGHT, Stub, WrittenTail, short_answer
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
@@ -60,9 +59,9 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
-    """Makes the turns after one; a `Source`."""
+    """Makes the turn after one; it knows the template, and what the template was told."""
 
-    write: Callable[..., tuple[Planned, Writer]]
+    write: Callable[..., Writer]
     """`ChatTemplate.writing`."""
     asked: Mapping[str, Any]
     """The request, by the names that `ChatTemplate.prepare` has for it."""
@@ -97,30 +96,26 @@ class Extender:
 
     def begun(self, messages: Conversation) -> Extender:
         """Return the same for a turn whose prompt shows these messages."""
-        system = next((i for i, m in enumerate(messages) if m.role not in ("system", "developer")), len(messages))
-        return replace(
-            self,
-            history=History(before=None, messages=messages),
-            system=messages[:system],
-            thought=any(m.reasoning for m in messages),
-        )
+        system, _ = split_system(messages)
+        thought = any(message.reasoning for message in messages)
+        return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
 
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
         """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
         if turn.grammar is not None:
             raise ExtendError("a grammar made by hand does not tell how a template ends answers", "unproved")
-        planned, writer, before, request, asked = self._writing(turn, how)
-        facts = continuation_of(writer, planned.format)
+        writer, before, request, asked = self._writing(turn, how)
+        facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         read = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
         new, calls = answering(read, said, len(turn.known_ids))
         media = tuple(self._media(writer, new))
-        kind = AnswerKind(thinks=bool(said.message.reasoning), calls=calls)
-        stub = self._stub(turn, (before, writer), facts, said, (kind.message(), *new), how)
-        made = stub.written(kind.message(), new)
-        check_shown(stub, made, kind, new)
-        self._check_thoughts(made, kind, facts, how, {message.role for message in new})
-        lead, end, rest = Ending(before, stub, made, said, kind, turn.format, facts).lacking(new)
+        short = short_answer(calls, thinks=bool(said.message.reasoning))
+        stub = self._stub(turn, (before, writer), facts, said, (short, *new), how)
+        made = stub.written(short, new)
+        check_shown(stub, made, short, new)
+        self._check_thoughts(made, short, facts, how, {message.role for message in new})
+        extended = Ending(before, stub, made, said, short, turn.format, facts).extended(new)
         remarks = dict(self._remarks(facts, new, how))
         following = replace(
             self,
@@ -129,48 +124,48 @@ class Extender:
             history=self.history and History(before=self.history, messages=(_under_ids(said, calls), *new)),
             thought=self.thought or bool(said.message.reasoning),
             remarked=self.remarked.union(remarks),
-            extended=Extended(stub, kind, new, lead, end, rest),
+            extended=extended,
         )
         told = (note for note in writer.kwargs.notes if note not in before.kwargs.notes)
         return replace(
             turn,
-            prompt=turn.prompt + answer + lead + end + rest,
+            prompt=turn.prompt + answer + extended.text,
             request=request,
-            format=planned.ended,
-            begun=begun_by(planned.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
+            format=writer.ended,
+            begun=begun_by(writer.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
             continued=False,
             injected=writer.injection,
             media=(*turn.media, *media),
             thinking=writer.kwargs.thinking,
             notes=(*told, *self._notes(made, new, remarks)),
-            known_ids=(*turn.known_ids, *(call.id for call in calls)),
+            known_ids=(*turn.known_ids, *(call.id or "" for call in calls)),
             _source=following,
         )
 
-    def _writing(self, turn: Turn, how: Extending) -> tuple[Planned, Writer, Writer, Request, Mapping[str, Any]]:
+    def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
         """Return what writes conversations for this request, and what wrote the prompt. Raises `ExtendError` for one that the prompt does not suit."""
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
-        planned, writer = self.write(offer, request, {**self.variables, **how.variables}, **self.settings)
+        writer = self.write(offer, request, {**self.variables, **how.variables}, **self.settings)
         before = writer
         if how.changes or how.variables:
             first, _ = read_request(**self.asked)
             if "tools" in how.changes and first.key != offer.key:
                 raise ExtendError("tools: the prompt shows others; a new prompt is needed", "tools")
-            _, before = self.write(first, turn.request, self.variables, **self.settings)
+            before = self.write(first, turn.request, self.variables, **self.settings)
             if before.injection != writer.injection:
                 raise ExtendError("the prompt describes the tools for another request", "tools")
             if how.variables and not _alike(before, writer):
                 raise ExtendError(f"{', '.join(how.variables)}: the prompt would begin otherwise", "state")
-        return planned, writer, before, request, asked
+        return writer, before, request, asked
 
     def _check_thoughts(
-        self, made: WrittenTail, kind: AnswerKind, facts: Continuation, how: Extending, roles: Collection[str]
+        self, made: WrittenTail, answer: Said, facts: Continuation, how: Extending, roles: Collection[str]
     ) -> None:
         if how.thoughts == "all" or (how.thoughts == "tool_cycle" and "user" not in roles):
             return
         shown = made.text.removesuffix(made.tail)
-        if (kind.thinks and THOUGHT not in shown) or (self.thought and facts.drops_thoughts.intersection(roles)):
+        if (answer.reasoning and THOUGHT not in shown) or (self.thought and facts.drops_thoughts.intersection(roles)):
             raise ExtendError("the template leaves out thoughts that the prompt holds", "thoughts")
 
     def _stub(
@@ -209,34 +204,29 @@ class Extender:
             return
         # What an empty answer adds to a prompt depends on how the prompt ends.
         anywhere = facts.needs is Needs.ANSWER and said.text
-        for past in islice(pasts(_past_call), 1) if anywhere else self._pasts(turn, writer):
-            stub = Stub(writer=writer, before=(*system, *past.messages))
+        for past in pasts(_past_call)[:1] if anywhere else self._pasts(turn, writer):
+            stub = Stub(writer=writer, before=(*system, *past))
             counts = facts.counts and bool(said.written_ids)
             yield self._counting(stub, system, past, said, turn) if counts else stub
 
-    def _pasts(self, turn: Turn, writer: Writer) -> Iterator[Past]:
-        """Yield a short history for each place at which the answer may be."""
-        seen: dict[Position, Past] = {}
-        for past in pasts(_past_call):
-            seen.setdefault(past.position, past)
+    def _pasts(self, turn: Turn, writer: Writer) -> Iterator[Conversation]:
+        """Yield a short history for each position at which the answer may be."""
+        shortest = {Position.behind(past): past for past in reversed(pasts(_past_call))}
         if self.history is not None:
-            messages = self.history.all()
-            called = any(message.calls for message in messages)
-            after_result = called and messages[-1].role in RESULTS
-            yield seen[Position(called=called, after_result=after_result, thought=self.thought)]
+            yield shortest[Position.behind(self.history.all(), thought=self.thought)]
         else:
-            yield from (past for past in seen.values() if may_be(past, turn, writer))
+            yield from (past for past in reversed(shortest.values()) if may_be(past, turn, writer))
 
-    def _counting(self, stub: Stub, system: Conversation, past: Past, said: Answered, turn: Turn) -> Stub:
+    def _counting(self, stub: Stub, system: Conversation, past: Conversation, said: Answered, turn: Turn) -> Stub:
         """Return a stub whose calls are counted as the answer counts its own."""
         # An id that was made up may end in a digit as well: it counts nothing.
         number, start = _NUMBER.search(said.written_ids[0]), turn.format.tools.index_start
         if number is None and self.history is None:
             raise ExtendError("the template counts calls, and the answer does not say how many there were", "state")
-        by = (int(number[0]) - start if number else len(turn.known_ids)) - past.calls
-        nearest = sorted(pasts(_past_call), key=lambda other: other.position != past.position)
-        later = next(other for other in nearest if other.calls == past.calls + 1)
-        return replace(stub, later=(*system, *later.messages), by=by)
+        by = (int(number[0]) - start if number else len(turn.known_ids)) - count_calls(past)
+        nearest = sorted(pasts(_past_call), key=lambda other: Position.behind(other) != Position.behind(past))
+        later = next(other for other in nearest if count_calls(other) == count_calls(past) + 1)
+        return replace(stub, later=(*system, *later), by=by)
 
     def _media(self, writer: Writer, new: Conversation) -> Iterator[Media]:
         _, media = shown_media(new, writer.template, writer.capabilities)
@@ -265,8 +255,8 @@ class Extender:
                 yield "the template writes the system message again; the prompt now holds it twice", first["user"]
 
 
-def _past_call(number: int) -> Called:
-    return Called(name="probe_tool", id=f"call{number:05}")
+def _past_call(number: int) -> SaidCall:
+    return SaidCall(name="probe_tool", id=f"call{number:05}")
 
 
 def _checked(new: Conversation) -> Conversation:
@@ -279,20 +269,20 @@ def _checked(new: Conversation) -> Conversation:
 
 def _alike(first: Writer, second: Writer) -> bool:
     """Return whether two writers write a conversation alike but for what asks for the next answer."""
-    conversation = (QUESTION, AnswerKind().message(), QUESTION)
+    conversation = (QUESTION, short_answer(), QUESTION)
     texts = [
         [writer.text(messages, asks=False) for messages in ((QUESTION,), conversation)] for writer in (first, second)
     ]
     return texts[0] == texts[1] and None not in texts[0]
 
 
-def _under_ids(said: Answered, calls: Sequence[Called]) -> Said:
+def _under_ids(said: Answered, calls: Sequence[SaidCall]) -> Said:
     """Return an answer with the ids of its calls under which their results are."""
     (answer,) = conversation_of([said.message.to_openai()])
     return replace(answer, calls=tuple(replace(call, id=one.id) for call, one in zip(answer.calls, calls, strict=True)))
 
 
-def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, tuple[Called, ...]]:
+def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, tuple[SaidCall, ...]]:
     """Return the messages, each result under the id of the call that it answers, and the calls under these ids.
 
     A result's call is found by id, by name, or in order. The ids are those that the answer holds; where it holds none, those that
@@ -322,6 +312,6 @@ def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conv
             answers[i] = k
     given = {k: messages[i].answers for i, k in answers.items()}
     ids = [own or given.get(k) or calls[k].id for k, own in enumerate(said.written_ids)]
-    named = tuple(Called(name=call.name, id=id) for call, id in zip(calls, ids, strict=True))
+    named = tuple(SaidCall(name=call.name, id=id) for call, id in zip(calls, ids, strict=True))
     answered = {i: replace(messages[i], answers=ids[k], name=calls[k].name) for i, k in answers.items()}
     return tuple(answered.get(i, message) for i, message in enumerate(messages)), named

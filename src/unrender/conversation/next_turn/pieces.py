@@ -6,13 +6,13 @@ between these words is the template's; what is in their place is the messages' o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import Any
 
-from unrender.conversation.messages import Conversation
-from unrender.conversation.next_turn.stubs import AnswerKind, Stub, WrittenTail
+from unrender.conversation.messages import Conversation, Said, texts_in, with_texts
+from unrender.conversation.next_turn.stubs import Stub, WrittenTail
 from unrender.errors import ExtendError
 from unrender.turn import Piece
 
@@ -24,7 +24,8 @@ class Extended:
     """What was appended to a prompt and its answer, and what that was made from."""
 
     stub: Stub
-    kind: AnswerKind
+    answer: Said
+    """A short one of its kind."""
     new: Conversation
     lead: str
     """What closes the answer, and is not in the template's own rendering."""
@@ -32,6 +33,11 @@ class Extended:
     """What ends the answer, as far as it does not hold that."""
     rest: str
     """What the template writes behind its end."""
+
+    @property
+    def text(self) -> str:
+        """All that was appended."""
+        return self.lead + self.end + self.rest
 
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
@@ -56,11 +62,11 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     return tuple(piece for piece in pieces if piece.text)
 
 
-def check_shown(stub: Stub, made: WrittenTail, kind: AnswerKind, new: Conversation) -> None:
+def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
     """Raise `ExtendError` for a new message that the template does not show behind the answer, or moves before it."""
     missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
     # A text that is trimmed or escaped is there all the same: a word in its place tells.
-    tail = stub.written(kind.message(), _planted(new)).tail if missing else ""
+    tail = stub.written(answer, _planted(new)).tail if missing else ""
     for word, index in missing:
         if word not in tail:
             raise ExtendError(f"messages[{index}].content: the template does not show it behind the answer", "messages")
@@ -69,30 +75,21 @@ def check_shown(stub: Stub, made: WrittenTail, kind: AnswerKind, new: Conversati
 def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
     """Yield a word for each text of the messages, the message that it is in, and the text."""
     for i, message in enumerate(new):
-        content = message.content
-        parts = content if isinstance(content, list) else [{"text": content}]
-        for k, part in enumerate(parts):
-            text = part.get("text") if isinstance(part, Mapping) else None
-            if isinstance(text, str) and text.strip():
+        for k, text in enumerate(texts_in(message.content)):
+            if text.strip():
                 yield _WORD.format(i, k), i, text
 
 
 def _planted(new: Conversation) -> Conversation:
     planted = []
     for i, message in enumerate(new):
-        content = message.content
-        if isinstance(content, list):
-            content = [
-                {**p, "text": _WORD.format(i, k)} if (p.get("text") or "").strip() else p for k, p in enumerate(content)
-            ]
-        elif isinstance(content, str) and content.strip():
-            content = _WORD.format(i, 0)
-        planted.append(replace(message, content=content))
+        words = (_WORD.format(i, k) if text.strip() else text for k, text in enumerate(texts_in(message.content)))
+        planted.append(replace(message, content=with_texts(message.content, words)))
     return tuple(planted)
 
 
 def _tail(extended: Extended, new: Conversation, *, asks: bool) -> str:
-    return extended.stub.written(extended.kind.message(), new, asks=asks).tail
+    return extended.stub.written(extended.answer, new, asks=asks).tail
 
 
 def _mixed() -> ExtendError:

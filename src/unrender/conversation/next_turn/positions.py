@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, islice, pairwise, product, takewhile
 from os.path import commonprefix
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from unrender.conversation.messages import Conversation, Said
+from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall
 from unrender.conversation.next_turn.answered import ends_of_turn
-from unrender.conversation.next_turn.stubs import NEEDLE, QUESTION, AnswerKind, Called
+from unrender.conversation.next_turn.stubs import NEEDLE, QUESTION, short_answer
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.format import CallSyntax, Format, Slot
@@ -30,72 +30,69 @@ if TYPE_CHECKING:
 _BEGINNING = 4
 """Characters that show that a text is a prompt from its beginning on."""
 _EARLIER = "Earlierword"
-_Calls = Callable[[int], Called]
+_Calls = Callable[[int], SaidCall]
 """Makes calls of different ids."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Position(NamedTuple):
     """Where in a conversation an answer is."""
 
-    called: bool = False
+    called: bool
     """Calls were made before it."""
-    after_result: bool = False
+    after_result: bool
     """It follows a result, and not a user."""
-    thought: bool = False
+    thought: bool
     """An answer before it has a thought."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """A short history, with what it has of a position."""
-
-    position: Position
-    calls: int
-    messages: Conversation
+    @classmethod
+    def behind(cls, messages: Conversation, *, thought: bool = False) -> Position:
+        """Return where the answer to a conversation is; `thought` is whether it is known to hold one."""
+        called = any(message.calls for message in messages)
+        after_result = called and messages[-1].role in RESULTS
+        return cls(called, after_result, thought or any(message.reasoning for message in messages))
 
 
-def result_of(call: Called, word: str) -> Said:
+def result_of(call: SaidCall, word: str) -> Said:
     """Return a result of a call, with a word of its own."""
     return Said(role="tool", answers=call.id, name=call.name, content=f"Resultfern{word}")
 
 
-def pasts(call: _Calls) -> Iterator[Past]:
-    """Yield short histories, for each place the shortest first."""
-    said, thought = (AnswerKind(thinks=thinks).message(_EARLIER) for thinks in (False, True))
-    one, two = call(7), call(8)
-    first, musing = (_cycle(one, "seven", thinks=thinks) for thinks in (False, True))
-    again, wondering = (_cycle(two, "eight", thinks=thinks) for thinks in (False, True))
-    user, running, called = Position(), Position(called=True, after_result=True), Position(called=True)
-    for position, calls, messages in (
-        (user, 0, ()),
-        (user, 0, (QUESTION, said)),
-        (replace(user, thought=True), 0, (QUESTION, thought)),
-        (running, 1, (QUESTION, *first)),
-        (running, 2, (QUESTION, *first, *again)),
-        (running, 1, (QUESTION, said, QUESTION, *first)),
-        (replace(running, thought=True), 1, (QUESTION, *musing)),
-        (replace(running, thought=True), 2, (QUESTION, *first, *wondering)),
-        (called, 1, (QUESTION, *first, said)),
-        (called, 2, (QUESTION, *first, *again, said)),
-        (replace(called, thought=True), 1, (QUESTION, *musing, said)),
-        (replace(called, thought=True), 2, (QUESTION, *first, *wondering, thought)),
-    ):
-        yield Past(
-            position=position, calls=calls, messages=messages if position.after_result else (*messages, QUESTION)
-        )
+def pasts(call: _Calls) -> tuple[Conversation, ...]:
+    """Return short histories, for each position the shortest first."""
+    said, thought = (short_answer(thinks=thinks, needle=_EARLIER) for thinks in (False, True))
+    first, musing = (_cycle(call(7), "seven", thinks=thinks) for thinks in (False, True))
+    again, wondering = (_cycle(call(8), "eight", thinks=thinks) for thinks in (False, True))
+    return (
+        (QUESTION,),
+        (QUESTION, said, QUESTION),
+        (QUESTION, thought, QUESTION),
+        (QUESTION, *first),
+        (QUESTION, *first, *again),
+        (QUESTION, said, QUESTION, *first),
+        (QUESTION, *musing),
+        (QUESTION, *first, *wondering),
+        (QUESTION, *first, said, QUESTION),
+        (QUESTION, *first, *again, said, QUESTION),
+        (QUESTION, *musing, said, QUESTION),
+        (QUESTION, *first, *wondering, thought, QUESTION),
+    )
 
 
-def _cycle(call: Called, word: str, *, thinks: bool) -> Conversation:
-    return (AnswerKind(calls=(call,), thinks=thinks).message(f"Otherword{word}"), result_of(call, word))
+def count_calls(messages: Conversation) -> int:
+    """Return how many calls a conversation has."""
+    return sum(len(message.calls) for message in messages)
 
 
-def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
+def _cycle(call: SaidCall, word: str, *, thinks: bool) -> Conversation:
+    return (short_answer([call], thinks=thinks, needle=f"Otherword{word}"), result_of(call, word))
+
+
+def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
     """Return whether the prompt of a turn may be one after a history of this position, as far as it shows."""
-    short, bare = (writer.text(messages, asks=True) for messages in (past.messages, (QUESTION,)))
+    short, bare = (writer.text(messages, asks=True) for messages in (past, (QUESTION,)))
     if not turn.prompt or short is None or bare is None:
         return True
-    if not turn.prompt.endswith(short.rpartition(str(past.messages[-1].content))[2]):
+    if not turn.prompt.endswith(short.rpartition(str(past[-1].content))[2]):
         return False
     if len(commonprefix([turn.prompt, bare])) < _BEGINNING:  # The rest of the prompt is not known.
         return True
@@ -105,11 +102,12 @@ def may_be(past: Past, turn: Turn, writer: Writer) -> bool:
 
     tools, head = turn.format.tools, _before_name(turn.format.tools)
     # The opener alone may be in words of the user or the system; with a tool's name behind it, it is a call.
-    if past.position.called:
+    position = Position.behind(past)
+    if position.called:
         possible = any(shown(text.strip()) for text in (*tools.markers[:2], head))
     else:
         possible = not (head.strip() and any(shown(head + tool.name) for tool in turn.request.tools or ()))
-    return possible and (not past.position.thought or shown(turn.format.reasoning.end.strip()))
+    return possible and (not position.thought or shown(turn.format.reasoning.end.strip()))
 
 
 def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
@@ -187,8 +185,8 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
 
 def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
     """Return what finds the headers of messages, whatever numbers they have; None where one is not known."""
-    said, thought = (AnswerKind(thinks=thinks).message() for thinks in (False, True))
-    called, results = AnswerKind(calls=(call(0), call(1))).message(), [result_of(call(i), "") for i in (0, 1)]
+    said, thought = (short_answer(thinks=thinks) for thinks in (False, True))
+    called, results = short_answer([call(0), call(1)]), [result_of(call(i), "") for i in (0, 1)]
     asked, thinking = (_around(writer, (QUESTION, answer, QUESTION)) for answer in (said, thought))
     answered = _around(writer, (QUESTION, called, *results))
     if len(asked) != 4:
@@ -229,7 +227,7 @@ def _conversation(roles: Sequence[str], call: _Calls) -> Iterator[Said]:
         match role:
             case "answer":
                 results = sum(1 for _ in takewhile(lambda after: after == "result", roles[at[-1] + 1 :]))
-                yield AnswerKind(calls=tuple(call(made + i) for i in range(results))).message(_EARLIER)
+                yield short_answer([call(made + i) for i in range(results)], needle=_EARLIER)
             case "result":
                 yield from (result_of(call(made + i), "") for i in range(len(at)))
                 made += len(at)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unrender.answer.build import own_calls
@@ -24,40 +25,25 @@ QUESTION = Said(role="user", content="Stubquestion")
 _KEY = "value"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
-    """A call of an answer: the tool's name, and the call's id."""
+def short_answer(calls: Sequence[SaidCall] = (), *, thinks: bool = False, needle: str = NEEDLE) -> Said:
+    """Return an answer whose last text or value is `needle`: content, or these calls with arguments that stand for theirs."""
+    values = ["stub"] * (len(calls) - 1) + [needle]
+    called = tuple(
+        replace(call, arguments=json.dumps({_KEY: value})) for call, value in zip(calls, values, strict=bool(calls))
+    )
+    reasoning = THOUGHT if thinks else ""
+    return Said(role="assistant", content="" if calls else needle, reasoning=reasoning, calls=called)
 
-    name: str
-    id: str
+
+def answer_kind(answer: Said) -> str:
+    """Return the name that `Continuation.ends` has for answers of a kind: a thought changes no end."""
+    return "two calls" if len(answer.calls) > 1 else "call" if answer.calls else "content"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerKind:
-    """A kind of answer: whether it thinks, and what it calls; without calls it is content."""
-
-    thinks: bool = False
-    calls: tuple[Called, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The name that `Continuation.ends` has for it: a thought changes no end."""
-        return "two calls" if len(self.calls) > 1 else "call" if self.calls else "content"
-
-    def message(self, needle: str = NEEDLE) -> Said:
-        """Return an answer of this kind whose last text or value is `needle`."""
-        values = ["stub"] * (len(self.calls) - 1) + [needle]
-        calls = tuple(
-            SaidCall(name=call.name, id=call.id, arguments=json.dumps({_KEY: value}))
-            for call, value in zip(self.calls, values, strict=bool(self.calls))
-        )
-        reasoning = THOUGHT if self.thinks else ""
-        return Said(role="assistant", content="" if calls else needle, reasoning=reasoning, calls=calls)
-
-    def closers(self, format: Format) -> str:
-        """Return what is written between the last value of its calls and the end of the turn."""
-        calls = [(call.name, {_KEY: NEEDLE}, call.id) for call in self.calls]
-        return encode_calls(own_calls(format), calls).rpartition(NEEDLE)[2]
+def closers(answer: Said, format: Format) -> str:
+    """Return what is written between the last value of a short answer's calls and the end of the turn."""
+    calls = [(call.name, {_KEY: NEEDLE}, call.id or "") for call in answer.calls]
+    return encode_calls(own_calls(format), calls).rpartition(NEEDLE)[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +147,5 @@ def behind(text: str, marker: str) -> int | None:
     >>> behind("\n</call><end>", "</call>\n"), behind("<end>", "</call>")
     (8, None)
     """
-    at = 0
-    for character in "".join(marker.split()):
-        while at < len(text) and text[at].isspace():
-            at += 1
-        if at == len(text) or text[at] != character:
-            return None
-        at += 1
-    return at
+    found = re.match("".join(rf"\s*+{re.escape(character)}" for character in "".join(marker.split())), text)
+    return found.end() if found else None
