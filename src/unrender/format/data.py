@@ -48,7 +48,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
     if origin is tuple:
         return _decode_tuple(args, data, where=where)
     if is_dataclass(kind):
-        return _decode_dataclass(kind, data, where=where)
+        return kind.from_dict(data) if hasattr(kind, "from_dict") else decode_fields(kind, data, where=where)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _decode_enum(kind, data, where=where)
     # `true` is not a number, though Python's `True` is an `int`.
@@ -87,7 +87,8 @@ def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
     return kind(data)
 
 
-def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
+def decode_fields(kind: Any, data: Any, *, where: str) -> Any:
+    """Return an object as a dataclass, each field as its type."""
     if not isinstance(data, dict):
         raise FormatError(f"expected an object, found {data_in_words(data)}", where)
     data = {name: item for name, item in data.items() if name not in _DERIVED.get(kind, ())}
@@ -98,7 +99,8 @@ def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
     missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in data]
     if missing:
         raise FormatError(f"the field {missing[0]!r} is missing", where)
-    return kind(**{name: decode(hints[name], item, where=f"{where}.{name}") for name, item in data.items()})
+    places = {name: f"{where}.{name}".removeprefix(".") for name in data}
+    return kind(**{name: decode(hints[name], item, where=places[name]) for name, item in data.items()})
 
 
 _DERIVED: dict[type, tuple[str, ...]] = {CallSyntax: ("mode", "envelope")}
