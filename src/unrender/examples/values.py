@@ -40,20 +40,7 @@ _FORMATS: Mapping[str, str] = {
     "uuid": "123e4567-e89b-42d3-a456-426614174000",
 }
 _PLACES = ("city", "town", "location", "place", "destination", "origin", "country", "region", "capital")
-_ASKED = (
-    "query",
-    "question",
-    "prompt",
-    "text",
-    "message",
-    "input",
-    "search",
-    "task",
-    "topic",
-    "subject",
-    "content",
-    "keywords",
-)
+_ASKED = "query question prompt text message input search task topic subject content keywords".split()
 """Words of properties that take what was asked."""
 _TEXTS: Mapping[str, str] = {
     **dict.fromkeys(_PLACES, "Paris"),
@@ -98,22 +85,7 @@ _NUMBERS: Mapping[str, float] = {
     "port": 8080,
     "page": 1,
 }
-_PATTERNED = (
-    "Ada",
-    "ada",
-    "a1",
-    "A1",
-    "AB-123",
-    "ABC123",
-    "123",
-    "12345",
-    "1",
-    "a",
-    "A",
-    "2026-01-15",
-    "12:00",
-    "1.0.0",
-)
+_PATTERNED = "Ada ada a1 A1 AB-123 ABC123 123 12345 1 a A 2026-01-15 12:00 1.0.0".split()
 """Texts that are tried where nothing else fits, mostly for a `pattern`."""
 _SHALLOW = 4
 """Levels on which a list that may be empty has an item."""
@@ -143,7 +115,7 @@ def example_value(schema: JsonSchema, *, name: str = "", question: str = "") -> 
     12
     """
     plain = thawed(schema)
-    value = _Writer(plain, question).value(plain, name, 0)
+    value = _Writer(plain if isinstance(plain, Mapping) else {}, question).value(plain, name, 0)
     return value if conforms(value, plain) else _drawn(plain)
 
 
@@ -155,7 +127,7 @@ def _drawn(schema: JsonSchema) -> Any:
 
 @dataclass(slots=True)
 class _Writer:
-    root: JsonSchema
+    root: Mapping[str, Any]
     """The schema that `$ref` points into."""
     question: str
     left: int = MAX_PLACES
@@ -199,11 +171,7 @@ class _Writer:
 
     def rooted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a schema with the root's definitions, so that it means the same alone."""
-        kept = {
-            key: self.root[key]
-            for key in ("$defs", "definitions")
-            if isinstance(self.root, Mapping) and key in self.root
-        }
+        kept = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
         return {**kept, **schema}
 
     def guesses(self, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:
