@@ -40,7 +40,20 @@ _FORMATS: Mapping[str, str] = {
     "uuid": "123e4567-e89b-42d3-a456-426614174000",
 }
 _PLACES = ("city", "town", "location", "place", "destination", "origin", "country", "region", "capital")
-_ASKED = "query question prompt text message input search task topic subject content keywords".split()
+_ASKED = [
+    "query",
+    "question",
+    "prompt",
+    "text",
+    "message",
+    "input",
+    "search",
+    "task",
+    "topic",
+    "subject",
+    "content",
+    "keywords",
+]
 """Words of properties that take what was asked."""
 _TEXTS: Mapping[str, str] = {
     **dict.fromkeys(_PLACES, "Paris"),
@@ -85,7 +98,22 @@ _NUMBERS: Mapping[str, float] = {
     "port": 8080,
     "page": 1,
 }
-_PATTERNED = "Ada ada a1 A1 AB-123 ABC123 123 12345 1 a A 2026-01-15 12:00 1.0.0".split()
+_PATTERNED = [
+    "Ada",
+    "ada",
+    "a1",
+    "A1",
+    "AB-123",
+    "ABC123",
+    "123",
+    "12345",
+    "1",
+    "a",
+    "A",
+    "2026-01-15",
+    "12:00",
+    "1.0.0",
+]
 """Texts that are tried where nothing else fits, mostly for a `pattern`."""
 _SHALLOW = 4
 """Levels on which a list that may be empty has an item."""

@@ -15,7 +15,7 @@ from markupsafe import escape
 
 from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS, Spent
-from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
+from unrender.analysis.find.codecs import Finding, find_json_codec, find_value_codec
 from unrender.analysis.find.skeletons import Row, arguments_span, find_tokens, joined_skeleton, literal_after, make_row
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
 from unrender.format.tokens import lexemes
@@ -43,8 +43,8 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
         # The lines of an indented object have the margin of the line on which it begins.
         line = body[: span.start].rpartition("\n")[2]
         margin = line[: len(line) - len(line.lstrip(" "))]
-        found = find_json_codec(body[span.start : span.end], values, margin)
-        return ArgumentsFinding(arguments=Arguments(codec=found.codec), unexplained=found.unexplained, many=body)
+        codec, unexplained = find_json_codec(body[span.start : span.end], values, margin)
+        return ArgumentsFinding(arguments=Arguments(codec=codec), unexplained=unexplained, many=body)
     return ArgumentsFinding(arguments=Arguments())
 
 
@@ -59,12 +59,12 @@ def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFi
     entry, solution, after = solved
     arguments = Arguments(entry=entry, separator=solution.separator)
     arguments, rule = _with_string_syntax(written.kinds, arguments)
-    found, many = _find_codec(written, arguments, after)
+    (codec, unexplained), many = _find_codec(written, arguments, after)
     escaped = _escaped(entry)
     closers = (escaped.strip(),) if escaped and escaped in (many or "") else ()
-    arguments = replace(arguments, codec=found.codec, closers=closers)
+    arguments = replace(arguments, codec=codec, closers=closers)
     rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
-    return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained, rules=rules, many=many)
+    return ArgumentsFinding(arguments=arguments, unexplained=unexplained, rules=rules, many=many)
 
 
 def _escaped(entry: Skeleton) -> str:
@@ -152,12 +152,12 @@ def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None
     return replace(arguments, entry=entry, codec=codec)
 
 
-def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple[CodecFinding, str | None]:
+def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple[Finding, str | None]:
     for values, body in written.many:
         texts = None if body is None else read_entries(body, arguments, values, after)
         if texts:
             return find_value_codec(texts, arguments, values), body
-    return CodecFinding(codec=arguments.codec, unexplained=("no call with values of several kinds is rendered",)), None
+    return (arguments.codec, ("no call with values of several kinds is rendered",)), None
 
 
 def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], after: str = "") -> dict[str, str]:
