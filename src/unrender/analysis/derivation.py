@@ -201,7 +201,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
     tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
     content_end = wrapper_end(tails, openings)
     reasoning = find_reasoning(
-        ReasoningRecord(source=prober.words, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
+        ReasoningRecord(source=prober.words, frame=frame, answers=answers, openings=openings, content_end=content_end)
     )
     wrapped = find_content(openings, tails, reasoning)
     content, end = wrapped.content, wrapped.turn_end

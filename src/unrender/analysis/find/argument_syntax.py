@@ -102,8 +102,8 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
 def _numbers_row(body: str | None, count: int) -> Row | None:
     """Return a row of `count` arguments: the owner of a key and its value is the argument's number, that of the name -1."""
     words = {NAMES[0]: (Slot.NAME, -1)}
-    for at, (key, value) in enumerate(zip(KEYS[:count], NUMBERS[:count], strict=True)):
-        words |= {key: (Slot.KEY, at), str(value): (Slot.VALUE, at)}
+    for at in range(count):
+        words |= {KEYS[at]: (Slot.KEY, at), str(NUMBERS[at]): (Slot.VALUE, at)}
     return None if body is None else make_row(body, find_tokens(body, words), count)
 
 
@@ -140,12 +140,9 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
 
 
 def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None], lead: str, rest: str) -> Arguments:
-    types = []
-    for name, around in shown.items():
-        # `k:int=7` and `k:str=a` share `:`, and the next word is the type.
-        word = next(iter(lexemes(around[0].removeprefix(lead))), "") if around is not None else ""
-        if is_word(word):
-            types.append((name, word))
+    # `k:int=7` and `k:str=a` share `:`, and the next word is the type.
+    words = {name: lexemes(around[0].removeprefix(lead))[:1] for name, around in shown.items() if around}
+    types = [(name, word) for name, found in words.items() for word in found if is_word(word)]
     at = arguments.entry.index(Slot.KEY) + 1
     entry = joined_skeleton([*arguments.entry[:at], lead, Slot.TYPE, rest, *arguments.entry[at + 1 :]])
     codec = Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE, types=tuple(types))

@@ -74,7 +74,7 @@ _Ending = Callable[[str, Tails, Openings], str]
 
 def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
     # `Hi<end>` alone, and `<think>so</think><a>Hi</a><end>`: `</a>` is there only after reasoning.
-    reasoned = openings.reasoning_content_tail
+    reasoned = openings.reasoned_tail
     known = tails.content or openings.content is not None
     return reasoned.removesuffix(tails.content) if known and reasoned.endswith(tails.content) else ""
 
@@ -155,7 +155,7 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
 def _closer(start: str, tails: Tails, openings: Openings) -> str:
     """Where content is written after reasoning only, take the marker that closes what opens it."""
-    openers, (parts, tags) = tags_of(start), _parts_and_tags(openings.reasoning_content_tail)
+    openers, (parts, tags) = tags_of(start), _parts_and_tags(openings.reasoned_tail)
     if not openers or not tags or tails.content.strip() or parts[tags[0]] not in closers_of(openers[-1]):
         return ""
     return "".join(parts[: tags[0] + 1])
