@@ -308,11 +308,8 @@ def _without_opener(lead: str, answers: list[str]) -> str:
     while parts and is_tag(parts[-1]):
         closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
         # An empty block, as in `<bot><think></think>`, is cut off as a whole: it stands for no reasoning.
-        pair = [
-            i
-            for i, part in enumerate(parts)
-            if parts[-1] in closers_of(part) and not "".join(parts[i + 1 : -1]).strip()
-        ]
+        openers = [i for i, part in enumerate(parts) if parts[-1] in closers_of(part)]
+        pair = [i for i in openers if not "".join(parts[i + 1 : -1]).strip()]
         if not closed and not pair:
             break
         lead = "".join(parts[: pair[-1]] if pair else parts[:-1])
