@@ -77,23 +77,16 @@ def find_example(prober: Prober) -> Example | None:
 def _described(prompt: str, match: re.Match[str]) -> Example:
     before, after = prompt[max(match.start() - _FAR, 0) : match.start()], prompt[match.end() : match.end() + _FAR]
     # `<calls>[{"name": …}]</calls>`: the brackets belong to the section, and the markers are around them.
-    listed = before.rstrip().endswith("[")
-    if listed:
-        before = before.rstrip()[:-1]
-        after = after.partition("]")[2]
+    if listed := before.rstrip().endswith("["):
+        before, after = before.rstrip()[:-1], after.partition("]")[2]
     # `Return <fn>\n{…}\n</fn>.`: a marker before it that is closed after it is the call's, with the white space inside.
     left, right = lexemes(before.rstrip()), lexemes(after.lstrip())
     opener = closer = ""
     if left and right and is_tag(left[-1]) and right[0] in closers_of(left[-1]):
         opener = left[-1] + before[len(before.rstrip()) :]
         closer = after[: len(after) - len(after.lstrip())] + right[0]
-    name, arguments = match["name"], match["arguments"]
-    tools = CallSyntax(
-        section_start=opener + "[" if listed else "",
-        section_end="]" + closer if listed else "",
-        call_start="" if listed else opener,
-        call_end="" if listed else closer,
-        separator=", " if listed else "\n",
-        function=(f'{{"{name}": "', Slot.NAME, f'", "{arguments}": ', Slot.ARGUMENTS, "}"),
-    )
+    function = (f'{{"{match["name"]}": "', Slot.NAME, f'", "{match["arguments"]}": ', Slot.ARGUMENTS, "}")
+    tools = CallSyntax(call_start=opener, call_end=closer, separator="\n", function=function)
+    if listed:
+        tools = CallSyntax(section_start=f"{opener}[", section_end=f"]{closer}", separator=", ", function=function)
     return Example(tools, opener + match.group() + closer)

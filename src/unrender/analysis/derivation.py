@@ -201,7 +201,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
     tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
     content_end = wrapper_end(tails, openings)
     reasoning = find_reasoning(
-        ReasoningRecord(source=prober.words, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
+        ReasoningRecord(source=prober.words, frame=frame, answers=answers, openings=openings, content_end=content_end)
     )
     wrapped = find_content(openings, tails, reasoning)
     content, end = wrapped.content, wrapped.turn_end
@@ -286,10 +286,8 @@ def _settle(found: _Findings, doubts: Mapping[str, str]) -> tuple[Format, tuple[
     given_up: list[str] = []
     if calls_are_refuted(doubts, fmt):
         fmt, more = possible_format(fmt, tools=CallSyntax())
-        given_up += [
-            "tool calls: the derived syntax does not reproduce the template's rendering, and was given up",
-            *more,
-        ]
+        given_up.append("tool calls: the derived syntax does not reproduce the template's rendering, and was given up")
+        given_up += more
     for part in ("turn", "reasoning", "content", "tools"):
         if any(carries_needle(text) for text in literal_texts(getattr(fmt, part))):
             fmt, more = possible_format(fmt, **{part: _without_needles(getattr(fmt, part))})
@@ -301,9 +299,8 @@ def _without_needles(part: Any) -> Any:
     """Return the default of a part whose markers carry needles; of a turn, only the fields that do give way to theirs."""
     # `Hi<eos><bot><call>f</call>`: the joint holds EOS, and the header is one all the same.
     named = {item.name: getattr(part, item.name) for item in fields(part)} if isinstance(part, TurnTexts) else {}
-    return type(part)(
-        **{name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
-    )
+    clean = {name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
+    return type(part)(**clean)
 
 
 def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
@@ -313,18 +310,14 @@ def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
     `<call args=2>`, where the syntax was derived from `<call args=1>`. A call with texts always says so, content alone if it is no answer that goes
     on, and content beside a call that is read without content.
     """
-    fewer = [found for found in proof.misread if 0 < len(found.cut_out.said.calls) < 3 and found.cut_out.name != TOLD]
-    many = [
-        found
-        for found in proof.misread
-        if len(found.cut_out.said.calls) > 2 and not (fewer and found.message.tool_calls)
-    ]
+    calls = [(len(found.cut_out.said.calls), found) for found in proof.misread]
+    fewer = any(0 < count < 3 and found.cut_out.name != TOLD for count, found in calls)
+    many = [found for count, found in calls if count > 2 and not (fewer and found.message.tool_calls)]
     # `<bot><think>` is the prompt, `<bot><think>Hi` the last answer, and `<bot>Hi<end>` an earlier one: the last one goes on.
     prompt, last, earlier = turns.question.prompt or "", turns.content or "", turns.followed or ""
     goes_on = last.startswith(prompt) and earlier and not earlier.startswith(prompt)
-    alone = [
-        found for found in proof.misread if found.cut_out.name == TOLD or (not goes_on and found.cut_out.name == ALONE)
-    ]
+    telling = {TOLD} if goes_on else {TOLD, ALONE}
+    alone = [found for found in proof.misread if found.cut_out.name in telling]
     mixed = [found for found in proof.misread if found.cut_out.name == MIXED and not found.message.reasoning]
     yield from _misread([*many, *alone, *(mixed if len(mixed) == len(proof.misread) else ())])
 

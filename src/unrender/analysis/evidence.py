@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -47,19 +47,13 @@ _WORDS = {
     "numeral": "a call with the same digits as a string",
 }
 _HEADER = "what do the generation prompt and all answers to one question begin with?"
+_PREFILL = "what does the generation prompt write after the header?"
 _NO_ARGUMENTS = "what is around all arguments, and what when there are none?"
 _COMPARISONS = (
     ("always", "", "turn.headers", _HEADER, "prompt", "whole"),
     ("reasoning", "R1", "reasoning", "what is around reasoning?", "content", "reasoned"),
     ("reasoning", "R1", "reasoning", "what of content is cut off?", "content", "cut"),
-    (
-        "prefill",
-        "R2",
-        "turn.prefill",
-        "what does the generation prompt write after the header?",
-        "prompt",
-        "prompt_off",
-    ),
+    ("prefill", "R2", "turn.prefill", _PREFILL, "prompt", "prompt_off"),
     ("both", "R3", "reasoning.mode", "where does reasoning occur?", "reasoned", "reasoned_call"),
     ("always", "C1", "content", "what is around content?", "content", "call"),
     ("reasoning", "C1", "content", "is it there after reasoning?", "content", "reasoned"),
@@ -118,14 +112,8 @@ def tell(analysis: Analysis, *, part_opener: str) -> None:
         _log.debug("every part of an answer begins with %r: asked again with that in mind", part_opener)
     for found in analysis.evidence:
         value = _shown(attrgetter(found.part)(analysis.format))
-        _log.debug(
-            "%s%s: %s; asked: %s%s",
-            f"{found.comparison} " * bool(found.comparison),
-            found.part,
-            value,
-            found.finding,
-            f" decided by: {found.rule}" * bool(found.rule),
-        )
+        name, rule = f"{found.comparison} " * bool(found.comparison), f" decided by: {found.rule}" * bool(found.rule)
+        _log.debug("%s%s: %s; asked: %s%s", name, found.part, value, found.finding, rule)
     for name in analysis.format.declared:
         _log.debug("declared format %s: its evidence is there, and it adds something", name)
     for diagnostic in analysis.diagnostics:
@@ -135,9 +123,7 @@ def tell(analysis: Analysis, *, part_opener: str) -> None:
 
 def _shown(value: Any) -> str:
     """Return a part of a format in a line: its mode where it has one, and the fields that are not the default."""
-    try:
-        items = fields(value)
-    except TypeError:
+    if not is_dataclass(value):
         return repr(value)
-    pairs = [(item.name, getattr(value, item.name), item.default) for item in items]
+    pairs = [(item.name, getattr(value, item.name), item.default) for item in fields(value)]
     return ", ".join(f"{name}={part!r}" for name, part, default in pairs if part != default) or "the default"

@@ -19,7 +19,6 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -33,7 +32,6 @@ from unrender.analysis import Analysis
 from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.files import named_path, read_regular, user_folder
-from unrender.format import Format
 from unrender.format.data import decode, plain_data
 from unrender.formats import texts_of_users
 from unrender.limits import MAX_DOCUMENT, MAX_MESSAGES, MAX_STORED, STANDARD
@@ -137,10 +135,8 @@ def _read(data: Any) -> Analysis:
     """Return the analysis in `data`. Raises `FormatError` when that is not what `_written` writes."""
     if not isinstance(data, dict):
         raise FormatError("expected an object", "analysis")
-    format = Format.from_dict(data.get("format"))
-    others = {name: value for name, value in data.items() if name not in ("unrender", "format")}
-    analysis: Analysis = decode(Analysis, {"format": {"version": format.version}, **others}, where="analysis")
-    analysis = replace(analysis, format=format)
+    others = {name: value for name, value in data.items() if name != "unrender"}
+    analysis: Analysis = decode(Analysis, others, where="analysis")
     if json.dumps(_written(analysis)) != json.dumps(data):
         raise FormatError("expected what this release writes", "analysis")
     return analysis
@@ -168,9 +164,8 @@ def _prune(folder: Path) -> None:
         ours = [entry for entry in islice(entries, MAX_MESSAGES) if _OURS.fullmatch(entry.name)]
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MAX_STORED]:
-        path = Path(file.path)
+        with Path(file.path).open("rb") as opened:
+            begun = opened.read(len(_FIRST_WORDS))
         # It begins with our words, or with as many of them as a stopped process has written.
-        with path.open("rb") as opened:
-            is_ours = _FIRST_WORDS.startswith(opened.read(len(_FIRST_WORDS)))
-        if is_ours:
-            path.unlink(missing_ok=True)
+        if _FIRST_WORDS.startswith(begun):
+            Path(file.path).unlink(missing_ok=True)

@@ -201,21 +201,14 @@ def _narrowed(turn: Turn, plan: _Plan) -> Request:
     if not plan.calls:
         schema = None if plan.value is None else {"const": plan.value}
         return replace(request, tool_choice=ToolChoice.NONE, named_tool="", response_schema=schema)
-    tools = tuple(
-        Tool(
-            name=name,
-            parameters={
-                "type": "object",
-                "properties": {key: {"const": value} for key, value in arguments.items()},
-                "required": list(arguments),
-                "additionalProperties": False,
-            },
-        )
-        for name, arguments in plan.calls
-    )
+    tools = []
+    for name, arguments in plan.calls:
+        properties = {key: {"const": value} for key, value in arguments.items()}
+        exact = {"type": "object", "properties": properties, "required": list(arguments), "additionalProperties": False}
+        tools.append(Tool(name=name, parameters=exact))
     several = len(tools) > 1
     choice, named = (ToolChoice.REQUIRED, "") if several else (ToolChoice.NAMED, tools[0].name)
-    return replace(request, tools=tools, tool_choice=choice, named_tool=named, parallel_tool_calls=several)
+    return replace(request, tools=tuple(tools), tool_choice=choice, named_tool=named, parallel_tool_calls=several)
 
 
 def _reworded(turn: Turn, text: str, plan: _Plan) -> str:

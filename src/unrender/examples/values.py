@@ -29,18 +29,15 @@ _FORMATS: Mapping[str, str] = {
     "date-time": "2026-01-15T12:00:00Z",
     "time": "12:00:00Z",
     "duration": "PT1H",
-    "email": "ada@example.com",
-    "idn-email": "ada@example.com",
+    **dict.fromkeys(("email", "idn-email"), "ada@example.com"),
     "hostname": "example.com",
     "ipv4": "192.0.2.1",
     "ipv6": "2001:db8::1",
-    "uri": "https://example.com",
-    "uri-reference": "https://example.com",
-    "iri": "https://example.com",
+    **dict.fromkeys(("uri", "uri-reference", "iri"), "https://example.com"),
     "uuid": "123e4567-e89b-42d3-a456-426614174000",
 }
 _PLACES = ("city", "town", "location", "place", "destination", "origin", "country", "region", "capital")
-_ASKED = (
+_ASKED = [
     "query",
     "question",
     "prompt",
@@ -53,19 +50,15 @@ _ASKED = (
     "subject",
     "content",
     "keywords",
-)
+]
 """Words of properties that take what was asked."""
 _TEXTS: Mapping[str, str] = {
     **dict.fromkeys(_PLACES, "Paris"),
     "country": "France",
-    "name": "Ada",
-    "person": "Ada",
-    "author": "Ada",
-    "user": "ada",
-    "username": "ada",
+    **dict.fromkeys(("name", "person", "author"), "Ada"),
+    **dict.fromkeys(("user", "username"), "ada"),
     "language": "English",
-    "lang": "en",
-    "locale": "en",
+    **dict.fromkeys(("lang", "locale"), "en"),
     "email": "ada@example.com",
     **dict.fromkeys(("url", "uri", "link", "website"), "https://example.com"),
     **dict.fromkeys(("path", "file", "filename"), "notes.txt"),
@@ -98,7 +91,7 @@ _NUMBERS: Mapping[str, float] = {
     "port": 8080,
     "page": 1,
 }
-_PATTERNED = (
+_PATTERNED = [
     "Ada",
     "ada",
     "a1",
@@ -113,7 +106,7 @@ _PATTERNED = (
     "2026-01-15",
     "12:00",
     "1.0.0",
-)
+]
 """Texts that are tried where nothing else fits, mostly for a `pattern`."""
 _SHALLOW = 4
 """Levels on which a list that may be empty has an item."""
@@ -143,7 +136,7 @@ def example_value(schema: JsonSchema, *, name: str = "", question: str = "") -> 
     12
     """
     plain = thawed(schema)
-    value = _Writer(plain, question).value(plain, name, 0)
+    value = _Writer(plain if isinstance(plain, Mapping) else {}, question).value(plain, name, 0)
     return value if conforms(value, plain) else _drawn(plain)
 
 
@@ -155,7 +148,7 @@ def _drawn(schema: JsonSchema) -> Any:
 
 @dataclass(slots=True)
 class _Writer:
-    root: JsonSchema
+    root: Mapping[str, Any]
     """The schema that `$ref` points into."""
     question: str
     left: int = MAX_PLACES
@@ -199,11 +192,7 @@ class _Writer:
 
     def rooted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a schema with the root's definitions, so that it means the same alone."""
-        kept = {
-            key: self.root[key]
-            for key in ("$defs", "definitions")
-            if isinstance(self.root, Mapping) and key in self.root
-        }
+        kept = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
         return {**kept, **schema}
 
     def guesses(self, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:

@@ -20,7 +20,7 @@ from typing import Any, Self, cast
 
 from unrender.errors import FormatError, FormatVersionError
 from unrender.format.checks import check, text_problem
-from unrender.format.data import data_in_words, decode, plain_data, without_gone_fields
+from unrender.format.data import data_in_words, decode_fields, plain_data, without_gone_fields
 from unrender.format.parts import (
     Arguments,
     CallIdPosition,
@@ -167,7 +167,7 @@ class Format:
             )
         if version == 1:
             data = without_gone_fields(data) | {"version": FORMAT_VERSION}
-        return cast(Self, decode(cls, data, where="format"))
+        return cast(Self, decode_fields(cls, data, where="format"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -40,19 +40,13 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
     for at, part in enumerate(parts):
         here = f"{where}[{at}]"
         if isinstance(part, Slot):
-            yield (
-                here,
-                part not in known,
-                f"expected one of the slots {[str(slot) for slot in known]}, found {part.value!r}",
-            )
+            slots = [str(slot) for slot in known]
+            yield here, part not in known, f"expected one of the slots {slots}, found {part.value!r}"
             # `NAME " " INDEX`: the counter is a number, so the two are told apart. Arguments and other words begin by themselves.
             apart = part is Slot.INDEX and before is Slot.NAME and not isinstance(last, Slot)
             apart |= part in (Slot.ARGUMENTS, Slot.ANY) and before is not Slot.ANY
-            yield (
-                here,
-                isinstance(before, Slot) and not apart,
-                f"expected a text between the slots `{before}` and `{part}`",
-            )
+            expected = f"expected a text between the slots `{before}` and `{part}`"
+            yield here, isinstance(before, Slot) and not apart, expected
         else:
             yield here, not part, "expected a text or a slot, found nothing"
             yield here, at and not isinstance(last, Slot), "expected a slot, as a text comes before it"
@@ -186,11 +180,8 @@ def _ends_of_arguments(tools: CallSyntax, where: str, key: int, value: int) -> I
     yield f"{place}.end", not nearest and not opens, "expected a marker that ends the arguments, here or after them"
     ends = closers if nearest else (tools.separator, tools.call_start, *literals(tools.function[:1]))
     for word in opener:
-        yield (
-            f"{where}[0]",
-            word in _first_words(ends),
-            f"expected another beginning than {word!r}, which ends the arguments",
-        )
+        found = word in _first_words(ends)
+        yield f"{where}[0]", found, f"expected another beginning than {word!r}, which ends the arguments"
     between = arguments.separator.strip()
     same = between and nearest.startswith(between)
     yield f"{place}.separator", same, f"expected another text than {nearest!r} begins with"

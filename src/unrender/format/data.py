@@ -48,7 +48,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
     if origin is tuple:
         return _decode_tuple(args, data, where=where)
     if is_dataclass(kind):
-        return _decode_dataclass(kind, data, where=where)
+        return kind.from_dict(data) if hasattr(kind, "from_dict") else decode_fields(kind, data, where=where)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _decode_enum(kind, data, where=where)
     # `true` is not a number, though Python's `True` is an `int`.
@@ -87,7 +87,8 @@ def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
     return kind(data)
 
 
-def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
+def decode_fields(kind: Any, data: Any, *, where: str) -> Any:
+    """Return an object as a dataclass, each field as its type."""
     if not isinstance(data, dict):
         raise FormatError(f"expected an object, found {data_in_words(data)}", where)
     data = {name: item for name, item in data.items() if name not in _DERIVED.get(kind, ())}
@@ -98,16 +99,19 @@ def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
     missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in data]
     if missing:
         raise FormatError(f"the field {missing[0]!r} is missing", where)
-    return kind(**{name: decode(hints[name], item, where=f"{where}.{name}") for name, item in data.items()})
+    places = {name: f"{where}.{name}".removeprefix(".") for name in data}
+    return kind(**{name: decode(hints[name], item, where=places[name]) for name, item in data.items()})
 
 
 _DERIVED: dict[type, tuple[str, ...]] = {CallSyntax: ("mode", "envelope")}
 """Fields of older JSON that say nothing which the others do not."""
 _GONE = {"arguments": ("repeats", "as_string"), "codec": ("entities", "escaped_containers")}
 """Fields of version 1 that no template needed, by the object that had them."""
+_HELD = {"format": ("tools", "tolerated"), "tools": ("arguments",), "arguments": ("codec",)}
+"""The objects in which those are, by the object around them."""
 
 
-def without_gone_fields(data: dict[str, Any]) -> dict[str, Any]:
+def without_gone_fields(data: Any, name: str = "format", where: str = "format") -> Any:
     """Return version 1's JSON without the fields that are gone. Raises `FormatError` for one that says something.
 
     Words that are gone, such as `"strings": "escaped"`, are refused by `decode`, as all other unknown words are.
@@ -115,26 +119,15 @@ def without_gone_fields(data: dict[str, Any]) -> dict[str, Any]:
     >>> without_gone_fields({"tools": {"arguments": {"start": "(", "repeats": False}}})
     {'tools': {'arguments': {'start': '('}}}
     """
-    found = dict(data)
-    if isinstance(tools := data.get("tools"), dict):
-        found["tools"] = _without_gone(tools, "arguments", "format.tools")
-    if isinstance(tolerated := data.get("tolerated"), list):
-        places = ((f"format.tolerated[{i}]", tools) for i, tools in enumerate(tolerated))
-        found["tolerated"] = [
-            _without_gone(tools, "arguments", place) if isinstance(tools, dict) else tools for place, tools in places
-        ]
-    return found
-
-
-def _without_gone(outer: dict[str, Any], name: str, where: str) -> dict[str, Any]:
-    inner, place = outer.get(name), f"{where}.{name}"
-    if not isinstance(inner, dict):
-        return outer
-    for field in _GONE[name]:
-        if inner.get(field):
-            raise FormatError("this field of version 1 is gone; no template needed it", f"{place}.{field}")
-    kept = {key: value for key, value in inner.items() if key not in _GONE[name]}
-    return outer | {name: _without_gone(kept, "codec", place) if name == "arguments" else kept}
+    if name == "tolerated" and isinstance(data, list):
+        return [without_gone_fields(tools, "tools", f"{where}[{i}]") for i, tools in enumerate(data)]
+    if not isinstance(data, dict):
+        return data
+    gone, held = _GONE.get(name, ()), _HELD.get(name, ())
+    if said := next((field for field in gone if data.get(field)), None):
+        raise FormatError("this field of version 1 is gone; no template needed it", f"{where}.{said}")
+    kept = {key: item for key, item in data.items() if key not in gone}
+    return kept | {key: without_gone_fields(kept[key], key, f"{where}.{key}") for key in held if key in kept}
 
 
 def data_in_words(data: Any) -> str:

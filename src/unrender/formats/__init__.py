@@ -13,26 +13,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.files import named_path, read_regular, user_folder
 from unrender.format import CallSyntax, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode
+from unrender.format.data import decode
 from unrender.limits import MAX_DOCUMENT
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 __all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared", "read_declared_file"]
-
-_KEYS = {"name", "why", "format", "evidence"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +40,10 @@ class Signs:
     all: tuple[str, ...] = ()
     any: tuple[str, ...] = ()
     none: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if "" in (*self.all, *self.any, *self.none):
+            raise FormatError("expected texts, found an empty one", "evidence")
 
     def found_in(self, source: str) -> bool:
         """Return whether the source contains all required texts and none of the forbidden ones."""
@@ -60,25 +62,21 @@ class Declared:
     origin: str = ""
     """The file it was read from; empty for the library's own."""
 
+    def __post_init__(self) -> None:
+        for field, text in (("name", self.name), ("why", self.why)):
+            if not text.strip():
+                raise FormatError(f"expected a text, found {text!r}", field)
+
 
 def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
     """Return the declared format that a JSON text holds. Raises `FormatError`, naming the place, when it is not one."""
     try:
-        data = json.loads(text)
+        declared: Declared = decode(Declared, json.loads(text), where="")
+    except FormatError as error:
+        raise FormatError(f"{where}: {error}") from error
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: expected JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise FormatError(f"{where}: expected an object, found {type(data).__name__}")
-    unknown = set(data) - _KEYS
-    if unknown:
-        raise FormatError(f"{where}: expected only {sorted(_KEYS)}, found {sorted(unknown)}")
-    return Declared(
-        name=_sentence(data, "name", where),
-        why=_sentence(data, "why", where),
-        format=_format(data.get("format"), where),
-        evidence=_evidence(data.get("evidence"), f"{where}: evidence"),
-        origin=origin,
-    )
+    return replace(declared, origin=origin)
 
 
 def read_declared_file(path: Path) -> Declared:
@@ -92,34 +90,6 @@ def read_text_of(path: Path) -> str:
         return read_regular(path, most=MAX_DOCUMENT).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: expected a readable file of UTF-8 text: {error}") from None
-
-
-def _sentence(data: Mapping[str, Any], key: str, where: str) -> str:
-    value = data.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise FormatError(f"{where}: {key}: expected a text, found {value!r:.60}")
-    return value
-
-
-def _format(data: Any, where: str) -> Format:
-    if not isinstance(data, dict):
-        raise FormatError(f"{where}: format: expected an object, found {data!r:.60}")
-    try:
-        return Format.from_dict(data)
-    except FormatError as error:
-        raise FormatError(f"{where}: format: {error}") from error
-
-
-def _evidence(data: Any, where: str) -> Signs | None:
-    if data is None:
-        return None
-    known = [field.name for field in fields(Signs)]
-    if not isinstance(data, dict) or not set(data) <= set(known):
-        raise FormatError(f"{where}: expected an object with some of {known}, found {data!r:.60}")
-    for name, texts in data.items():
-        if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
-            raise FormatError(f"{where}: {name}: expected a list of texts, found {texts!r:.60}")
-    return Signs(**{name: tuple(texts) for name, texts in data.items()})
 
 
 @cache
@@ -144,10 +114,7 @@ def common_calls() -> tuple[Declared, ...]:
 
 def _listed(file: str) -> tuple[Declared, ...]:
     data = json.loads((resources.files(__name__) / "markers" / file).read_text("utf-8"))
-    return tuple(
-        Declared(name=item["name"], why=item["why"], format=_format({"version": 2, **item["format"]}, item["name"]))
-        for item in data["formats"]
-    )
+    return tuple(decode(Declared, item, where="") for item in data["formats"])
 
 
 # The users' own files.

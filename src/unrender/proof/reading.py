@@ -97,11 +97,8 @@ def _misread(witness: Witness, format: Format, shown: CutOut) -> Misread | None:
         return None
     own = read(format, shown.request, shown.read_after(format), [shown.answer]).own
     parts = misread_parts(shown.said, own)
-    return (
-        Misread(cut_out=shown, message=own, parts=parts)
-        if parts and not written_alike(witness.writes, shown, own)
-        else None
-    )
+    wrong = parts and not written_alike(witness.writes, shown, own)
+    return Misread(cut_out=shown, message=own, parts=parts) if wrong else None
 
 
 def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Collection[Role] = ALL) -> bool:
@@ -194,12 +191,10 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
             answer = Remainder(format=ended, request=witness.request, begun=begun)
             # `Hi\n`: a line break at the end may be the answer's own.
             ways = {bare: {bare, *with_and_without_end(ended, shown.answer)} for bare, shown in texts.items()}
-            yield from (texts[bare] for bare in disallowed(answer, ways) if _is_read(ended, texts[bare]))
-
-
-def _is_read(format: Format, shown: CutOut) -> bool:
-    found = read(format, shown.request, shown.read_after(format), [shown.answer])
-    return not misread_parts(shown.said, found.own)
+            for shown in (texts[bare] for bare in disallowed(answer, ways)):
+                found = read(ended, shown.request, shown.read_after(ended), [shown.answer])
+                if not misread_parts(shown.said, found.own):
+                    yield shown
 
 
 def _ends_in_content(shown: CutOut) -> bool:

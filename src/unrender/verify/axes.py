@@ -32,12 +32,16 @@ _PROPERTIES: dict[str, Any] = {
     "settings": {"type": "object", "description": "A mapping.", "additionalProperties": {}},
     "items": {"type": "array", "description": "A list.", "items": {}},
 }
-_PARAMETERS = {"type": "object", "properties": _PROPERTIES, "required": []}
+
+
+def proof_tool(name: str, properties: Mapping[str, Any] = _PROPERTIES) -> dict[str, Any]:
+    """Return a tool of this name, whose parameters are `properties`."""
+    parameters = {"type": "object", "properties": properties, "required": []}
+    return {"type": "function", "function": {"name": name, "description": f"Call {name}.", "parameters": parameters}}
+
+
 TOOL_NAMES = ("get_weather", "find_place", "send_report")
-PROOF_TOOLS: tuple[dict[str, Any], ...] = tuple(
-    {"type": "function", "function": {"name": name, "description": f"Call {name}.", "parameters": _PARAMETERS}}
-    for name in TOOL_NAMES
-)
+PROOF_TOOLS = tuple(map(proof_tool, TOOL_NAMES))
 
 
 def proof_answer(content: str = "", reasoning: str = "", calls: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Said:

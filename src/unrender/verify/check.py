@@ -7,21 +7,19 @@ end of turn. Then comes what surrounds an answer: prompts, further turns, gramma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from itertools import chain
 from random import Random
-from typing import Self
 
 from unrender.analysis import Capabilities
 from unrender.chat_template import ChatTemplate
-from unrender.conversation.messages import Said
 from unrender.format import Format
 from unrender.rendering.template import Template
 from unrender.verify import hostile, judge
 from unrender.verify.axes import AXES, TOOL_NAMES, proof_answer, proof_id
 from unrender.verify.grammars import check_grammars
+from unrender.verify.judge import Run
 from unrender.verify.next_turns import NEXT_TURNS, check_append_only, check_next_turns
 from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
@@ -46,14 +44,15 @@ def verify(
     at all is not checked, as `Report.refusal` says. Raises `GrammarError` when a prompt begins an answer that a grammar made by
     hand does not allow.
     """
-    run = _Run.of(template, samples, seed)
+    run = _run(template, samples, seed)
     if refusal := run.candidate.refusal:
         return Report(findings=(), refusal=refusal)
     findings = []
-    for found in chain.from_iterable(check(run) for name, check in _CHECKS.items() if not only or name in only):
-        if progress:
-            progress(found.capability)
-        findings.append(found)
+    for made in (check(run) for name, check in _CHECKS.items() if not only or name in only):
+        for found in (made,) if isinstance(made, CapabilityFinding) else made:
+            if progress:
+                progress(found.capability)
+            findings.append(found)
     history = () if only else (*judge.check_history(run.candidate), check_append_only(template))
     return Report(findings=tuple(findings), history=history)
 
@@ -68,35 +67,21 @@ def verify_format(format: Format, *, seed: int = 0) -> Report:
     return Report(findings=tuple(check_grammars(candidate, seed)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What the checks of one run share."""
-
-    template: ChatTemplate
-    candidate: Candidate
-    samples: int
-    seed: int
-    random: Random
-    answers: Sequence[Said]
-    """An answer of each axis that the format claims to read."""
-
-    @classmethod
-    def of(cls, template: ChatTemplate, samples: int, seed: int) -> Self:
-        candidate = Candidate.of(template)
-        random = Random(seed)  # noqa: S311 - reproducible, not secret
-        answers = [answer for axis in AXES.values() if candidate.claims(answer := axis(random))]
-        return cls(template, candidate, samples, seed, random, answers)
+def _run(template: ChatTemplate, samples: int, seed: int) -> Run:
+    candidate = Candidate.of(template)
+    random = Random(seed)  # noqa: S311 - reproducible, not secret
+    answers = [answer for axis in AXES.values() if candidate.claims(answer := axis(random))]
+    return Run(template=template, candidate=candidate, random=random, samples=samples, seed=seed, answers=answers)
 
 
-def _axis(capability: str, run: _Run) -> Iterator[CapabilityFinding]:
+def _axis(capability: str, run: Run) -> CapabilityFinding:
     random = Random(f"{run.seed}:{capability}")  # noqa: S311 - as above
-    answers = [AXES[capability](random) for _ in range(run.samples)]
-    yield judge.judge_capability(run.candidate, capability, answers, random)
+    return replace(run, random=random).judged(capability, [AXES[capability](random) for _ in range(run.samples)])
 
 
-def _ids(candidate: Candidate) -> CapabilityFinding:
+def _ids(run: Run) -> CapabilityFinding:
     """Check that a call's id comes back where the template writes it."""
-    answer = proof_answer(calls=((TOOL_NAMES[0], {"text": "id"}),))
+    candidate, answer = run.candidate, proof_answer(calls=((TOOL_NAMES[0], {"text": "id"}),))
     shown = show(candidate, answer)
     if not shown or proof_id(0) not in shown.answer:
         return judge.finding("call ids", [], reason="the template does not write the ids it is given")
@@ -107,25 +92,25 @@ def _ids(candidate: Candidate) -> CapabilityFinding:
     return judge.finding("call ids", [wrong])
 
 
-_CHECKS: Mapping[str, Callable[[_Run], Iterable[CapabilityFinding]]] = {
+_CHECKS: Mapping[str, Callable[[Run], CapabilityFinding | Iterable[CapabilityFinding]]] = {
     **{capability: partial(_axis, capability) for capability in AXES},
-    "call ids": lambda run: [_ids(run.candidate)],
-    "thinking": lambda run: (judge.thinking(run.candidate, run.answers, run.random, on=on) for on in (True, False)),
-    "second turn": lambda run: [judge.second_turn(run.candidate, run.answers)],
-    "later turns": lambda run: judge.later_turns(run.candidate, run.answers, run.random),
-    "message shapes": lambda run: [judge.message_shapes(run.candidate)],
-    "markers in a question": lambda run: [judge.markers_in_question(run.candidate, run.answers, run.random)],
-    "marker words in text": lambda run: [hostile.words_in_text(run.candidate, run.random)],
-    "calls of unknown tools": lambda run: [hostile.unknown_tools(run.candidate, run.random)],
-    "unusual names of tools": lambda run: [hostile.tool_names(run.candidate, run.random)],
-    "unusual names of arguments": lambda run: [hostile.argument_names(run.candidate, run.random)],
-    "tools without parameters": lambda run: [hostile.no_parameters(run.candidate, run.random)],
-    "text in strings": lambda run: hostile.strings(run.candidate, run.random),
-    "stop texts": lambda run: [hostile.stops(run.candidate)],
-    "stray closers": lambda run: [hostile.stray_closers(run.candidate)],
-    "empty results": lambda run: [hostile.empty_results(run.candidate, run.random)],
-    "structured results": lambda run: [hostile.structured_results(run.template)],
-    NEXT_TURNS: lambda run: [check_next_turns(run.template, run.random)],
+    "call ids": _ids,
+    "thinking": judge.thinking,
+    "second turn": judge.second_turn,
+    "later turns": judge.later_turns,
+    "message shapes": judge.message_shapes,
+    "markers in a question": judge.markers_in_question,
+    "marker words in text": hostile.words_in_text,
+    "calls of unknown tools": hostile.unknown_tools,
+    "unusual names of tools": hostile.tool_names,
+    "unusual names of arguments": hostile.argument_names,
+    "tools without parameters": hostile.no_parameters,
+    "text in strings": hostile.strings,
+    "stop texts": hostile.stops,
+    "stray closers": hostile.stray_closers,
+    "empty results": hostile.empty_results,
+    "structured results": lambda run: hostile.structured_results(run.template),
+    NEXT_TURNS: lambda run: check_next_turns(run.template, run.random),
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
 """The checks, in the order in which they are made; a check may have several findings."""

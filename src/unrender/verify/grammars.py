@@ -145,6 +145,14 @@ class _Dialect:
     write: Callable[[Turn], Any]
     read: Callable[..., Accepts]
 
+    def reader(self, turn: Turn, known: dict[str, Accepts]) -> Accepts:
+        """Return a function that tests texts with the grammar of a turn; `known` holds those of earlier turns, by grammar."""
+        with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+            grammar = self.write(turn)
+        if str(grammar) not in known:
+            known[str(grammar)] = self.read(grammar)
+        return known[str(grammar)]
+
 
 _GENERATED, _WRITTEN = "generated answers", "written answers"
 _GRAMMAR = "grammar in "
@@ -239,9 +247,8 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
         with suppress(ValueError):
             return list(json.loads(content)) == ["city"]
         return False
-    wanted = request.tool_choice not in _WANTED or (
-        names == [request.named_tool] if request.named_tool else bool(names)
-    )
+    named = names == [request.named_tool] if request.named_tool else bool(names)
+    wanted = named or request.tool_choice not in _WANTED
     return wanted and (request.calls_allowed or not names) and (len(names) < 2 or not request.one_call)
 
 
@@ -279,21 +286,14 @@ def _accepted(name: str, dialect: _Dialect, variants: Sequence[_Variant], asked:
     tried: list[Counterexample | None] = []
     for variant in variants:
         try:
-            with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-                grammar = dialect.write(variant.turn)
-            if str(grammar) not in readers:
-                readers[str(grammar)] = dialect.read(grammar)
+            accepts = dialect.reader(variant.turn, readers)
         except (GrammarError, ValueError) as error:
             tried.append(Counterexample(answer="", expected=f"a grammar for {variant.name}", found=str(error)))
             continue
-        accepts = readers[str(grammar)]
-        tried += [_refused(variant, accepts, text) for text in (*variant.samples, *variant.shown)]
+        for text in (*variant.samples, *variant.shown):
+            accepted = any(map(accepts, with_and_without_end(variant.turn.format, text)))
+            tried.append(None if accepted else _refusal(variant, text))
     return replace(finding(name, tried), reason=asked)
-
-
-def _refused(variant: _Variant, accepts: Accepts, text: str) -> Counterexample | None:
-    accepted = any(accepts(form) for form in with_and_without_end(variant.turn.format, text))
-    return None if accepted else _refusal(variant, text)
 
 
 def _refusal(variant: _Variant, text: str) -> Counterexample:
@@ -306,21 +306,16 @@ def refusals(turn: Turn, output: str, message: Message) -> list[str]:
     A difference only in layout, such as an extra line break, does not count as refused. An engine that is not
     installed, and a turn that has no grammar, refuse nothing.
     """
-    candidates = [_without_stop(turn, output), *_rewritten(turn, message)]
-    refused = []
+    # Grammars know nothing of the end of turn, at which an engine stops.
+    ended = output.rstrip()
+    bare = next((ended.removesuffix(end) for end in turn.stop if ended.endswith(end)), output)
+    candidates, refused = [bare, *_rewritten(turn, message)], []
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):
             with suppress(GrammarError):
-                with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-                    accepts = dialect.read(dialect.write(turn))
-                refused += [] if any(map(accepts, candidates)) else [name.removeprefix(_GRAMMAR)]
+                allowed = any(map(dialect.reader(turn, {}), candidates))
+                refused += [] if allowed else [name.removeprefix(_GRAMMAR)]
     return refused
-
-
-def _without_stop(turn: Turn, output: str) -> str:
-    """Return the output without the end of turn, at which an engine stops and of which grammars know nothing."""
-    ended = output.rstrip()
-    return next((ended.removesuffix(end) for end in turn.stop if ended.endswith(end)), output)
 
 
 def _rewritten(turn: Turn, message: Message) -> Iterator[str]:

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from random import Random
 from typing import Any
 
 from unrender.analysis.ask.probes import user
@@ -22,22 +21,22 @@ from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Said
 from unrender.errors import MessageError, TemplateError
 from unrender.format import Format
-from unrender.format.checks import texts_in
+from unrender.format.tokens import literal_texts
 from unrender.parser.prompt_tail import prefill
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import ReadAnswer
 from unrender.proof.said import as_message
 from unrender.turn import Turn
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer, proof_id
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer, proof_id, proof_tool
 from unrender.verify.judge import (
+    NOT_WRITTEN,
+    Run,
     as_meant,
     as_meant_or_refused,
     claimed,
     finding,
-    judge_capability,
     markers_of,
     message_json,
-    refutations,
 )
 from unrender.verify.renditions import Candidate, show, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
@@ -66,35 +65,30 @@ _NAMES_TRIED = 12
 _UNKNOWN, _LAST = "no_such_tool", "Rome"
 
 
-def words_in_text(candidate: Candidate, random: Random) -> CapabilityFinding:
+def words_in_text(run: Run) -> CapabilityFinding:
     """Parse texts that hold headers and markers of plain words: in the middle of a line, they are words like any others."""
-    turn = candidate.format.turn
+    format, turn = run.candidate.format, run.candidate.format.turn
     ends = [text.strip() for text in (turn.end, *turn.ends)]
-    texts = [*markers_of(candidate.format), *(text.strip() for text in candidate.format.ignored)]
+    texts = [*markers_of(format), *(text.strip() for text in format.ignored)]
     words = [text for text in dict.fromkeys(texts) if text not in ends and not _TOKEN.search(text)]
     answers = [proof_answer(content=f"Question 1. {word} 42.") for word in words]
     headers = [text.strip() for text in turn.headers if text.strip() in words]
     answers += [proof_answer(content=f"It says:\n{text}\nand more.") for text in headers]
     answers += [proof_answer(content="So 42.", reasoning=f"Question 1. {text} 42.") for text in headers]
-    if not words:
-        return finding("marker words in text", [], reason="the format's markers are special tokens")
-    return judge_capability(candidate, "marker words in text", answers, random)
+    reason = NOT_WRITTEN if words else "the format's markers are special tokens"
+    return run.judged("marker words in text", answers, reason=reason)
 
 
-def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
+def unknown_tools(run: Run) -> CapabilityFinding:
     """Parse calls of tools that are not offered: they are content, character for character.
 
     Markers are put into their arguments where a marker shows the call; without one it is text like any other. Those of calls are left
     out: `<call>nope <call></call></call>` does not say which of them closes the call.
     """
-    calls, turn = candidate.format.tools, candidate.format.turn
+    calls, turn = run.candidate.format.tools, run.candidate.format.turn
     shown = max(len(text.strip()) for text in calls.markers[:2]) > len("[{")
-    left_out = {
-        turn.end.strip(),
-        *turn.ends,
-        *(text.strip() for _, text in texts_in(calls, "") if isinstance(text, str)),
-    }
-    inside = " ".join(text for text in markers_of(candidate.format) if shown and text not in left_out)
+    left_out = {turn.end.strip(), *turn.ends, *map(str.strip, literal_texts(calls))}
+    inside = " ".join(text for text in markers_of(run.candidate.format) if shown and text not in left_out)
     answers = [proof_answer(calls=((_UNKNOWN, {"text": text}),)) for text in (f"see {_LAST}", f"see {inside} {_LAST}")]
 
     def as_text(_: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
@@ -103,67 +97,63 @@ def unknown_tools(candidate: Candidate, random: Random) -> CapabilityFinding:
         whole = content in shown.answer and _UNKNOWN in content and content.count(_LAST) == shown.answer.count(_LAST)
         return not reading.message.tool_calls and whole
 
-    return judge_capability(candidate, "calls of unknown tools", answers, random, as_text)
+    return run.judged("calls of unknown tools", answers, as_text)
 
 
-def tool_names(candidate: Candidate, random: Random) -> CapabilityFinding:
+def tool_names(run: Run) -> CapabilityFinding:
     """Parse calls of tools whose names are unusual, or words of the format's own markers."""
-    words = [word for text in _literals(candidate.format) for word in _WORD.findall(text)]
+    words = [word for text in _literals(run.candidate.format) for word in _WORD.findall(text)]
     names = tuple(dict.fromkeys((*_NAMES, *words)))[:_NAMES_TRIED]
-    properties = PROOF_TOOLS[0]["function"]["parameters"]["properties"]
-    offering = candidate.offering(tuple(_tool(name, properties) for name in names))
+    offering = run.candidate.offering(tuple(map(proof_tool, names)))
     answers = [proof_answer(calls=((name, {"text": "Rome", "count": 3}),)) for name in names]
-    return judge_capability(offering, "unusual names of tools", answers, random)
+    return run.judged("unusual names of tools", answers, asked=offering)
 
 
-def argument_names(candidate: Candidate, random: Random) -> CapabilityFinding:
+def argument_names(run: Run) -> CapabilityFinding:
     """Parse arguments with every kind of name that a schema allows."""
-    keys = (*_KEYS, *_SIGN_KEYS)
-    offering = candidate.offering(
-        (_tool(TOOL_NAMES[0], {key: {"type": "string", "description": "A."} for key in keys}),)
-    )
+    properties = {key: {"type": "string", "description": "A."} for key in (*_KEYS, *_SIGN_KEYS)}
+    offering = run.candidate.offering((proof_tool(TOOL_NAMES[0], properties),))
 
     def calls(names: Sequence[str]) -> list[Said]:
         pairs = zip(names, (*names[1:], names[0]), strict=True)
         return [proof_answer(calls=((TOOL_NAMES[0], {key: "red", other: "a b"}),)) for key, other in pairs]
 
-    tried = refutations(offering, claimed(offering, calls(_KEYS)), random)
-    tried += refutations(offering, claimed(offering, calls(_SIGN_KEYS)), random, as_meant_or_refused)
+    tried = run.refutations(claimed(offering, calls(_KEYS)), asked=offering)
+    tried += run.refutations(claimed(offering, calls(_SIGN_KEYS)), as_meant_or_refused, offering)
     return finding("unusual names of arguments", tried)
 
 
-def no_parameters(candidate: Candidate, random: Random) -> CapabilityFinding:
+def no_parameters(run: Run) -> CapabilityFinding:
     """Parse calls of tools without parameters, alone and beside others."""
-    bare = (_tool(TOOL_NAMES[0], {}), {"type": "function", "function": {"name": TOOL_NAMES[1], "description": "Call."}})
-    offering = candidate.offering((*bare, PROOF_TOOLS[2]))
+    bare = {"type": "function", "function": {"name": TOOL_NAMES[1], "description": "Call."}}
+    offering = run.candidate.offering((proof_tool(TOOL_NAMES[0], {}), bare, PROOF_TOOLS[2]))
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = tuple((name, {}) for name in TOOL_NAMES)
     answers = [proof_answer(calls=calls[:1]), proof_answer(calls=calls[1:2]), proof_answer(calls=calls)]
-    return judge_capability(offering, "tools without parameters", answers, random)
+    return run.judged("tools without parameters", answers, asked=offering)
 
 
-def strings(candidate: Candidate, random: Random) -> Iterator[CapabilityFinding]:
+def strings(run: Run) -> Iterator[CapabilityFinding]:
     """Parse calls with quotes and with the format's own markers in their strings, alone and before another call."""
+    format, codec = run.candidate.format, run.candidate.format.tools.arguments.codec
     quoted = [proof_answer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in _QUOTES]
     second = (TOOL_NAMES[1], {"note": "b"})
     quoted += [proof_answer(calls=((TOOL_NAMES[0], {"text": text}), second)) for text in _QUOTES]
-    codec = candidate.format.tools.arguments.codec
     # `<v>Not </v> here</v>`: where nothing encloses a string, the text may not tell a marker in it from its end.
     judge = as_meant_or_refused if codec.strings.unquoted else as_meant
-    yield judge_capability(candidate, "quotes in strings", quoted, random, judge)
+    yield run.judged("quotes in strings", quoted, judge)
     # Nor does it tell a string's own quote, where nothing escapes that.
-    quotes = [text for _, text in texts_in(codec, "") if isinstance(text, str)]
-    tried = []
-    for marker in dict.fromkeys(text.strip() for text in (*markers_of(candidate.format), *_literals(candidate.format))):
+    quotes, tried = [*literal_texts(codec)], []
+    for marker in dict.fromkeys(text.strip() for text in (*markers_of(format), *_literals(format))):
         texts = (f"Not {marker} here", f"Not\n{marker}\nhere") if len(marker) > 1 else ()
         marked = [proof_answer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in texts]
         last = as_meant_or_refused if marker in quotes else judge
-        tried += refutations(candidate, claimed(candidate, marked), random, last)
+        tried += run.refutations(claimed(run.candidate, marked), last)
     yield finding("markers in strings", tried)
 
 
-def stops(candidate: Candidate) -> CapabilityFinding:
+def stops(run: Run) -> CapabilityFinding:
     """Look for a text at which generation stops inside of what a model writes as one answer."""
-    call = (TOOL_NAMES[0], {"text": "Rome"})
+    candidate, call = run.candidate, (TOOL_NAMES[0], {"text": "Rome"})
     answers = (
         proof_answer(content="It rains."),
         proof_answer(content="It rains.", reasoning="Look."),
@@ -182,9 +172,9 @@ def stops(candidate: Candidate) -> CapabilityFinding:
     return finding("stop texts", tried)
 
 
-def stray_closers(candidate: Candidate) -> CapabilityFinding:
+def stray_closers(run: Run) -> CapabilityFinding:
     """Parse text with a closer of reasoning that nothing opened: the words around it stay apart, and none is lost."""
-    end = candidate.format.reasoning.end
+    candidate, end = run.candidate, run.candidate.format.reasoning.end
     if not end.strip():
         return finding("stray closers", [], reason="the format has no reasoning")
     text, tried = f"Quite so\n{end.strip()}\n\nIt rains.", []
@@ -198,16 +188,16 @@ def stray_closers(candidate: Candidate) -> CapabilityFinding:
     return finding("stray closers", tried)
 
 
-def empty_results(candidate: Candidate, random: Random) -> CapabilityFinding:
+def empty_results(run: Run) -> CapabilityFinding:
     """Parse answers to a tool's result that is empty: they mean the same as after any other result."""
     call = proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
-    if not show(candidate, call):
+    if not show(run.candidate, call):
         return finding("empty results", [], reason="the template does not render calls")
-    later = replace(candidate, before=(_ASKED, call))
+    later = replace(run.candidate, before=(_ASKED, call))
     empty = replace(later, question="").prompt or ""
     answers = [proof_answer(content="Some are."), replace(call, reasoning="Once more."), call]
     shown = claimed(later, answers, show_after_prompt) if empty else []
-    tried = refutations(later, [replace(found, prompt=empty, start=empty) for found in shown], random)
+    tried = run.refutations((replace(found, prompt=empty, start=empty) for found in shown), asked=later)
     return finding("empty results", tried, reason="the template refuses them")
 
 
@@ -227,12 +217,6 @@ def structured_results(template: ChatTemplate) -> CapabilityFinding:
     return finding("structured results", tried, reason="the template refuses them")
 
 
-def _tool(name: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    parameters = {"type": "object", "properties": properties, "required": []}
-    return {"type": "function", "function": {"name": name, "description": f"Call {name}.", "parameters": parameters}}
-
-
 def _literals(format: Format) -> Iterator[str]:
     """Yield all literals of the call syntax and of special tokens."""
-    parts = chain(texts_in(format.tools, ""), texts_in(format.preserved_tokens, ""))
-    return (text for _, text in parts if isinstance(text, str))
+    return chain(literal_texts(format.tools), format.preserved_tokens)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
 from typing import Any
 
 from unrender.analysis.ask.probes import result, user
+from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Conversation, Said, conversation_of
 from unrender.format import Format
 from unrender.messages.wire import Message
@@ -65,41 +67,55 @@ def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = a
         for chunking, chunks in _chunkings(text, random, in_letters=text == shown.answer):
             reading = candidate.read(shown.read_after(candidate.format), chunks)
             if not judge(candidate, shown, reading):
-                return Counterexample(
-                    answer=text,
-                    expected=message_json(as_message(shown.said)),
-                    found=message_json(reading.message),
-                    chunking=chunking,
-                )
+                expected, found = message_json(as_message(shown.said)), message_json(reading.message)
+                return Counterexample(answer=text, expected=expected, found=found, chunking=chunking)
     return None
 
 
 Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
 """Returns whether an answer was read right."""
+Show = Callable[[Candidate, Said], CutOut | None]
+"""Renders an answer; returns None where the rendering does not show it."""
 
 
-def judge_capability(
-    candidate: Candidate, capability: str, answers: Sequence[Said], random: Random, judge: Judge = as_meant
-) -> CapabilityFinding:
-    """Return the verdict on a capability from answers that use it."""
-    shown = [found for answer in answers if (found := show(candidate, answer))]
-    reason = NOT_CLAIMED if shown else NOT_WRITTEN
-    tried = refutations(candidate, [found for found in shown if candidate.claims(found.said)], random, judge)
-    return finding(capability, tried, reason=reason)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What the checks of one template share."""
+
+    template: ChatTemplate
+    candidate: Candidate
+    random: Random
+    samples: int
+    seed: int
+    answers: Sequence[Said]
+    """An answer of each axis that the format claims to read."""
+
+    def judged(
+        self,
+        capability: str,
+        answers: Iterable[Said],
+        judge: Judge = as_meant,
+        *,
+        asked: Candidate | None = None,
+        render: Show = show,
+        reason: str = NOT_WRITTEN,
+    ) -> CapabilityFinding:
+        """Return the verdict on a capability from answers that use it; `asked` says what else they answer, `reason` why none may."""
+        candidate = asked or self.candidate
+        shown = [found for answer in answers if (found := render(candidate, answer))]
+        claimed = [found for found in shown if candidate.claims(found.said)]
+        return finding(capability, self.refutations(claimed, judge, asked), reason=NOT_CLAIMED if shown else reason)
+
+    def refutations(
+        self, shown: Iterable[CutOut], judge: Judge = as_meant, asked: Candidate | None = None
+    ) -> list[Counterexample | None]:
+        """Return for each answer a counterexample, or None where it is read as it must be."""
+        return [refute(asked or self.candidate, found, self.random, judge) for found in shown]
 
 
-def claimed(
-    candidate: Candidate, answers: Iterable[Said], render: Callable[[Candidate, Said], CutOut | None] = show
-) -> list[CutOut]:
+def claimed(candidate: Candidate, answers: Iterable[Said], render: Show = show) -> list[CutOut]:
     """Return the answers that the format claims to read and that the template shows."""
     return [found for answer in answers if candidate.claims(answer) and (found := render(candidate, answer))]
-
-
-def refutations(
-    candidate: Candidate, shown: Iterable[CutOut], random: Random, judge: Judge = as_meant
-) -> list[Counterexample | None]:
-    """Return for each answer a counterexample, or None where it is read as it must be."""
-    return [refute(candidate, found, random, judge) for found in shown]
 
 
 def _chunkings(text: str, random: Random, *, in_letters: bool) -> Iterator[tuple[str, Iterable[str]]]:
@@ -133,25 +149,27 @@ _TURNS: Mapping[str, tuple[Said, Conversation]] = {
 }
 
 
-def thinking(candidate: Candidate, answers: Sequence[Said], random: Random, *, on: bool) -> CapabilityFinding:
-    """Parse answers after real prompts with thinking switched on or off, from the end of the prompt."""
-    capability = f"thinking {'on' if on else 'off'}"
-    if not candidate.capabilities.supports_enable_thinking:
-        return finding(capability, [], reason="the template has no switch for it")
-    switched = replace(candidate, thinking=on)
-    asked = [answer for answer in answers if on or not answer.reasoning]
-    shown = [found for answer in asked if (found := show_after_prompt(switched, answer))]
-    return finding(capability, refutations(switched, shown, random))
+def thinking(run: Run) -> Iterator[CapabilityFinding]:
+    """Parse answers after real prompts with thinking switched on, then off, from the end of the prompt."""
+    switch = run.candidate.capabilities.supports_enable_thinking
+    for on in (True, False):
+        answers = [answer for answer in run.answers if switch and (on or not answer.reasoning)]
+        reason = NOT_WRITTEN if switch else "the template has no switch for it"
+        switched = replace(run.candidate, thinking=on)
+        yield run.judged(
+            f"thinking {'on' if on else 'off'}", answers, asked=switched, render=show_after_prompt, reason=reason
+        )
 
 
-def second_turn(candidate: Candidate, answers: Sequence[Said]) -> CapabilityFinding:
+def second_turn(run: Run) -> CapabilityFinding:
     """Send parsed calls back with results.
 
     The next prompt must be the same as for the calls themselves.
     """
-    shown = [(answer, found) for answer in answers if answer.calls and (found := show(candidate, answer))]
-    tried = []
-    for answer, found in shown:
+    candidate, tried = run.candidate, []
+    for answer in run.answers:
+        if not answer.calls or not (found := show(candidate, answer)):
+            continue
         parsed = said_by(candidate.read(found.read_after(candidate.format), [found.answer]).message)
         expected = _with_results(candidate, with_ids(answer, parsed))
         if expected is not None:
@@ -170,43 +188,29 @@ def _with_results(candidate: Candidate, said: Said) -> str | None:
     return candidate.prompt_after(said, *(replace(result(call, _RESULT), name=None) for call in said.calls))
 
 
-def later_turns(candidate: Candidate, answers: Sequence[Said], random: Random) -> Iterator[CapabilityFinding]:
+def later_turns(run: Run) -> Iterator[CapabilityFinding]:
     """Parse answers to a second question and to a tool's result.
 
-    No text of an earlier turn may count as begun.
+    No text of an earlier turn may count as begun: of no answer after the prompt come no content and no call.
     """
-    asked = user("Are they striped?")
     call, said = proof_answer(calls=(_CALL,)), proof_answer(content="Some are.", reasoning="Animals.")
-    yield _later("after another answer", candidate, (asked, said), answers, random)
-    reason = "" if show(candidate, call) else "the template does not render calls"
-    before = (asked, call)
-    yield _later("after a tool's result", candidate, before, () if reason else answers, random, reason)
+    no_calls = "" if show(run.candidate, call) else "the template does not render calls"
+    for capability, last, reason in (
+        ("after another answer", said, NOT_WRITTEN),
+        ("after a tool's result", call, no_calls),
+    ):
+        later = replace(run.candidate, before=(user("Are they striped?"), last))
+        asked = () if last is call and no_calls else run.answers
+        shown = [found for answer in asked if (found := show(later, answer))]
+        message = later.read(later.prompt or "", []).message if shown else Message()
+        wrong = Counterexample(answer="", expected=message_json(Message()), found=message_json(message))
+        begun = [wrong if message.content or message.tool_calls else None] if shown else []
+        yield finding(capability, [*begun, *run.refutations(shown, asked=later)], reason=reason)
 
 
-def _later(
-    capability: str,
-    candidate: Candidate,
-    before: Conversation,
-    answers: Sequence[Said],
-    random: Random,
-    reason: str = NOT_WRITTEN,
-) -> CapabilityFinding:
-    later = replace(candidate, before=before)
-    shown = [found for answer in answers if (found := show(later, answer))]
-    begun = [_begun_content(later)] if shown else []
-    return finding(capability, [*begun, *refutations(later, shown, random)], reason=reason)
-
-
-def _begun_content(candidate: Candidate) -> Counterexample | None:
-    """Read nothing after the prompt: no content and no call may come of it."""
-    message = candidate.read(candidate.prompt or "", []).message
-    if not message.content and not message.tool_calls:
-        return None
-    return Counterexample(answer="", expected=message_json(Message()), found=message_json(message))
-
-
-def message_shapes(candidate: Candidate) -> CapabilityFinding:
+def message_shapes(run: Run) -> CapabilityFinding:
     """Render answers in all shapes that callers use; each must give the same text."""
+    candidate = run.candidate
     answers = (proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome", "count": 3}),)), proof_answer(content="It rains."))
     usual = [answer for answer in answers if show(candidate, answer)]
     pairs = [(candidate.render(said), shape) for said in usual for shape in _shapes(as_message(said).to_openai())]
@@ -223,27 +227,22 @@ def _shapes(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {key: value for key, value in message.items() if key != "content"}
     else:
         yield {**message, "content": [{"type": "text", "text": message["content"]}]}
-    functions = [(call, call["function"]) for call in message.get("tool_calls", ())]
-    objects = [
-        {**call, "function": {**function, "arguments": json.loads(function["arguments"])}}
-        for call, function in functions
-    ]
-    yield {**message, "tool_calls": objects}
+    calls = deepcopy(message.get("tool_calls", []))
+    for function in (call["function"] for call in calls):
+        function["arguments"] = json.loads(function["arguments"])
+    yield {**message, "tool_calls": calls}
 
 
-def markers_in_question(candidate: Candidate, answers: Sequence[Said], random: Random) -> CapabilityFinding:
+def markers_in_question(run: Run) -> CapabilityFinding:
     """Parse answers after a question that contains the format's own markers.
 
     They must mean the same as after any other question.
     """
-    markers = markers_of(candidate.format)
-    reason = "the template refuses or changes such questions"
-    if not markers:
-        return finding("markers in a question", [], reason="the format has no markers")
+    markers = markers_of(run.candidate.format)
+    reason = "the template refuses or changes such questions" if markers else "the format has no markers"
     # A question such as `What do <think> and </call> mean?` must not be taken for a part of the answer.
-    asked = replace(candidate, question=f"What do {' and '.join(markers)} mean?")
-    shown = [found for answer in answers if (found := show(asked, answer))]
-    return finding("markers in a question", refutations(asked, shown, random), reason=reason)
+    asked = replace(run.candidate, question=f"What do {' and '.join(markers)} mean?")
+    return run.judged("markers in a question", run.answers if markers else (), asked=asked, reason=reason)
 
 
 def markers_of(format: Format) -> list[str]:
@@ -255,9 +254,8 @@ def markers_of(format: Format) -> list[str]:
 
 
 def _unlike(answer: str, expected: str, found: str | None) -> Counterexample | None:
-    if found == expected:
-        return None
-    return Counterexample(answer=answer, expected=expected, found=found or "the template refuses it")
+    wrong = Counterexample(answer=answer, expected=expected, found=found or "the template refuses it")
+    return None if found == expected else wrong
 
 
 def check_history(candidate: Candidate) -> Iterator[CapabilityFinding]:

@@ -17,7 +17,6 @@ from typing import Any
 
 from unrender.answer.literals import tokens
 from unrender.conversation.messages import Said
-from unrender.format import Format
 from unrender.messages.wire import Message, ToolChoice
 from unrender.nodes import Role
 from unrender.proof.reading import with_and_without_end
@@ -33,7 +32,9 @@ def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
     """Return the first marker of an answer to `asked` that the template does not write for its message; empty if there is none."""
     # A second call is written by the template, whether the request allows one or not.
     turn = replace(turn, request=replace(turn.request, tool_choice=ToolChoice.AUTO, parallel_tool_calls=True))
-    message, markers = _markers(turn, _without_header(turn.format, text))
+    headers, bare = (turn.format.turn.unasked, *turn.format.turn.headers), text.lstrip()
+    header = next((core for core in map(str.strip, headers) if core and bare.startswith(core)), "")
+    message, markers = _markers(turn, bare.removeprefix(header))
     first, filled = "", set[str]()
     for fills, answer in _answers(message):
         if shown := show_after_prompt(asked, answer):
@@ -43,12 +44,6 @@ def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
                 return ""
             first = first or missing
     return first if filled == _empty(message) else ""
-
-
-def _without_header(format: Format, text: str) -> str:
-    headers = (header.strip() for header in (format.turn.unasked, *format.turn.headers))
-    bare = text.lstrip()
-    return bare.removeprefix(next((header for header in headers if header and bare.startswith(header)), ""))
 
 
 def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
@@ -87,22 +82,18 @@ def _markers(turn: Turn, text: str) -> tuple[Message, list[str]]:
             runs[-1] += said if last is Role.MARKER else ""
             continue
         last = span.role
-    keys = {key for call in parser.message.tool_calls for key in json.loads(call.arguments)}
-    return parser.message, [_nameless(piece, keys) for run in runs for piece in tokens(_spelled(turn.format, run))]
+    # In the format's own spelling, and without names of arguments: `</a>` closes `<a>` whatever `a` is.
+    tools, keys = turn.format.tools, {key for call in parser.message.tool_calls for key in json.loads(call.arguments)}
+    spelled = {closer.strip(): tools.value_suffix.strip() for closer in tools.arguments.closers}
+    nameless = dict.fromkeys(sorted(keys, key=len, reverse=True), "")
+    pieces = (piece for run in runs for piece in tokens(_replaced(run, spelled)))
+    return parser.message, [_replaced(piece, nameless) for piece in pieces]
 
 
-def _spelled(format: Format, run: str) -> str:
-    """Return markers in the format's own spelling."""
-    for closer in format.tools.arguments.closers:
-        run = run.replace(closer.strip(), format.tools.value_suffix.strip())
-    return run
-
-
-def _nameless(piece: str, keys: set[str]) -> str:
-    """Return a piece of a marker without names of arguments: `</a>` closes `<a>` whatever `a` is."""
-    for key in sorted(keys, key=len, reverse=True):
-        piece = piece.replace(key, "")
-    return piece
+def _replaced(text: str, others: Mapping[str, str]) -> str:
+    for old, new in others.items():
+        text = text.replace(old, new)
+    return text
 
 
 def _missing(markers: Sequence[str], written: Sequence[str]) -> str:

@@ -149,9 +149,10 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
         return None
     # Prompt `<bot><think>`, last answer `<bot><think>It rains.`: as the last message, an answer without reasoning looks like
     # reasoning. With a further question behind it the template writes it as history, where it is told apart.
-    if not answer.reasoning and _goes_on(candidate.format, prompt, full):
+    begun, rest = prefill(candidate.format, prompt), full.removeprefix(prompt)
+    goes_on = full.startswith(prompt) and candidate.format.reasoning.end.strip() not in rest
+    if not answer.reasoning and goes_on and _leaves_open(candidate.format, begun):
         full = _in_history(candidate, answer)
-    begun = prefill(candidate.format, prompt)
     found = cut_out(answer, candidate.request, candidate.asked, prompt=prompt, whole=full or "", begun=begun)
     if found is None:
         return None
@@ -200,13 +201,6 @@ def _another(value: Any) -> Any:
             return f"{value or ''} other"
 
 
-def _goes_on(format: Format, prompt: str, full: str) -> bool:
-    """Return whether the last answer is written as one that goes on: after reasoning that the prompt opens and nothing closes."""
-    end = format.reasoning.end.strip()
-    opened = _leaves_open(format, prefill(format, prompt))
-    return opened and full.startswith(prompt) and end not in full[len(prompt) :]
-
-
 def _leaves_open(format: Format, begun: str) -> bool:
     """Return whether what a prompt has begun is reasoning that goes on: its marker, or words where it has none."""
     markers = format.reasoning
@@ -242,8 +236,9 @@ def _going_on(format: Format, shown: CutOut, begun: str) -> str:
     # Begun `<think>\n`, answer `<think>\nHm.</think>It rains.`: the model writes the rest.
     if shown.answer.startswith(begun):
         return shown.answer[len(begun) :]
-    if _begins_content(format, begun):
-        return ""  # This answer begins with something else.
+    opener, written = format.content.start.strip(), begun.strip()
+    if opener and (written.endswith(opener) or opener.startswith(written)):
+        return ""  # The prompt has begun content, and this answer begins with something else.
     # Begun `<think>`, answer `<think>\nHm.</think>`: white space differs, so the text is cut where the reasoning begins.
     if _leaves_open(format, begun):
         return shown.answer[shown.answer.index(reasoning) :] if reasoning else ""
@@ -260,12 +255,6 @@ def _going_on(format: Format, shown: CutOut, begun: str) -> str:
     rest = joint[len(layout) :] if joint.isspace() and joint.startswith(layout) else ""
     # `<bot>\n\n<call>` without a thought, and `<think></think>` is begun: the line breaks are the answer's.
     return rest + text.lstrip() if layout else shown.answer if text == bare else text
-
-
-def _begins_content(format: Format, begun: str) -> bool:
-    """Return whether what a prompt has begun is content: it ends with the marker that opens it, or is a part of that."""
-    start, written = format.content.start.strip(), begun.strip()
-    return bool(start) and (written.endswith(start) or start.startswith(written))
 
 
 def _without_epilogue(candidate: Candidate, text: str) -> str:

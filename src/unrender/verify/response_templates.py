@@ -17,7 +17,6 @@ from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import REASONING_NAMES, Exported
-from unrender.messages.wire import Message
 from unrender.parser.prompt_tail import prefill
 from unrender.proof.cut import CutOut
 from unrender.verify.axes import AXES, PROOF_TOOLS
@@ -96,7 +95,10 @@ def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
             continue
         before = shown.read_after(candidate.format)
         message = candidate.read(before, [shown.answer]).message
-        if _says_all(message, answer):
+        # No more is compared than which parts there are, and which tools are called.
+        named = [call.name for call in answer.calls] == [call.name for call in message.tool_calls]
+        thought = bool(message.reasoning) >= bool(answer.reasoning)
+        if named and thought and bool(message.content) == bool(answer.content):
             read = _Read(before, shown.answer, comparable(message.to_openai()))
             yield replace(read, text=_generated(candidate, read))
 
@@ -123,14 +125,6 @@ def show_closing(candidate: Candidate, answer: Said) -> CutOut | None:
     # What the history writes for no reasoning would open it once more.
     said = shown.answer.removeprefix(markers.empty)
     return replace(shown, start=prompt, answer=markers.end + candidate.format.turn.reasoning_to_content + said)
-
-
-def _says_all(message: Message, answer: Said) -> bool:
-    return (
-        [call.name for call in answer.calls] == [call.name for call in message.tool_calls]
-        and bool(message.reasoning) >= bool(answer.reasoning)
-        and bool(message.content) == bool(answer.content)
-    )
 
 
 def _difference(shown: _Read, read: Reader) -> Counterexample | None:

@@ -302,9 +302,9 @@ def test_a_malformed_declared_file_is_said(folder, monkeypatch, tmp_path, cache)
     template = ChatTemplate.from_string(SOURCE, cache=cache)
 
     for _ in range(2):
-        with pytest.raises(FormatError, match=r"o2\.json: why: expected a text, found None"):
+        with pytest.raises(FormatError, match=r"o2\.json: the field 'why' is missing"):
             template.prepare([{"role": "user", "content": "Hi"}])
-        with pytest.raises(FormatError, match=r"o2\.json: why: "):
+        with pytest.raises(FormatError, match=r"o2\.json: the field 'why' is missing"):
             template.format  # noqa: B018 -- it is asked for
 
 

@@ -105,10 +105,8 @@ def render_turns(prober: Prober) -> Turns:
     content, followed = (prober.answer(assistant(CONTENT), after=after) for after in ([], [user(USER2)]))
     # `Hi</end>` in both places, or `Hi</end>Bye` in the last: only where an answer ends differently is the opening looked at.
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
-    opening, opening_with_tools = (
-        "" if ends_alike else (prober.render([user()], tools=tools) or "").partition(USER)[0]
-        for tools in (None, prober.offered)
-    )
+    openings = () if ends_alike else (prober.render([user()], tools=tools) or "" for tools in (None, prober.offered))
+    opening, opening_with_tools = (text.partition(USER)[0] for text in openings or ("", ""))
     return Turns(
         question=_render_asked(prober, [user()]),
         result=_render_asked(prober, called) if takes_results else None,
@@ -122,16 +120,12 @@ def render_turns(prober: Prober) -> Turns:
     )
 
 
+_COMPARED = ("content", "reasoned", "call", "reasoned_call", "mixed")
+"""The shapes whose beginnings are compared."""
+
+
 def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
-    calls = make_calls(1)
-    shapes = [
-        assistant(CONTENT),
-        assistant(CONTENT, REASONING),
-        assistant(calls=calls),
-        assistant("", REASONING, calls),
-        assistant(CONTENT, calls=calls),
-    ]
-    answers = [prober.answer(shape, before=before) for shape in shapes]
+    answers = [prober.answer(shapes()[shape][1], before=before) for shape in _COMPARED]
     prompt, off = (prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False))
     bare = prober.answer(None, before=before)
     # `</u>` and, with thinking off, `</u><bot><think></think>`: the switch leaves the input as it is, no rendering is needed.
@@ -209,10 +203,8 @@ def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
     said = {shape: answer for shape, (_, answer) in shapes().items()}
     said["long_call"] = assistant(calls=make_calls(1, 2))
     bodies = {name: body(prober.answer(message)) for name, message in said.items()}
-    after_reasoning, before_call = (
-        (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")
-    )
-    is_shown = CONTENT in after_reasoning or NAMES[0] in before_call
+    followed = {"reasoned": CONTENT, "reasoned_call": NAMES[0]}
+    is_shown = any(text in (bodies[name] or "").partition(REASONING)[2] for name, text in followed.items())
     return Answers(
         **bodies,
         content_no_thinking=body(prober.answer(assistant(CONTENT), thinking=False)),
@@ -227,14 +219,11 @@ def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
 
     The markers are the template's string constants that are closers, in brackets of whatever kind: `</think>`, `«/end»`.
     """
-    texts = {constant.strip() for constant in prober.template.facts.string_constants}
-    closers = sorted(text for text in texts if " " not in text and _is_bracketed(text) and openers_of(text))
+    words = {text for constant in prober.template.facts.string_constants if " " not in (text := constant.strip())}
+    marks = {text for text in words if len(text) > 3 and not text[0].isalnum() and not text[-1].isalnum()}
+    closers = sorted(text for text in words if (text in marks or is_tag(text)) and openers_of(text))
     for closer in closers[:MAX_LISTED]:
         yield closer, body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
-
-
-def _is_bracketed(text: str) -> bool:
-    return is_tag(text) or (len(text) > 3 and not text[0].isalnum() and not text[-1].isalnum())
 
 
 def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
@@ -290,13 +279,12 @@ def cut_outs(prober: Prober, request: Request) -> tuple[CutOut, ...]:
     They are read with `request`, or with one for texts.
     """
     (call,), own = make_calls(1), own_answers()
-    turns: list[tuple[Conversation, Mapping[str, Said]]] = [
-        ((user(),), own),
-        ((user(), assistant(CONTENT, REASONING), user(USER2)), {ALONE: own[ALONE]}),
-    ]
+    later = user(), assistant(CONTENT, REASONING), user(USER2)
+    found = [*_cut_outs(prober, request, (user(),), own), *_cut_outs(prober, request, later, {ALONE: own[ALONE]})]
     if prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role:
-        turns.append(((user(), assistant(calls=[call]), result(call)), dict(shapes()[shape] for shape in _LATER)))
-    return tuple(found for before, answers in turns for found in _cut_outs(prober, request, before, answers))
+        called = user(), assistant(calls=[call]), result(call)
+        found += _cut_outs(prober, request, called, dict(shapes()[shape] for shape in _LATER))
+    return tuple(found)
 
 
 def _cut_outs(prober: Prober, request: Request, before: Conversation, answers: Mapping[str, Said]) -> Iterator[CutOut]:

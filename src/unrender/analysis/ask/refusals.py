@@ -15,19 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from unrender.analysis.ask.probes import USER, Prober
+from unrender.conversation import concede
 from unrender.conversation.capabilities import Refusal
-from unrender.conversation.concede import (
-    CONCESSIONS,
-    FEATURES,
-    MOVES,
-    TOGETHER,
-    Feature,
-    foreseen,
-    is_hopeless,
-    knows_developer,
-    rewritten,
-    ways,
-)
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.tools import described
 from unrender.format import Format
@@ -42,7 +31,7 @@ def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
     found: list[Refusal] = []
     if prober.render((_QUESTION,), prompt=True, thinking=None) is None:
         return ()
-    asked = {name: feature for name, feature in FEATURES.items() if _may_have(prober, feature)}
+    asked = {name: feature for name, feature in concede.FEATURES.items() if _may_have(prober, feature)}
     shown = _shown(prober, asked)
     for name in (name for name in asked if name not in shown):
         switched = asked[name].thoughts and prober.capabilities.supports_enable_thinking
@@ -57,44 +46,44 @@ def _refusals(
     prober: Prober, name: str, thinking: bool | None, found: Sequence[Refusal], format: Format
 ) -> Iterator[Refusal]:
     """Yield what a template refuses of a feature: with tools and without, or once where they change nothing."""
-    feature, can = FEATURES[name], prober.capabilities
+    feature, can = concede.FEATURES[name], prober.capabilities
     on = True if thinking is None and can.supports_enable_thinking else thinking
     faults: dict[bool | None, tuple[str, _Asked, Conversation]] = {}
     for tools in (True, False) if can.supports_tools and not feature.calls else (None,):
         known = [one for one in found if one.holds(thinking=on, tools=tools is not False)]
-        if not is_hopeless(feature.example, known):
+        if not concede.is_hopeless(feature.example, known):
             asked = _Asked(prober, feature.example, on, tools)
-            said = rewritten(feature.example, foreseen(feature.example, known, format), format)
+            said = concede.rewritten(feature.example, concede.foreseen(feature.example, known, format), format)
             faults[tools] = (asked.fault(said), asked, said)
     if len({why for why, _, _ in faults.values()}) == 1 < len(faults):
         faults = {None: faults[True]}
     for tools, (why, asked, said) in faults.items():
         if why:
-            tried = ways(said, format, (*MOVES, *CONCESSIONS))
-            helping = next((way for way in tried if not asked.fault(rewritten(said, way, format))), ())
+            tried = concede.ways(said, format, (*concede.MOVES, *concede.CONCESSIONS))
+            helping = next((way for way in tried if not asked.fault(concede.rewritten(said, way, format))), ())
             words = tuple(concession.words for concession in helping)
             yield Refusal(feature=name, why=why, concessions=words, thinking=thinking, tools=tools)
 
 
-def _may_have(prober: Prober, feature: Feature) -> bool:
+def _may_have(prober: Prober, feature: concede.Feature) -> bool:
     """Return whether a template is ever given a conversation with a feature."""
     has_developer = any(said.role == "developer" for said in feature.example)
     return (prober.capabilities.supports_tool_calls or not feature.calls) and (
-        knows_developer(prober.template.facts.string_constants) or not has_developer
+        concede.knows_developer(prober.template.facts.string_constants) or not has_developer
     )
 
 
-def _shown(prober: Prober, features: Mapping[str, Feature]) -> set[str]:
+def _shown(prober: Prober, features: Mapping[str, concede.Feature]) -> set[str]:
     """Return the names of features for which a template needs nothing, whether it thinks and has tools or not."""
     can, shown = prober.capabilities, set[str]()
     on = (True if can.supports_enable_thinking else None, can.supports_tools or None)
-    for i, conversation in enumerate((*TOGETHER, *(feature.example for feature in features.values()))):
-        new = {name for name, one in FEATURES.items() if one.found(conversation)} - shown
-        if i < len(TOGETHER) and prober.spent.exhausted:  # It may be too long for this template.
+    for i, conversation in enumerate((*concede.TOGETHER, *(feature.example for feature in features.values()))):
+        new = {name for name, one in concede.FEATURES.items() if one.found(conversation)} - shown
+        if i < len(concede.TOGETHER) and prober.spent.exhausted:  # It may be too long for this template.
             continue
         # The example of one feature shows nothing about another: an answer that nobody asked for may be accepted in one place and
         # refused in another.
-        if not new or not features.keys() >= new or (len(new) > 1 and i >= len(TOGETHER)):
+        if not new or not features.keys() >= new or (len(new) > 1 and i >= len(concede.TOGETHER)):
             continue
         # All of it off as well where there is most to see; else thinking alone.
         off = (on[0] and not any(features[name].thoughts for name in new), on[1] and i > 0)

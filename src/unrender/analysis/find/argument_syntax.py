@@ -15,7 +15,7 @@ from markupsafe import escape
 
 from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS, Spent
-from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
+from unrender.analysis.find.codecs import Finding, find_json_codec, find_value_codec
 from unrender.analysis.find.skeletons import Row, arguments_span, find_tokens, joined_skeleton, literal_after, make_row
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
 from unrender.format.tokens import lexemes
@@ -43,8 +43,8 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
         # The lines of an indented object have the margin of the line on which it begins.
         line = body[: span.start].rpartition("\n")[2]
         margin = line[: len(line) - len(line.lstrip(" "))]
-        found = find_json_codec(body[span.start : span.end], values, margin)
-        return ArgumentsFinding(arguments=Arguments(codec=found.codec), unexplained=found.unexplained, many=body)
+        codec, unexplained = find_json_codec(body[span.start : span.end], values, margin)
+        return ArgumentsFinding(arguments=Arguments(codec=codec), unexplained=unexplained, many=body)
     return ArgumentsFinding(arguments=Arguments())
 
 
@@ -59,12 +59,12 @@ def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFi
     entry, solution, after = solved
     arguments = Arguments(entry=entry, separator=solution.separator)
     arguments, rule = _with_string_syntax(written.kinds, arguments)
-    found, many = _find_codec(written, arguments, after)
+    (codec, unexplained), many = _find_codec(written, arguments, after)
     escaped = _escaped(entry)
     closers = (escaped.strip(),) if escaped and escaped in (many or "") else ()
-    arguments = replace(arguments, codec=found.codec, closers=closers)
+    arguments = replace(arguments, codec=codec, closers=closers)
     rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
-    return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained, rules=rules, many=many)
+    return ArgumentsFinding(arguments=arguments, unexplained=unexplained, rules=rules, many=many)
 
 
 def _escaped(entry: Skeleton) -> str:
@@ -87,10 +87,8 @@ def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
 
 def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
     """T6: white space at the end of an entry that a call without arguments lacks belongs to the entry's start."""
-    if none is None:
-        return solution
     # `f\n<k>1</k>\n</f>` and, without arguments, `f</f>`: the line break after `f` goes with the arguments.
-    rests = none.split(NAMES[0])[1:]
+    rests = (none or "").split(NAMES[0])[1:]
     lead = one.before[: len(one.before) - len(solution.prefix)]
     space = lead[len(lead.rstrip()) :]
     lacks = any(rest.startswith(lead.rstrip()) for rest in rests) and not any(rest.startswith(lead) for rest in rests)
@@ -102,8 +100,8 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
 def _numbers_row(body: str | None, count: int) -> Row | None:
     """Return a row of `count` arguments: the owner of a key and its value is the argument's number, that of the name -1."""
     words = {NAMES[0]: (Slot.NAME, -1)}
-    for at, (key, value) in enumerate(zip(KEYS[:count], NUMBERS[:count], strict=True)):
-        words |= {key: (Slot.KEY, at), str(value): (Slot.VALUE, at)}
+    for at in range(count):
+        words |= {KEYS[at]: (Slot.KEY, at), str(NUMBERS[at]): (Slot.VALUE, at)}
     return None if body is None else make_row(body, find_tokens(body, words), count)
 
 
@@ -140,24 +138,21 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
 
 
 def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None], lead: str, rest: str) -> Arguments:
-    types = []
-    for name, around in shown.items():
-        # `k:int=7` and `k:str=a` share `:`, and the next word is the type.
-        word = next(iter(lexemes(around[0].removeprefix(lead))), "") if around is not None else ""
-        if is_word(word):
-            types.append((name, word))
+    # `k:int=7` and `k:str=a` share `:`, and the next word is the type.
+    words = {name: lexemes(around[0].removeprefix(lead))[:1] for name, around in shown.items() if around}
+    types = [(name, word) for name, found in words.items() for word in found if is_word(word)]
     at = arguments.entry.index(Slot.KEY) + 1
     entry = joined_skeleton([*arguments.entry[:at], lead, Slot.TYPE, rest, *arguments.entry[at + 1 :]])
     codec = Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE, types=tuple(types))
     return replace(arguments, entry=entry, codec=codec)
 
 
-def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple[CodecFinding, str | None]:
+def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple[Finding, str | None]:
     for values, body in written.many:
         texts = None if body is None else read_entries(body, arguments, values, after)
         if texts:
             return find_value_codec(texts, arguments, values), body
-    return CodecFinding(codec=arguments.codec, unexplained=("no call with values of several kinds is rendered",)), None
+    return (arguments.codec, ("no call with values of several kinds is rendered",)), None
 
 
 def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], after: str = "") -> dict[str, str]:

@@ -74,10 +74,6 @@ def find_modes(body: str | None, longer: str | None, spent: Spent) -> tuple[Tool
     return tuple(mode for mode, (_, holds) in _MODES.items() if all(itertools.starmap(holds, shown)))
 
 
-def _shows_arguments(body: str, call: SaidCall, _spent: Spent) -> bool:
-    return all(key in body and str(value) in body for key, value in call.arguments.items())
-
-
 def _is_one_object(body: str, call: SaidCall, spent: Spent) -> bool:
     """Return whether one JSON object is the call, and its name is nowhere else: `f<args>{"name": "f", …}` is not one object."""
     span = skeletons.native_span(body, call, 0, spent)
@@ -90,7 +86,10 @@ _MODES: Mapping[ToolMode, tuple[str, Callable[[str, SaidCall, Spent], bool]]] = 
         "the arguments are one JSON object",
         lambda body, call, spent: bool(skeletons.arguments_span(body, call.arguments, spent)),
     ),
-    ToolMode.TAG_WITH_TAGGED: ("each argument is written for itself", _shows_arguments),
+    ToolMode.TAG_WITH_TAGGED: (
+        "each argument is written for itself",
+        lambda body, call, _: all(key in body and str(value) in body for key, value in call.arguments.items()),
+    ),
 }
 
 
@@ -107,14 +106,16 @@ def find_tools(
     return _Analysis(frame, answers, known, mode, found, spent).solve()
 
 
+@dataclass(frozen=True, slots=True)
 class _Analysis:
     """The comparisons of one template's calls, once mode and arguments are known."""
 
-    def __init__(
-        self, frame: TurnFrame, answers: Answers, known: Known, mode: ToolMode, found: ArgumentsFinding, spent: Spent
-    ) -> None:
-        self.frame, self.answers, self.known, self.mode, self.found = frame, answers, known, mode, found
-        self.spent = spent
+    frame: TurnFrame
+    answers: Answers
+    known: Known
+    mode: ToolMode
+    found: ArgumentsFinding
+    spent: Spent
 
     def solve(self) -> ToolsFinding:
         # All comparisons of one template, for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: first the row of calls, then what is
@@ -154,23 +155,21 @@ class _Analysis:
     def _longest_row(self) -> tuple[Row | None, int | None]:
         """T2: the row of two calls, or of one where two are refused; counters marked."""
         # `<c>f{…}</c>`: one call alone does not show what is between two. It is looked at only where two are refused.
-        for count, body in ((2, self.answers.two_calls), (1, self.answers.call)):
-            row = None if body is None else self._row(body, count)
-            if row is not None:
-                return skeletons.mark_counters(row)
-        return None, None
+        row = self._row(self.answers.two_calls, 2) or self._row(self.answers.call)
+        return skeletons.mark_counters(row) if row else (None, None)
 
-    def _row(self, text: str, count: int = 1) -> Row | None:
-        return skeletons.find_row(text, make_calls(count), self.mode, self.spent, self.found.arguments.entry)
+    def _row(self, text: str | None, count: int = 1) -> Row | None:
+        return skeletons.find_row(text or "", make_calls(count), self.mode, self.spent, self.found.arguments.entry)
 
     # What is before the first call
 
     def _find_openings(self, row: Row) -> dict[str, str]:
         """Return what is before the first call, by what precedes it: nothing, content, reasoning."""
-        empty = self.known.reasoning.reasoning.empty
-        # `<think></think>\n<call>`: an empty block before a call shows the joint after reasoning, not the one at the start.
-        alone = self._strip_empty_parts(row.before)
-        after_empty = bool(empty) and row.before.lstrip().startswith(empty.lstrip())
+        # `\n<think></think>\n<call>`: an empty block before a call shows the joint after reasoning, not the one at the start. It
+        # goes, with the layout before it.
+        empty, shown = self.known.reasoning.reasoning.empty.lstrip(), row.before.lstrip()
+        after_empty = bool(empty) and shown.startswith(empty)
+        alone = self._strip_wrapper(shown.removeprefix(empty) if after_empty else row.before)
         openings = {"reasoning_to_tools" if after_empty else "start_to_tools": alone}
         after_content = self._before_call(self.answers.mixed, CONTENT)
         after_reasoning = self._before_call(self.answers.reasoned_call, REASONING)
@@ -191,8 +190,8 @@ class _Analysis:
 
     def _before_call(self, body: str | None, needle: str) -> str | None:
         """Return what is between the first `needle` and a call."""
-        row = None if body is None else self._row(body.partition(needle)[2])
-        return None if row is None else row.before
+        row = self._row((body or "").partition(needle)[2])
+        return row.before if row else None
 
     def _inside_reasoning(self) -> bool:
         """Return whether a call is written after reasoning, but before the marker that ends it."""
@@ -206,11 +205,6 @@ class _Analysis:
         marker, body = self.known.reasoning.reasoning.start, self.answers.mixed or ""
         alone = (self.answers.content or "").partition(CONTENT)[0]
         return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
-
-    def _strip_empty_parts(self, before: str) -> str:
-        # `\n<think></think>\n<call>`: what stands for no reasoning goes, with the layout before it.
-        empty, shown = self.known.reasoning.reasoning.empty.lstrip(), before.lstrip()
-        return self._strip_wrapper(shown.removeprefix(empty) if empty and shown.startswith(empty) else before)
 
     def _strip_wrapper(self, before: str) -> str:
         # `</think>\n<say></say>\n<call>`: the joint before the wrapper goes with it. Of `</say>\n<call>`, it is the calls'.
@@ -323,8 +317,8 @@ class _Analysis:
             found = replace(tools, arguments=replace(arguments, when_empty=written))
             return found, f"as {written}" if written else "nothing is written"
         # The text around the arguments may be missing with them: `f<args>{"a": 1}</args>` and `f`.
-        row = None if self.answers.call is None or tools.envelope else self._row(self.answers.call)
-        if row is not None and len(row.items[0]) == 3:
+        row = None if tools.envelope else self._row(self.answers.call)
+        if row and len(row.items[0]) == 3:
             shorter = skeletons.left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
             if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
                 return shorter, "left out, with the text around them"

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import chain, product
+from dataclasses import replace
+from itertools import product
 from typing import Any, assert_never
 
 from unrender.analysis.ask.probes import PLAIN_NEEDLE
 from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
 from unrender.values.notations import encode_value
 
-_SEPARATORS = ((", ", ": "), (",", ":"), (",", ": "), (", ", ":"))
+_SEPARATORS: tuple[dict[str, Any], ...] = tuple(
+    {"item_separator": item, "key_separator": key} for item, key in ((", ", ": "), (",", ":"), (",", ": "), (", ", ":"))
+)
 _INDENTS = (2, 4, 1, 3, 8)
 _IN_STRING = (('"', '\\"'), ("\\", "\\\\"), ("\n", "\\n"))
 """How a JSON string writes the characters of an object that it holds."""
@@ -24,25 +26,23 @@ _MARKS = "\"'\\<>&\n"
 """Characters that templates escape in raw text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodecFinding:
-    """The codec, and a sentence for each value that it does not reproduce."""
-
-    codec: Codec
-    unexplained: tuple[str, ...] = ()
+Finding = tuple[Codec, tuple[str, ...]]
+"""A codec, and a sentence for each value that it does not reproduce."""
 
 
-def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecFinding:
+def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> Finding:
     """Find the layout in which `text` writes `values` as one JSON object or Python dictionary."""
+    python = {"strings": Strings.PYTHON, "words": Words.PYTHON, "containers": Containers.PYTHON}
+    quoted = (layout | {"escapes": _IN_STRING} for layout in _json_layouts())
     # `{"a":1}` and `{"a": 1}`: every layout is tried, and the first that writes the very same text is the template's.
-    for sorted_keys, layout in product((False, True), chain.from_iterable(map(_layouts_of, Containers))):
-        codec = replace(layout, sorted_keys=sorted_keys)
+    for sorted_keys, layout in product((False, True), [*_json_layouts(), *quoted, python]):
+        codec = Codec(sorted_keys=sorted_keys, **layout)
         if encode_value(values, codec, margin=margin) == text:
-            return CodecFinding(codec=codec)
-    return CodecFinding(codec=Codec(), unexplained=(f"the arguments {text!r:.200} are written in no known layout",))
+            return codec, ()
+    return Codec(), (f"the arguments {text!r:.200} are written in no known layout",)
 
 
-def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> CodecFinding:
+def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> Finding:
     """Find the codec that writes each of `values` as in `written`.
 
     `arguments` holds what is known of the syntax so far.
@@ -58,14 +58,14 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     trials = (
         replace(arguments, codec=replace(codec, containers=containers, sorted_keys=sorted_keys, **option))
         for sorted_keys, containers in product((False, True), Containers)
-        for option in _container_options(containers, written, codec)
+        for option in _container_options(containers, written)
     )
     best = min(trials, key=lambda trial: len(_misfits(written, seen, trial)))
     unexplained = (
         f"the value {seen[key]!r} is written as {written[key]!r:.200}, the codec says {text!r:.200}"
         for key, text in _misfits(written, seen, best)
     )
-    return CodecFinding(codec=best.codec, unexplained=tuple(unexplained))
+    return best.codec, tuple(unexplained)
 
 
 def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: Arguments) -> list[tuple[str, str]]:
@@ -74,33 +74,20 @@ def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: A
     return [(key, text) for key, text in encoded if text != written[key]]
 
 
-def _layouts_of(containers: Containers) -> Iterator[Codec]:
-    """Yield the ways to write all arguments as one object of such containers; none where they cannot be that."""
-    match containers:
-        case Containers.JSON:
-            for ascii_only in (False, True):
-                for item, key in _SEPARATORS:
-                    yield Codec(item_separator=item, key_separator=key, ascii_only=ascii_only)
-                for indent in _INDENTS:
-                    yield Codec(indent=indent, ascii_only=ascii_only)
-                yield from (
-                    Codec(item_separator=item, key_separator=key, ascii_only=ascii_only, escapes=_IN_STRING)
-                    for item, key in _SEPARATORS
-                )
-        case Containers.PYTHON:
-            yield Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=containers)
-        case Containers.BARE | Containers.XML:
-            return
-        case _:
-            assert_never(containers)
+def _json_layouts() -> Iterator[dict[str, Any]]:
+    for ascii_only in (False, True):
+        for layout in (*_SEPARATORS, *({"indent": indent} for indent in _INDENTS)):
+            yield layout | {"ascii_only": ascii_only}
 
 
 def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
     """Choose how strings are written: the first way that explains most of them."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
-    opened = bool(codec.string_open)
     escapes = _escapes(written, strings, codec)
-    options = [option for kind in Strings for option in _string_options(kind, opened=opened, escapes=escapes)]
+    opened = bool(codec.string_open)
+    options = [
+        {"strings": kind} | option for kind in Strings for option in _string_options(kind, escapes, opened=opened)
+    ]
     if codec.typed_by is Typing.ATTRIBUTE:
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
@@ -127,44 +114,33 @@ def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Code
 
 
 def _string_options(
-    strings: Strings, *, opened: bool, escapes: tuple[tuple[str, str], ...]
+    strings: Strings, escapes: tuple[tuple[str, str], ...], *, opened: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the ways of writing strings so; `opened` says that something is before strings and before no number."""
+    """Yield what may be said of strings in this notation; `opened` says that something is before strings and before no number."""
     match strings:
         case Strings.JSON:
-            yield {"strings": strings}
-            yield {"strings": strings, "ascii_only": True}
+            yield from ({"ascii_only": ascii_only} for ascii_only in (False, True))
         case Strings.PYTHON | Strings.SINGLE:
-            yield {"strings": strings}
+            yield {}
         case Strings.RAW:
-            if not opened:
-                yield {"strings": strings, "typed_by": Typing.SCHEMA}
-            yield {"strings": strings, "typed_by": Typing.SCHEMA, "cdata": True}
-            if escapes and not opened:
-                yield {"strings": strings, "typed_by": Typing.SCHEMA, "escapes": escapes}
+            unopened: tuple[dict[str, Any], ...] = ({}, {"cdata": True}, {"escapes": escapes})
+            yield from ({"typed_by": Typing.SCHEMA} | option for option in (unopened[1:2] if opened else unopened))
         case Strings.QUOTED:
-            if opened:
-                yield {"strings": strings}
-                yield {"strings": strings, "escapes": escapes}
+            yield from ({}, {"escapes": escapes}) if opened else ()
         case _:
             assert_never(strings)
 
 
-def _container_options(containers: Containers, written: Mapping[str, str], codec: Codec) -> Iterator[dict[str, Any]]:
+def _container_options(containers: Containers, written: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     match containers:
         case Containers.JSON:
-            for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
-                yield {"item_separator": item, "key_separator": key, "ascii_only": ascii_only}
-            for indent in _INDENTS:
-                yield {"indent": indent}
+            yield from _json_layouts()
         case Containers.PYTHON:
             yield {}
         case Containers.BARE:
-            for item, key in _SEPARATORS:
-                yield {"item_separator": item, "key_separator": key}
+            yield from _SEPARATORS
         case Containers.XML:
-            for tag in _item_tags(written["pkeyaq"]) if "pkeyaq" in written else ():
-                yield {"item_tag": tag}
+            yield from ({"item_tag": tag} for tag in _item_tags(written.get("pkeyaq", "")))
         case _:
             assert_never(containers)
 

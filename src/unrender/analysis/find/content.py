@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unrender.analysis.ask.answers import Answers, Turns
-from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING, carries_needle
+from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
 from unrender.analysis.find.turn_frame import TurnFrame, end_in_history, tail_of
 from unrender.format import Content, ContentMode, Spelling
@@ -74,7 +74,7 @@ _Ending = Callable[[str, Tails, Openings], str]
 
 def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
     # `Hi<end>` alone, and `<think>so</think><a>Hi</a><end>`: `</a>` is there only after reasoning.
-    reasoned = openings.reasoning_content_tail
+    reasoned = openings.reasoned_tail
     known = tails.content or openings.content is not None
     return reasoned.removesuffix(tails.content) if known and reasoned.endswith(tails.content) else ""
 
@@ -155,7 +155,7 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
 def _closer(start: str, tails: Tails, openings: Openings) -> str:
     """Where content is written after reasoning only, take the marker that closes what opens it."""
-    openers, (parts, tags) = tags_of(start), _parts_and_tags(openings.reasoning_content_tail)
+    openers, (parts, tags) = tags_of(start), _parts_and_tags(openings.reasoned_tail)
     if not openers or not tags or tails.content.strip() or parts[tags[0]] not in closers_of(openers[-1]):
         return ""
     return "".join(parts[: tags[0] + 1])
@@ -188,8 +188,6 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
         return None
     opening, _, after_content = mixed.partition(CONTENT)
-    if carries_needle(opening):  # `[{"name": "f"}]Hi[{"name": "f"}]`: a call is before the content as well.
-        return None
     before_reasoning, reasoned, _ = (answers.reasoned_call or "").partition(REASONING)
     if reasoned and before_reasoning.strip() == opening.strip():  # Content beside calls is where reasoning is.
         return None

@@ -11,8 +11,8 @@ from what follows it, `_BEFORE_CONTENT` and `_BEFORE_CALLS`. The finding names t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from unrender.analysis.ask.answers import Answers
@@ -28,7 +28,7 @@ UNSEEN_JOINT = "\n\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Openings:
-    """Text between the header and the first visible part of an answer; None when that shape is not rendered."""
+    """Text before and between the first parts of an answer; None when that shape is not rendered."""
 
     content: str | None
     """Before content, without reasoning."""
@@ -42,16 +42,12 @@ class Openings:
     """Between reasoning and the first call's name."""
     content_no_thinking: str | None
     """Before content, with thinking switched off."""
-    reasoning_content_and_calls: str | None = None
+    reasoning_content_and_calls: str | None
     """Between reasoning and content, where calls follow."""
-    calls_no_thinking: str | None = None
+    calls_no_thinking: str | None
     """Before the first call's name, with thinking switched off."""
-    content_tail: str = ""
-    """After content, to the end of the turn."""
-    reasoning_content_tail: str = ""
-    """The same when reasoning is before."""
-    instructions: str = ""
-    """As in `Answers`."""
+    reasoned_tail: str
+    """After content that reasoning is before, to the end of the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,32 +66,28 @@ class ReasoningFinding:
 class ReasoningRecord:
     """All that is known when reasoning is looked for."""
 
-    source: str = ""
+    source: str
     """The template's own text or, of a function, all that it has written."""
     frame: TurnFrame
+    answers: Answers
     openings: Openings
-    cut: Mapping[str, str | None] = field(default_factory=dict)
-    """As in `Answers`."""
-    content_end: str = ""
+    content_end: str
     """What ends content and nothing else."""
 
 
 def find_openings(answers: Answers, frame: TurnFrame) -> Openings:
     """Find the text before and between the parts of answers."""
-    both, reasoned_calls = answers.reasoned, answers.reasoned_call
-    before = (_before(both, REASONING), _before(reasoned_calls, REASONING))
+    before = _before(answers.reasoned, REASONING)
     return Openings(
         content=_before(answers.content, CONTENT),
         calls=_before(answers.call, NAMES[0]),
-        reasoning=next(filter(lambda text: text is not None, before), None),
-        reasoning_content=_between(both, REASONING, CONTENT),
-        reasoning_calls=_between(reasoned_calls, REASONING, NAMES[0]),
+        reasoning=_before(answers.reasoned_call, REASONING) if before is None else before,
+        reasoning_content=_between(answers.reasoned, REASONING, CONTENT),
+        reasoning_calls=_between(answers.reasoned_call, REASONING, NAMES[0]),
         content_no_thinking=_before(answers.content_no_thinking, CONTENT),
         reasoning_content_and_calls=_between(answers.reasoned_mixed, REASONING, CONTENT),
         calls_no_thinking=_before(answers.call_no_thinking, NAMES[0]),
-        content_tail=tail_of(answers.content, CONTENT, frame),
-        reasoning_content_tail=tail_of(both, CONTENT, frame),
-        instructions=answers.instructions,
+        reasoned_tail=tail_of(answers.reasoned, CONTENT, frame),
     )
 
 
@@ -330,7 +322,7 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     # `<bot><say>` is every prompt, and `<bot><say>Hi</say>` an answer: that block is the response. A switch that changes whether
     # it is opened says that it is reasoning.
     always = opener and frame.prefill == frame.prefill_no_thinking and shown.strip().endswith(opener)
-    if always and any(tag in closers for tag in tags_of(openings.content_tail)[:1]):
+    if always and any(tag in closers for tag in tags_of(tail_of(seen.answers.content, CONTENT, frame))[:1]):
         return None
     # The prompt opens the block and the model closes it. A closer that the template never mentions is only taken if no
     # other could close the opener.
@@ -348,7 +340,7 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
     """String constants that look like closers: put `X</closer>Y` into content, and see X vanish."""
-    for closer, body in seen.cut.items():
+    for closer, body in seen.answers.cut.items():
         # `Contjaxmer</think>Contzurbin` comes back as `Contzurbin`: what is before this marker is cut off as reasoning.
         if body is None or CONTENT not in body or CONTENT2 in body:
             continue
@@ -367,7 +359,7 @@ _QUOTED = re.compile(r"(?<=\w )(\[[^\[\]<>\n]{3,64}\]|<[^\[\]<>\n]{3,64}>)")
 def _from_quoted_closer(seen: ReasoningRecord) -> ReasoningFinding | None:
     """R2: the generation prompt begins a thought in words, and its instructions name one marker, which ends it."""
     # `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Of a pair, as `<a>` and `</a>`, neither is such a marker.
-    words, said = seen.frame.prefill, seen.openings.instructions
+    words, said = seen.frame.prefill, seen.answers.instructions
     quoted = {
         tag for tag in _QUOTED.findall(said) if not any(text in said for text in closers_of(tag) + openers_of(tag))
     }

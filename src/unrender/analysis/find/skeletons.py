@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -23,7 +24,7 @@ from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMod
 from unrender.format.parts import text_of
 from unrender.format.tokens import lexemes
 from unrender.limits import MAX_MARKER, MAX_PLACES
-from unrender.proof.split import is_tag, shared_start
+from unrender.proof.split import common_prefix, common_suffix, is_tag
 
 COUNTER = "\ue000"
 """Stands for a counter inside a literal while skeletons are being solved."""
@@ -31,15 +32,18 @@ _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueSpan:
-    """A value and the text[start:end] that writes it."""
+class Span:
+    """The text[start:end] that writes a value, or fills a slot of item number `owner`."""
 
     start: int
     end: int
-    value: Any
+    slot: Slot = Slot.ARGUMENTS
+    owner: int = 0
+    value: Any = None
+    """What the text is as JSON, where it was read as that."""
 
 
-def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[ValueSpan]:
+def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Span]:
     """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order.
 
     There are no more of them once the search is over what is allowed.
@@ -56,10 +60,10 @@ def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Va
             spent.search(len(text) - start)
         else:
             spent.search(end - start)
-            yield ValueSpan(start=start, end=end, value=value)
+            yield Span(start=start, end=end, value=value)
 
 
-def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> ValueSpan | None:
+def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> Span | None:
     """Find where `arguments` is written as one JSON object, or else as a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
@@ -72,27 +76,20 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
     quote = text.rfind('"{', start, at)
     quoted = next(json_spans(text[quote:], '"', 1, spent), None) if quote >= 0 else None
     if quoted and _same(quoted.value, arguments, spent):
-        return ValueSpan(start=quote, end=quote + quoted.end, value=dict(arguments))
+        return Span(start=quote, end=quote + quoted.end)
     # `{'a': None}` is not JSON: each closing brace is tried, until what is before it is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MAX_PLACES):
         end = brace + match.end()
         if not spent.search(end - brace):
             return None
-        if _literal(text[brace:end]) == arguments:
-            return ValueSpan(start=brace, end=end, value=dict(arguments))
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            if ast.literal_eval(text[brace:end]) == arguments:
+                return Span(start=brace, end=end)
     return None
 
 
-def _literal(text: str) -> Any:
-    """Return the value of a Python literal, or None."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-
-
-def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> ValueSpan | None:
+def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> Span | None:
     """Find the JSON object that holds this call's name and arguments, and no other call's."""
     name_at = text.find(call.name, position)
     if name_at < 0:
@@ -100,9 +97,9 @@ def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> Value
     # `{"calls": [{"name": "f"}, {"name": "g"}]}`: the outer object holds two calls, so it is neither.
     others = [name for name in NAMES if name != call.name]
     found = None
-    for span in json_spans(text, "{", max([name_at, *(text.find(key) for key in call.arguments)]), spent):
-        fits = span.start >= position and _holds_call(span.value, call, spent)
-        if not fits or any(_holds(span.value, name, spent) for name in others):
+    for span in json_spans(text, "{", max([name_at, *map(text.find, call.arguments)]), spent):
+        holds = partial(_holds, span.value, spent)
+        if span.start < position or not holds(call.name) or not holds(dict(call.arguments)) or any(map(holds, others)):
             continue
         # `{"call": {"name": "f"}}`: the outermost object is the call, `{"calls": [{"name": "f"}]}`: the item of the list is.
         if found is None or any(isinstance(item, list) and span.value in item for item in _inside(found.value, spent)):
@@ -122,7 +119,7 @@ def _inside(value: Any, spent: Spent) -> Iterator[Any]:
             todo += value.values() if isinstance(value, dict) else value
 
 
-def _holds(value: Any, wanted: Any, spent: Spent) -> bool:
+def _holds(value: Any, spent: Spent, wanted: Any) -> bool:
     return any(_same(item, wanted, spent) for item in _inside(value, spent))
 
 
@@ -135,20 +132,6 @@ def _same(item: Any, wanted: Any, spent: Spent) -> bool:
     return type(item) is type(wanted) and bool(item == wanted)
 
 
-def _holds_call(value: Any, call: SaidCall, spent: Spent) -> bool:
-    return _holds(value, call.name, spent) and _holds(value, dict(call.arguments), spent)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """The text[start:end] that fills a slot of item number `owner`."""
-
-    start: int
-    end: int
-    slot: Slot
-    owner: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """Items in a row, each from its first slot to its last, with the literals around them."""
@@ -159,7 +142,7 @@ class Row:
     after: str
 
 
-def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Sequence[Token] = ()) -> list[Token]:
+def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Sequence[Span] = ()) -> list[Span]:
     """Find all `words` in `text` outside the `covered` tokens; return both in order.
 
     `words` gives the slot and the owner of each text.
@@ -170,13 +153,13 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
     for match in re.finditer(pattern, text):
         if not any(token.start <= match.start() < token.end for token in covered):
             slot, owner = words[match.group()]
-            found.append(Token(start=match.start(), end=match.end(), slot=slot, owner=owner))
+            found.append(Span(start=match.start(), end=match.end(), slot=slot, owner=owner))
     return sorted(found, key=lambda token: token.start)
 
 
 def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
     """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
-    wholes: list[Token] = []
+    wholes: list[Span] = []
     for owner, call in enumerate(calls):
         position = wholes[-1].end if wholes else 0
         if mode is ToolMode.JSON_NATIVE:
@@ -187,7 +170,7 @@ def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent,
             span = _tagged_span(text, call, entry, position)
         if span is None:
             return None
-        wholes.append(Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=owner))
+        wholes.append(replace(span, owner=owner))
     words = {call.name: (Slot.NAME, owner) for owner, call in enumerate(calls)}
     words |= {str(call.id): (Slot.ID, owner) for owner, call in enumerate(calls)}
     if mode is not ToolMode.JSON_NATIVE:
@@ -199,7 +182,7 @@ def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent,
     return Row(before=before, items=tuple(items), betweens=tuple(betweens), after=after) if all(items) else None
 
 
-def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> ValueSpan | None:
+def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> Span | None:
     words = dict.fromkeys(call.arguments, (Slot.KEY, 0))
     words |= {str(value): (Slot.VALUE, 0) for value in call.arguments.values()}
     name_at = text.find(call.name, position)
@@ -213,7 +196,7 @@ def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> V
     ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
     prefix, suffix = outer_literals(entry)
     end = (ends or [last_value])[-1] + len(suffix)
-    return ValueSpan(start=inside[0].start - len(prefix), end=end, value=call.arguments)
+    return Span(start=inside[0].start - len(prefix), end=end)
 
 
 def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]], spent: Spent) -> Skeleton:
@@ -221,11 +204,11 @@ def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]
     span = arguments_span(text, call.arguments, spent)
     if span is None:
         return ()
-    tokens = find_tokens(text, words, [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=0)])
+    tokens = find_tokens(text, words, [span])
     return joined_skeleton([text[: tokens[0].start], *skeleton_of(text, tokens), text[tokens[-1].end :]])
 
 
-def make_row(text: str, tokens: Sequence[Token], count: int) -> Row | None:
+def make_row(text: str, tokens: Sequence[Span], count: int) -> Row | None:
     """Cut `text` into items by their owners 0 … `count`-1; None when one is missing or two are interleaved."""
     groups = [[token for token in tokens if token.owner == owner] for owner in range(count)]
     if not all(groups):
@@ -245,7 +228,7 @@ def make_row(text: str, tokens: Sequence[Token], count: int) -> Row | None:
     )
 
 
-def skeleton_of(text: str, tokens: Sequence[Token]) -> Skeleton:
+def skeleton_of(text: str, tokens: Sequence[Span]) -> Skeleton:
     """Return slots and literals from the first token to the last."""
     parts: list[Part] = [tokens[0].slot]
     for token, following in itertools.pairwise(tokens):
@@ -276,7 +259,8 @@ def mark_counters(row: Row) -> tuple[Row, int | None]:
     # `<c0>f</c0>, <c1>g</c1>` counts in `</c0>` and in `<c1>`.
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
     tails = _mark([*heads[1:], row.after], starts, backwards=False)
-    items = tuple(_mark_item(row.items, item, starts) for item in row.items)
+    alike = len({len(item) for item in row.items}) == 1
+    items = tuple(_mark_item(row.items, item, starts) for item in row.items) if alike else row.items
     return Row(before=heads[0], items=items, betweens=tuple(tails[:-1]), after=tails[-1]), min(starts, default=None)
 
 
@@ -296,19 +280,17 @@ def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[s
 
 
 def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> Skeleton:
-    if len({len(other) for other in items}) > 1:
-        return item
-    return joined_skeleton(_mark_part([other[i] for other in items], part, starts) for i, part in enumerate(item))
-
-
-def _mark_part(column: Sequence[Part], part: Part, starts: list[int]) -> Part:
-    rows = [_digits_apart(text) for text in column]
-    if isinstance(part, Slot) or len({len(row) for row in rows}) > 1:
-        return part
-    # `#1` in the first item and `#2` in the second: each number is compared with those in the same place.
-    counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
-    starts.extend(int(rows[0][at]) for at in counting)
-    return "".join(COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
+    marked: list[Part] = []
+    for part, column in zip(item, zip(*items, strict=True), strict=True):
+        rows = [_digits_apart(text) for text in column]
+        if isinstance(part, Slot) or len({len(row) for row in rows}) > 1:
+            marked.append(part)
+            continue
+        # `#1` in the first item and `#2` in the second: each number is compared with those in the same place.
+        counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
+        starts.extend(int(rows[0][at]) for at in counting)
+        marked += (COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
+    return joined_skeleton(marked)
 
 
 def _digits_apart(text: str) -> list[str]:
@@ -428,21 +410,20 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
         return None
     # `f><args>{"a": 1}</args></f>` may be `f></f>` without arguments. Then `before` is `><args>`, `after` is
     # `</args></f>`, `empty` is `></f>`: kept is `>`, and `<args>` and `</args>` are left out with the arguments.
-    kept = "".join(shared_start([lexemes(before), lexemes(empty)]))
-    rest = lexemes(empty[len(kept) :])
-    ending = "".join(reversed(shared_start([lexemes(after)[::-1], rest[::-1]])))
+    kept = common_prefix([before, empty])
+    rest = empty[len(kept) :]
+    ending = common_suffix([after, rest])
     end = after[: len(after) - len(ending)]
     start = before[len(kept) :]
     if not start + end or not close.startswith(end) or not after.startswith(close):
         return None
     after_end, inside = close[len(end) :], len(close) - len(tools.call_end)
     right = after_end[: max(inside - len(end), 0)]
-    instead = "".join(rest)
     return replace(
         tools,
         function=joined_skeleton([*function[: function.index(Slot.NAME) + 1], kept, Slot.ARGUMENTS, right]),
         call_end=after_end[len(right) :],
-        arguments=replace(arguments, start=start, end=end, when_empty=instead[: len(instead) - len(ending)]),
+        arguments=replace(arguments, start=start, end=end, when_empty=rest[: len(rest) - len(ending)]),
     )
 
 

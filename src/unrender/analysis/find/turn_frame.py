@@ -261,8 +261,6 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
-    if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
-        shared = bare  # The end of the question's turn is not a part of the answer.
     return _without_opener(shared, answers)
 
 
@@ -308,11 +306,8 @@ def _without_opener(lead: str, answers: list[str]) -> str:
     while parts and is_tag(parts[-1]):
         closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
         # An empty block, as in `<bot><think></think>`, is cut off as a whole: it stands for no reasoning.
-        pair = [
-            i
-            for i, part in enumerate(parts)
-            if parts[-1] in closers_of(part) and not "".join(parts[i + 1 : -1]).strip()
-        ]
+        openers = [i for i, part in enumerate(parts) if parts[-1] in closers_of(part)]
+        pair = [i for i in openers if not "".join(parts[i + 1 : -1]).strip()]
         if not closed and not pair:
             break
         lead = "".join(parts[: pair[-1]] if pair else parts[:-1])
@@ -342,7 +337,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
 
 def _header(lead: str, asked: Continuations) -> str:
     bare, prompt = asked.bare, asked.prompt or ""
-    if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
+    if bare is not None and lead.startswith(bare) and lead != bare:
         return lead[len(bare) :]
     # `Q[Be brief.]</u><bot>` is the prompt, and the history has `Q</u><bot>Hi`: `<bot>` is what asks.
     parts = lexemes(prompt[len(bare) :][:MAX_MARKER]) if bare and prompt.startswith(bare) else []
