@@ -1,4 +1,4 @@
-"""An answer → what a lexer would confuse in its Lark."""
+"""A turn → what a lexer would confuse in its Lark."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from unrender.grammar.expansion import Values
 
 def remainder_of(turn: Turn) -> Remainder:
     """Return what writes the grammars of a turn."""
-    return Remainder(format=turn.format, request=turn.request, begun=turn.begun, handmade=turn.grammar)
+    return Remainder(
+        format=turn.format, request=turn.request, begun=turn.begun, handmade=turn.grammar, limits=turn.limits
+    )
 
 
-def confusions_of(answer: Remainder) -> Iterator[Confusion]:
-    """Yield the confusions in what `Answer.lark` writes."""
-    lowered = lower(answer.grammar(Values.NATIVE))
+def confusions_of(turn: Turn) -> Iterator[Confusion]:
+    """Yield the confusions in the turn's Lark."""
+    lowered = lower(remainder_of(turn).grammar(Values.NATIVE))
     yield from confusions(lowered, terminals(lowered))

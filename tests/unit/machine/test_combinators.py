@@ -26,7 +26,7 @@ from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.events import BrokenText
 from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine
-from unrender.nodes import AnswerPart, Choice, Layout
+from unrender.nodes import AnswerPart
 from unrender.parser.message import MessageFold
 from unrender.testing import numbered_id
 
@@ -192,7 +192,7 @@ def test_ends_of_turn_are_not_content():
 
 def test_layout_is_any_white_space():
     """However it is generated."""
-    assert message(Grammar(c.sequence(Layout("\n"), c.content(c.rest()))), "\n  a").content == "a"
+    assert message(Grammar(c.sequence(c.space("\n"), c.content(c.rest()))), "\n  a").content == "a"
 
 
 def test_an_id_may_come_after_the_arguments():
@@ -333,7 +333,7 @@ def test_any_name_is_a_tools_where_the_policy_says_so():
     [
         (c.literal("ab"), "'ab'"),
         (c.choice(c.sequence("", "ab"), "cd"), "nothing or 'cd'"),
-        (c.choice(Choice(()), "cd"), "nothing or 'cd'"),
+        (c.choice(c.choice(), "cd"), "nothing or 'cd'"),
         (c.choice(c.sequence(c.space(), "ab"), "cd"), "text or 'cd'"),
         (c.sequence("ab", "cd"), "'ab'"),
         (c.choice("ab", "cd", "ab"), "'ab' or 'cd'"),
