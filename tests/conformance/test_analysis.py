@@ -13,12 +13,11 @@ from os.path import commonprefix
 from typing import Any
 
 import pytest
-from answers import template_named
+from answers import said_in, template_named
+from rendering_rows import template_of
 from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
-from unrender.answer.encode import encode_answer
-from unrender.rendering.template import Template
 
 TEMPLATES = all_vendor_templates()
 QUESTION = "Wherefromhere"
@@ -128,8 +127,8 @@ LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES
 
 
 @cache
-def analysed(name: str) -> tuple[Template, Analysis]:
-    template = Template(TEMPLATES[name].read_text(encoding="utf-8"))
+def analysed(name: str) -> tuple[Any, Analysis]:
+    template = template_of(TEMPLATES[name].read_text(encoding="utf-8"))
     return template, analyze(template)
 
 
@@ -183,7 +182,7 @@ def test_answer_is_rebuilt(name, shape):
 
     format = analysed(name)[1].format
     calls = [(called, arguments, f"call{i:05}") for i, (called, arguments) in enumerate(SHAPES[shape].calls)]
-    answer = encode_answer(format, content=SHAPES[shape].content, reasoning=SHAPES[shape].reasoning, calls=calls)
+    answer = said_in(format, content=SHAPES[shape].content, reasoning=SHAPES[shape].reasoning, calls=calls)
     loose = (name, shape) in LOOSE
     after = after_header(name, text, format.turn.headers[0].strip() if loose else format.turn.headers[0])
     same = squeezed if loose else str
@@ -216,7 +215,7 @@ def test_header_ends_the_prompt(name):
 def test_analysis_is_small_and_blind(name):
     """Few probes are rendered, of answers and of what is refused, and BOS and EOS leave no trace in what is learnt."""
     text = TEMPLATES[name].read_text(encoding="utf-8")
-    other = analyze(Template(text, bos_token="<|im_start|>", eos_token="<|im_end|>"))
+    other = analyze(template_of(text, bos_token="<|im_start|>", eos_token="<|im_end|>"))
 
     assert other == analysed(name)[1]
     assert other.renderings <= 90

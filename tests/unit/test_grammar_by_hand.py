@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from engines import lark_reader
 
 from unrender import (
@@ -136,26 +137,7 @@ def test_content_is_continued():
         template().prepare([*ASK, {**messages[1], "reasoning": "Hm."}], continue_final_message=True)
 
 
-@pytest.mark.parametrize(
-    ("request_", "yes", "no"),
-    [
-        ({}, ["Hi", "Hi!get_time {}", "!get_time {}!get_time {}"], ["!rm {}", "!get_weather {}"]),
-        ({"tools": None}, ["Hi"], ["!get_time {}"]),
-        ({"tool_choice": "none"}, ["Hi"], ["!get_time {}"]),
-        ({"tool_choice": "required"}, ["!get_time {}!get_time {}"], ["Hi"]),
-        (
-            {"tool_choice": "required", "parallel_tool_calls": False},
-            ["!get_time {}"],
-            ["Hi", "!get_time {}!get_time {}"],
-        ),
-        ({"parallel_tool_calls": False}, ["Hi", "!get_time {}"], ["!get_time {}!get_time {}"]),
-        (
-            {"tool_choice": {"type": "function", "function": {"name": "get_time"}}},
-            ["Hi!get_time {}"],
-            ["Hi", '!get_weather {"city": "Rome"}', "!get_time {}!get_time {}"],
-        ),
-    ],
-)
+@cases
 def test_a_request_binds_what_is_generated(request_, yes, no):
     """What the dialect accepts is read without a complaint; what is refused for its number of calls is reported."""
     bound = turn(**request_)
@@ -167,18 +149,7 @@ def test_a_request_binds_what_is_generated(request_, yes, no):
         bound.parser(strict=True).feed(text)
 
 
-@pytest.mark.parametrize(
-    ("request_", "text", "expected"),
-    [
-        ({"tool_choice": "required"}, "Hi", "a call of one of the tools"),
-        ({"parallel_tool_calls": False}, "!get_time {}!get_time {}", "no more than one call"),
-        (
-            {"tool_choice": {"type": "function", "function": {"name": "get_time"}}},
-            '!get_weather {"city": "Rome"}',
-            "a call of 'get_time'",
-        ),
-    ],
-)
+@cases
 def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
     """The call is delivered with a `Malformed`, and a strict parser refuses it."""
     parser = turn(**request_).parser()
@@ -297,14 +268,7 @@ def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
     assert found.restore(restored.state()).finish() == []
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"version": 1}, "version"),
-        ({"fed": [{"kind": "unknown", "text": "!get_time {}"}]}, "message"),
-        ({"for": ""}, "for"),
-    ],
-)
+@cases
 def test_a_state_that_was_changed_is_refused(change, message):
     """As for every parser: of another version, of another grammar, or with another text."""
     found = turn()

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from lexing import remainder_of
 
 from unrender import ChatTemplate, SchemaWarning, Turn
@@ -36,17 +37,7 @@ def test_a_grammar_is_written_once(dialect):
 
 
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"values": [True]},
-        {"tool_choice": "required"},
-        {"tool_choice": {"type": "function", "function": {"name": "now"}}},
-        {"parallel_tool_calls": False},
-        {"response_format": {"type": "json_object"}},
-    ],
-    ids=str,
-)
+@cases
 def test_what_differs_is_written_for_itself(dialect, changed):
     """No turn gets what was made for another request, even one whose tools Python takes for equal."""
     one, other = prepared([1]), prepared(**{"values": [1], **changed})

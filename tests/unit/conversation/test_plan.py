@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cases import cases
 
 from unrender import Format, MessageError, Request, ToolChoice
 from unrender.analysis import Capabilities
@@ -107,14 +108,7 @@ def test_tools_are_injected_once():
     assert once[0].content == "Be kind.\n\n" + injected.text
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([USER], "{text}"),
-        ([{"role": "developer", "content": "Be kind."}, USER], "Be kind.\n\n{text}"),
-        ([{"role": "system", "content": ""}, USER], "{text}"),
-    ],
-)
+@cases
 def test_the_system_message_is_extended_or_made(given, expected):
     """The text goes after what the system message says, or becomes one, and the rest is as it was."""
     plan = plan_tools(Format(), can(), "auto")

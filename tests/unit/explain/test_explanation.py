@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from cases import cases
 from explanation_rows import EXPLANATIONS, SAID, TEMPLATES, TOOLS, explanation_of, said, template_named
 from recipes import rows_of
 
@@ -158,7 +159,7 @@ def test_no_syntax_is_missing_here():
     assert set(WRITTEN) == set(COMMON)
 
 
-@pytest.mark.parametrize(("name", "text"), WRITTEN.items())
+@cases
 def test_a_syntax_reads_what_it_is_called(name, text):
     """The call is read whole, its values with the types of the schema."""
     parser = Parser(Format(tools=COMMON[name]), Request(tools=(FIND,)))

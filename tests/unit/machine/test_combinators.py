@@ -284,23 +284,6 @@ def test_nodes_nested_too_deeply_are_refused():
         compile_combinators(Grammar(node))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: c.chars("z-a"), "runs backwards"),
-        (lambda: c.chars(""), "at least one character"),
-        (lambda: c.repeat("a", 3, 2), "minimum <= maximum"),
-        (lambda: c.until(""), "at least one character"),
-        (lambda: c.quoted("`"), "expected"),
-        (lambda: c.sequence("a", 1), "expected a node or a text, found int"),
-    ],
-)
-def test_wrong_arguments_are_refused(make, message):
-    """Each combinator says what it expected."""
-    with pytest.raises(GrammarError, match=message):
-        make()
-
-
 def test_a_copy_goes_on_alone():
     """A fork reads its own text; the original stays as it was."""
     made = reader(ANSWER, policy=AS_WRITTEN)
