@@ -19,9 +19,11 @@ def test_how_much_goes_through(text: str, taken: list[object] | None) -> None:
 
 
 @cases
-def test_long_literals_are_looked_at_in_part(text: str, taken: list[object] | None) -> None:
-    """What agrees in twelve characters is left to the instructions."""
-    assert Flow(["0123456789abcdef"]).take(text) == (taken and tuple(taken))
+def test_a_flow_takes_what_no_literal_can_change(
+    literals: list[str], characters: str, last: str, text: str, taken: list[object] | None
+) -> None:
+    """Text up to where a literal may begin that is not all there; what agrees in twelve characters is left to the instructions."""
+    assert Flow(literals, characters, last).take(text) == (taken and tuple(taken))
 
 
 def test_nothing_ends_text_without_literals() -> None:
