@@ -13,8 +13,7 @@ from itertools import product
 from typing import Any
 
 from unrender import CallStatus, ChatTemplate, Message
-from unrender.analysis import shape_context, shape_messages
-from unrender.proof.split import common_prefix
+from unrender.analysis import Evidence, Shown, shape_context, shape_messages
 
 PROPERTIES: dict[str, Any] = {
     "text": {"type": "string", "description": "Some text."},
@@ -126,7 +125,9 @@ def cut(full: str | None, prompt: str, end: int) -> tuple[str, str] | None:
     """Return the prompt and the answer after it, as the whole conversation shows them."""
     if full is None:
         return None
-    start = prompt if full.startswith(prompt) else common_prefix([prompt, full])
+    left, right = (Shown(what="", text=text) for text in (prompt, full))
+    start = Evidence(part="", comparison="", finding="", left=left, right=right).split.prefix
+    start = prompt if full.startswith(prompt) else start
     return (start, full[len(start) :]) if len(start) > end else None
 
 

@@ -18,10 +18,12 @@ from typing import Any
 from composed.composition import Recipe, template
 from rendering_rows import template_of
 
-from unrender.analysis import Analysis, analyze
+from unrender.analysis import Analysis, analyze, derivation
 from unrender.format.data import plain_data
 
 ANALYSIS = Path(__file__).parent / "corpus" / "analysis.jsonl"
+UNEXPECTED = derivation.UNEXPECTED
+"""What a diagnostic begins with that reports a defect of the analysis itself."""
 DERIVED = ("format", "capabilities", "rules", "diagnostics")
 """What of a row is made of its template."""
 _MESSAGES = (

@@ -10,11 +10,11 @@ import corpus
 import hypothesis
 import hypothesis.strategies as st
 import pytest
+from recipes import UNEXPECTED
 from rendering_rows import template_of
 
 from unrender.analysis import analyze
 from unrender.analysis.ask.probes import BOS, EOS, carries_needle
-from unrender.analysis.derivation import UNEXPECTED
 from unrender.format import ContentMode, Format, ReasoningMode, ToolMode
 
 TEMPLATES = sorted(corpus.TEMPLATES.glob("*.jinja"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from cases import cases
+from lexing import remainder_of
 from remainders import turn_of
 
-from unrender import GrammarError
-from unrender.dialects.sample import draw, repeats_a_key, sample_text
-from unrender.grammar import Grammar, Role, chars, choice, literal, ref, repeat, schema, sequence, tag, until
+from unrender import GrammarError, Request
+from unrender.grammar import Grammar, Role, chars, choice, literal, ref, repeat, sequence, tag, until
 
 NESTED = Grammar(
     ref("list"),
@@ -28,7 +28,7 @@ def test_other_seeds_give_other_texts():
 
 def test_the_budget_bounds_the_size():
     """Recursion ends: once the budget is spent, the shortest way out is taken."""
-    assert max(len(sample_text(NESTED, seed, budget=50)) for seed in range(200)) < 2000
+    assert max(len(turn_of(NESTED).sample(seed)) for seed in range(200)) < 2000
 
 
 def test_free_text_holds_no_stop():
@@ -59,13 +59,7 @@ def test_classes_are_obeyed():
 def test_a_grammar_without_end_is_an_error():
     """When no text ends, there is nothing to draw."""
     with pytest.raises(GrammarError, match="no text of it ends"):
-        sample_text(Grammar(ref("a"), {"a": sequence("x", ref("a"))}), 1)
-
-
-def test_json_must_be_spelled_out():
-    """A schema alone cannot be drawn from."""
-    with pytest.raises(GrammarError, match="JsonValue cannot be drawn"):
-        sample_text(Grammar(ref("value"), {"value": schema({})}), 1)
+        turn_of(Grammar(ref("a"), {"a": sequence("x", ref("a"))}), Request(tools=None)).sample(1)
 
 
 def test_a_drawn_text_knows_its_parts():
@@ -74,8 +68,9 @@ def test_a_drawn_text_knows_its_parts():
     call = sequence(tag(Role.NAME, "f"), tag(Role.ARGUMENT, sequence("(", inner, ")")))
     grammar = Grammar(sequence(tag(Role.CONTENT, until("f(")), call))
 
+    draw = remainder_of(turn_of(grammar, Request(tools=None))).drawer()
     for seed in range(50):
-        drawn = draw(grammar, seed)
+        drawn = draw(seed)
         content, name, arguments, value = (drawn.text[part.start : part.end] for part in drawn.parts)
         assert (content + name + arguments, name, arguments) == (drawn.text, "f", f"({value})")
         assert drawn.text.index("f(") == len(content)
@@ -85,6 +80,7 @@ def test_a_drawn_text_knows_its_parts():
 @cases
 def test_a_key_that_comes_twice_in_one_object(text: str, repeats: bool) -> None:
     """Keys of objects inside are others, and so is what strings hold; such a text is drawn again while there is another."""
-    assert repeats_a_key(text) is repeats
+    drawn = {turn_of(choice(text, "other")).sample(seed) for seed in range(20)}
+
+    assert drawn == {"other", *([] if repeats else [text])}
     assert turn_of(literal(text)).sample(1) == text
-    assert not repeats_a_key("{" * 10_000)

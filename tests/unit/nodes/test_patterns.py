@@ -12,9 +12,8 @@ import pytest
 from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from lines import node_line
+from lines import generates, node_line
 from recipes import ANALYSIS, rows_of
-from texts import generates
 
 from unrender import GrammarError
 from unrender.grammar import chars, choice, literal, optional, ref, repeat, sequence

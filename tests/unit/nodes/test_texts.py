@@ -7,9 +7,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lines import node_line
+from lines import generates, node_line
 from recipes import ANALYSIS, rows_of
-from texts import generates
 
 from unrender.grammar import chars, optional, ref, repeat, sequence, until
 from unrender.nodes import Chars, children

@@ -9,8 +9,7 @@ import pytest
 from cases import cases
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from lines import node_line
-from texts import generates
+from lines import generates, node_line
 
 from unrender.nodes import Choice, Literal, Ref, Sequence
 from unrender.nodes.patterns import write_pattern
