@@ -25,7 +25,6 @@ from unrender import CallStatus, Policy, deltas
 from unrender.grammar import conforms
 from unrender.testing import numbered_id
 
-UNIT = Path(__file__).with_name("unit")
 FILES = sorted(ANSWERS.glob("*.jsonl"))
 STEPS = 12
 """Instructions for a character, at most."""
@@ -231,8 +230,8 @@ def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
 
 
 def test_every_case_is_asked() -> None:
-    """Each row beside the tests of a room names a test there that asks its rows."""
-    for path in UNIT.rglob("cases.jsonl"):
+    """Each row beside tests names one of them that asks its rows."""
+    for path in Path(__file__).parent.rglob("cases.jsonl"):
         asked = "\n".join(test.read_text(encoding="utf-8") for test in path.parent.glob("test_*.py"))
         lost = {row["test"] for row in case_rows(path) if f"@cases\ndef test_{row['test']}(" not in asked}
         assert lost == set(), path
