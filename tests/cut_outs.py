@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from splitting import fed
+
 from unrender import CallStatus, ChatTemplate, Message
 from unrender.analysis import Evidence, Shown, shape_context, shape_messages
 
@@ -152,9 +154,7 @@ def cut_outs(chat: ChatTemplate) -> Iterator[tuple[str, str, str, Said]]:
 
 def read(chat: ChatTemplate, prompt: str, chunks: list[str]) -> Message:
     parser = chat.parser(tools=TOOLS, prompt=prompt)
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
+    fed(parser, chunks)
     return parser.message
 
 

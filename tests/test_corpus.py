@@ -19,7 +19,7 @@ from properties.invariants import accumulated, check, check_events, check_strict
 from recipes import ANALYSIS, DERIVED, derived, rows_of
 from rows import ANSWERS, FORMATS, Row, rows
 from schema_rows import expected, read, readers, schema_rows
-from splitting import pieces, random_pieces
+from splitting import fed, pieces, random_pieces
 
 from unrender import CallStatus, Policy, deltas
 from unrender.grammar import conforms
@@ -161,9 +161,7 @@ def test_work_is_linear(path: Path) -> None:
     for row in readable(path):
         for size in (1, len(row.text) or 1):
             parser = row.parser()
-            for piece in pieces(row.text, size):
-                parser.feed(piece)
-            parser.finish()
+            fed(parser, pieces(row.text, size))
             assert parser.steps <= STEPS * len(row.text + row.turn.begun) + FEW, (row, size)
 
 

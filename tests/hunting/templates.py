@@ -24,6 +24,7 @@ from hunting.mutation import mutate
 from hunting.tally import Failure, Tally, keep_failure, spent
 from properties import families
 from recipes import UNEXPECTED
+from splitting import fed
 from vendor import SHARED, vendor_templates
 
 from unrender import ChatTemplate, ExportError, GrammarError, MessageError, TemplateError, Turn
@@ -176,9 +177,7 @@ def _parsed(turn: Turn) -> Callable[[], str]:
     def parse() -> str:
         for text in _TEXTS:
             parser = turn.parser(ids=numbered_id)
-            for character in text:
-                parser.feed(character)
-            parser.finish()
+            fed(parser, text)
             if parser.message != turn.parse(text, ids=numbered_id):
                 return "whole and single characters differ"
         return ""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cases import cases
+from splitting import fed
 
 from unrender import (
     ChatTemplate,
@@ -101,9 +102,7 @@ def test_streaming_gives_the_same_message(template):
     text = "<think>\nHm.\n</think>\n\nOn it." + CALL
     parser = turn.parser(ids=numbered_id)
 
-    for character in text:
-        parser.feed(character)
-    parser.finish()
+    fed(parser, text)
 
     assert parser.message == turn.parse(text, ids=numbered_id)
 
@@ -302,11 +301,9 @@ def test_format_does_not_depend_on_tokens(template):
 def test_parser_for_a_prompt_rendered_elsewhere(template):
     """A prompt's tail tells that reasoning is open; without tools nothing is a call."""
     parser = template.parser(tools=[TOOL], prompt="…<|assistant|>\n<think>\n")
-    parser.feed("Hm.\n</think>\n\n" + CALL)
-    parser.finish()
+    fed(parser, ["Hm.\n</think>\n\n" + CALL])
     without = template.parser()
-    without.feed(CALL)
-    without.finish()
+    fed(without, [CALL])
 
     assert parser.message.reasoning == "Hm."
     assert [call.name for call in parser.message.tool_calls] == ["weather"]

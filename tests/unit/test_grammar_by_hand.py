@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from cases import cases
 from engines import lark_reader
+from splitting import fed
 
 from unrender import (
     CallStatus,
@@ -98,11 +99,9 @@ def test_a_turn_reads_its_answer():
 def test_ends_of_the_turn_are_no_text(ending):
     """Both where the grammar matches and where the reading breaks off, they are left out."""
     parser = turn().parser()
-    parser.feed("It rains." + ending)
-    parser.finish()
+    fed(parser, ["It rains." + ending])
     broken = turn().parser()
-    broken.feed("!rm {}" + ending + "more")
-    broken.finish()
+    fed(broken, ["!rm {}" + ending + "more"])
 
     assert parser.message.content == "It rains."
     assert broken.message.content == "!rm {}more"
@@ -166,8 +165,7 @@ def test_a_call_that_dies_is_content_as_well():
     text = '!get_weather {"city": x} and'
     kept, written = turn().parser(), turn().parser(policy=Policy(calls="written"))
     for parser in (kept, written):
-        parser.feed(text)
-        parser.finish()
+        fed(parser, [text])
 
     assert [found.status for found in kept.message.failed_calls] == [CallStatus.INVALID]
     assert (kept.message.tool_calls, written.message.tool_calls) == ((), written.message.failed_calls)
@@ -189,8 +187,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
 def test_unknown_tools_are_calls_where_the_policy_says_so():
     """Such a call is marked as not known."""
     parser = turn().parser(policy=Policy(unknown_tools="call"))
-    parser.feed("!rm {}")
-    parser.finish()
+    fed(parser, ["!rm {}"])
 
     assert [(found.name, found.known) for found in parser.message.tool_calls] == [("rm", False)]
 
@@ -198,8 +195,7 @@ def test_unknown_tools_are_calls_where_the_policy_says_so():
 def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
     """The template's own parser reads with the grammar, too, and with ids of the conversation."""
     parser = template().parser(tools=TOOLS, prompt="<|assistant|><think>", known_ids=["a"], ids=numbered_id)
-    parser.feed("Hm.</think>!get_time {}")
-    parser.finish()
+    fed(parser, ["Hm.</think>!get_time {}"])
 
     assert (parser.message.reasoning, parser.message.tool_calls[0].id) == ("Hm.", "call00001")
 
@@ -365,8 +361,7 @@ def test_a_call_that_is_taken_back_has_no_id():
     parser = turn(Grammar(sequence(choice(sequence(call, "?"), sequence(call, ".")), content(rest())))).parser()
 
     parser.feed("!get_time {}")
-    parser.feed(". Hi")
-    parser.finish()
+    fed(parser, [". Hi"])
 
     assert [call.name for call in parser.message.tool_calls] == ["get_time"]
     assert parser.made_ids == (parser.message.tool_calls[0].id,)

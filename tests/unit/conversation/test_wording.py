@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from splitting import fed
 
 from unrender import Parser, Request, ToolChoice
 from unrender.answer.build import calls_in_syntax
@@ -46,8 +47,7 @@ def test_the_example_is_read_as_a_call(declared):
     text = instructions(declared.format.tools).write([TOOL])
     parser = Parser(declared.format, Request(tools=read_tools([wrapped({"name": "repeat"})])), strict=True)
 
-    parser.feed(example_of(text))
-    parser.finish()
+    fed(parser, [example_of(text)])
 
     (call,) = parser.message.tool_calls
     assert json.loads(call.arguments) == {"words": "good evening", "times": 3}

@@ -10,6 +10,7 @@ import pytest
 from cases import case_rows, cases
 from explanation_rows import EXPLANATIONS, SAID, TEMPLATES, TOOLS, explanation_of, said, template_named
 from recipes import rows_of
+from splitting import fed
 
 from unrender import CallStatus, Message, Parser, Request, Span, Tool, ToolCall, UnrenderError
 from unrender.explain import Explanation, Hint, Stop, explain
@@ -130,8 +131,7 @@ def test_no_syntax_is_missing_here(request):
 def test_a_syntax_reads_what_it_is_called(name, text):
     """The call is read whole, its values with the types of the schema."""
     parser = Parser(Format(tools=COMMON[name]), Request(tools=(FIND,)))
-    parser.feed(text)
-    parser.finish()
+    fed(parser, [text])
     message = parser.message
 
     assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [
@@ -144,7 +144,6 @@ def test_a_syntax_reads_what_it_is_called(name, text):
 def test_prose_is_no_call(name):
     """Text that only mentions a tool stays text."""
     parser = Parser(Format(tools=COMMON[name]), Request(tools=(FIND,)))
-    parser.feed("I could find it.")
-    parser.finish()
+    fed(parser, ["I could find it."])
 
     assert (parser.message.content, parser.message.tool_calls) == ("I could find it.", ())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from answers import said_in
+from splitting import fed
 
 from unrender import CallStatus, Message, Parser, Request, Tool
 from unrender.format import CallSyntax, Format, Slot, ToolMode
@@ -53,9 +54,7 @@ SYNTAXES = dict(syntaxes())
 
 def read(format: Format, chunks: list[str]) -> Message:
     parser = Parser(format, REQUEST)
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
+    fed(parser, chunks)
     return parser.message
 
 

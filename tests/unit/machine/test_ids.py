@@ -8,6 +8,7 @@ import re
 
 from properties import families
 from properties.families import ID_FIRST
+from splitting import fed
 
 from unrender import ChatTemplate, Parser, Request, Tool
 from unrender.format import Arguments, CallSyntax, Format, Slot
@@ -39,9 +40,7 @@ ANSWER = "<call>now<args>{}</call>"
 
 
 def ids(parser: Parser, *chunks: str) -> list[str]:
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
+    fed(parser, chunks)
     return [call.id for call in parser.message.tool_calls]
 
 

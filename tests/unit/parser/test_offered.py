@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from cases import cases
-from splitting import pieces
+from splitting import fed, pieces
 
 from unrender import ChatTemplate, Message, Policy
 
@@ -33,9 +33,7 @@ ROME = ("now", {"city": "Rome"})
 def read(text: str, size: int, policy: Policy) -> Message:
     turn = ChatTemplate.from_string(TEMPLATE).prepare([{"role": "user", "content": "x"}], tools=[TOOL])
     parser = turn.parser(policy=policy)
-    for piece in pieces(text, size):
-        parser.feed(piece)
-    parser.finish()
+    fed(parser, pieces(text, size))
     return parser.message
 
 
