@@ -52,7 +52,11 @@ class Said:
     def to_openai(self) -> dict[str, Any]:
         """Return it as an OpenAI message."""
         calls = [
-            {"id": f"proof{i:04d}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            {
+                "id": f"proof{i:04d}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
+            }
             for i, (name, arguments) in enumerate(self.calls)
         ]
         message = {
@@ -63,13 +67,13 @@ class Said:
         }
         return {key: value for key, value in message.items() if value or key in ("role", "content")}
 
-    def shown_in(self, text: str) -> bool:
-        """Return whether a rendering shows all of it."""
+    def shown_in(self, text: str, asked: str = "") -> bool:
+        """Return whether a rendering shows all of it; what is `asked` may name tools as well."""
         names = [name for name, _ in self.calls]
         return (
             self.content in text
             and self.reasoning in text
-            and all(text.count(name) >= names.count(name) for name in names)
+            and all(text.count(name) - asked.count(name) >= names.count(name) for name in names)
         )
 
     def is_read(self, message: Message) -> bool:

@@ -7,21 +7,20 @@ from dataclasses import replace
 import pytest
 from cases import cases
 
-from unrender import Format, MessageError, Request, ToolChoice
+from unrender import Format, MessageError, Request, Tool, ToolChoice
 from unrender.analysis import Capabilities
 from unrender.conversation.concede import conceded, told
 from unrender.conversation.messages import conversation_of
 from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
 from unrender.format import CallSyntax, Slot, TurnTexts
 from unrender.formats import declared_format
-from unrender.messages.wire import read_tools
 
 OWN = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
 SPEAKING = Format(tools=OWN, turn=TurnTexts(tools_first=True, content_to_tools="[then]"))
 USER = {"role": "user", "content": "Hello"}
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
 
-ASKED = Request(tools=read_tools(TOOLS))
+ASKED = Request(tools=(Tool(name="now"),))
 
 
 def can(**capabilities):

@@ -170,15 +170,6 @@ def test_no_other_file_is_read():
     assert render("{% include 'x' %}").error
 
 
-def test_facts():
-    """The source's variables, string constants and attribute names can be asked for without rendering."""
-    template = template_of("{% set y = 1 %}{{ x['a'].b ~ '<t>' ~ y }}{{ m.get('c') }}{% if 'd' in m %}</t>{% endif %}")
-
-    assert template.variables == {"x", "m"}
-    assert template.facts.string_constants == ("a", "<t>", "c", "d")
-    assert template.facts.attribute_names == {"a", "b", "get", "c", "d"}
-
-
 def test_digest():
     """Equal templates have equal digests; the tokens count."""
     assert template_of("a").digest == template_of("a").digest
@@ -240,11 +231,3 @@ def test_jinja_is_not_imported_early():
     code = "import sys, unrender; sys.exit('jinja2' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_strings_in_constant_lists_are_constants():
-    """Lists that could be folded into one constant hold strings, too."""
-    template = template_of("{{ 1 if x in ['low', 'off'] or y in ('none',) else 2 }}")
-
-    assert template.facts.string_constants == ("low", "off", "none")
-    assert template.variables == {"x", "y"}
