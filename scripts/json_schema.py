@@ -123,9 +123,9 @@ def keyword_section() -> str:
     return KEYWORD_TABLE + "".join(_keyword_rows())
 
 
-def losses(keyword: Keyword, values: Values) -> tuple[Unsupported, ...]:
-    """Return what of the example is not enforced where JSON values are handed over as `values`."""
-    return expand(Grammar(JsonValue(keyword.schema)), values).unsupported
+def losses(keyword: Keyword, *, native: bool) -> tuple[Unsupported, ...]:
+    """Return what of the example is not enforced where JSON is spelled out, or handed over to the engine."""
+    return expand(Grammar(JsonValue(keyword.schema)), Values.NATIVE if native else Values.SPELLED).unsupported
 
 
 def _read_natively(keyword: Keyword) -> bool:
@@ -137,7 +137,7 @@ def _read_natively(keyword: Keyword) -> bool:
 
 def _keyword_rows() -> Iterator[str]:
     for keyword in KEYWORDS:
-        gbnf, native = losses(keyword, Values.SPELLED), losses(keyword, Values.NATIVE)
+        gbnf, native = (losses(keyword, native=native) for native in (False, True))
         exact = _read_natively(keyword)
         spelled = schema_grammar(keyword.schema).unsupported
         verdicts = ["wider" if lost else "✓" for lost in (gbnf, native, native if exact else spelled)]

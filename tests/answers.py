@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from vendor import ROOT, all_vendor_templates, vendor_templates
 
 from unrender import ChatTemplate, Turn
 from unrender.analysis import shape_context, shape_messages
+from unrender.answer.encode import encode_answer
+from unrender.format import Format
 
 QUESTION = [{"role": "user", "content": "What about zebra crossings?"}]
 
@@ -105,6 +107,11 @@ def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **se
     names = [call["function"]["name"] for call in message.get("tool_calls", [])]
     parts = [message["content"], message.get("reasoning_content", ""), *names]
     return text if all(part in text for part in parts) else None
+
+
+def said_in(format: Format, *, content: str = "", reasoning: str = "", calls: Iterable[Sequence[Any]] = ()) -> str:
+    """Return an answer in the words of a format; a call is its name, its arguments and its id."""
+    return encode_answer(format, content=content, reasoning=reasoning, calls=[tuple(call) for call in calls])
 
 
 def without_end(turn: Turn, text: str) -> str:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from splitting import fed
+
 from unrender import CallStatus, ChatTemplate, Message
-from unrender.analysis import shape_context, shape_messages
-from unrender.proof.split import common_prefix
+from unrender.analysis import Evidence, Shown, shape_context, shape_messages
 
 PROPERTIES: dict[str, Any] = {
     "text": {"type": "string", "description": "Some text."},
@@ -51,7 +52,11 @@ class Said:
     def to_openai(self) -> dict[str, Any]:
         """Return it as an OpenAI message."""
         calls = [
-            {"id": f"proof{i:04d}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            {
+                "id": f"proof{i:04d}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
+            }
             for i, (name, arguments) in enumerate(self.calls)
         ]
         message = {
@@ -62,13 +67,13 @@ class Said:
         }
         return {key: value for key, value in message.items() if value or key in ("role", "content")}
 
-    def shown_in(self, text: str) -> bool:
-        """Return whether a rendering shows all of it."""
+    def shown_in(self, text: str, asked: str = "") -> bool:
+        """Return whether a rendering shows all of it; what is `asked` may name tools as well."""
         names = [name for name, _ in self.calls]
         return (
             self.content in text
             and self.reasoning in text
-            and all(text.count(name) >= names.count(name) for name in names)
+            and all(text.count(name) - asked.count(name) >= names.count(name) for name in names)
         )
 
     def is_read(self, message: Message) -> bool:
@@ -126,7 +131,9 @@ def cut(full: str | None, prompt: str, end: int) -> tuple[str, str] | None:
     """Return the prompt and the answer after it, as the whole conversation shows them."""
     if full is None:
         return None
-    start = prompt if full.startswith(prompt) else common_prefix([prompt, full])
+    left, right = (Shown(what="", text=text) for text in (prompt, full))
+    start = Evidence(part="", comparison="", finding="", left=left, right=right).split.prefix
+    start = prompt if full.startswith(prompt) else start
     return (start, full[len(start) :]) if len(start) > end else None
 
 
@@ -151,9 +158,7 @@ def cut_outs(chat: ChatTemplate) -> Iterator[tuple[str, str, str, Said]]:
 
 def read(chat: ChatTemplate, prompt: str, chunks: list[str]) -> Message:
     parser = chat.parser(tools=TOOLS, prompt=prompt)
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
+    fed(parser, chunks)
     return parser.message
 
 

@@ -1,24 +1,32 @@
-"""An answer → what a lexer would confuse in its Lark."""
+"""A turn → what a lexer would confuse in its Lark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from oracles.confusion import Confusion, confusions
 
 from unrender import Turn
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
-from unrender.dialects.remainder import Remainder
+from unrender.dialects.remainder import Dialect, Remainder
 from unrender.grammar.expansion import Values
 
 
 def remainder_of(turn: Turn) -> Remainder:
     """Return what writes the grammars of a turn."""
-    return Remainder(format=turn.format, request=turn.request, begun=turn.begun, handmade=turn.grammar)
+    return Remainder(
+        format=turn.format, request=turn.request, begun=turn.begun, handmade=turn.grammar, limits=turn.limits
+    )
 
 
-def confusions_of(answer: Remainder) -> Iterator[Confusion]:
-    """Yield the confusions in what `Answer.lark` writes."""
-    lowered = lower(answer.grammar(Values.NATIVE))
+def confusions_of(turn: Turn) -> Iterator[Confusion]:
+    """Yield the confusions in the turn's Lark."""
+    lowered = lower(remainder_of(turn).grammar(Values.NATIVE))
     yield from confusions(lowered, terminals(lowered))
+
+
+def written_anew(turn: Turn, dialect: str) -> Any:
+    """Return the turn's grammar in a dialect, as it is written when nothing is remembered."""
+    return remainder_of(turn).written(Dialect(dialect)).said

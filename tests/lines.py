@@ -8,6 +8,7 @@ a repetition with a separator, `$rule` a reference.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 from unrender import nodes
@@ -126,3 +127,8 @@ def grammar_lines(grammar: Grammar, *, without: Callable[[str], bool] = lambda _
     """Return a grammar's root, under "", and its rules by name, those left out that `without` names."""
     rules = {name: node_line(node) for name, node in grammar.rules.items() if not without(name)}
     return {"": node_line(grammar.root), **rules}
+
+
+def generates(node: Node, text: str) -> bool:
+    """Return whether a node without references generates exactly a text, by way of a regular expression."""
+    return re.fullmatch(write_pattern(node), text) is not None

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from composed.composition import Recipe, template
+from rendering_rows import template_of
 
-from unrender.analysis import Analysis, analyze
+from unrender.analysis import Analysis, analyze, derivation
 from unrender.format.data import plain_data
-from unrender.rendering.template import Template
 
 ANALYSIS = Path(__file__).parent / "corpus" / "analysis.jsonl"
+UNEXPECTED = derivation.UNEXPECTED
+"""What a diagnostic begins with that reports a defect of the analysis itself."""
 DERIVED = ("format", "capabilities", "rules", "diagnostics")
 """What of a row is made of its template."""
 _MESSAGES = (
@@ -40,7 +42,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 def derived(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what analysis makes of the template that a row stands for, as data."""
-    analysis = analyze(Template(_source(row), bos_token="<s>", eos_token="</s>"))
+    analysis = analyze(template_of(_source(row), bos_token="<s>", eos_token="</s>"))
     format = replace(analysis.format, tolerated=(), spellings=(), ignored=(), declared=(), preserved_tokens=())
     data = {"format": {key: value for key, value in format.to_dict().items() if key != "version"}}
     return data if "frame" in row else data | _learnt(analysis)

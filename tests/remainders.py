@@ -1,23 +1,38 @@
-"""The rest of an answer in each dialect, with warnings, and drawn at random."""
+"""Grammars that a person wrote, or a row of a corpus with the names of combinators, as a turn writes them in each dialect."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
-from unrender.dialects.remainder import Remainder, constraint
+from unrender import Request, SchemaWarning, Turn
+from unrender import grammar as combinators
+from unrender.format import Format
+from unrender.grammar import Grammar, Node
+
+DIALECTS = ("gbnf", "lark", "structural_tag")
 
 
-def gbnf(answer: Remainder) -> str:
-    return str(constraint(answer, "gbnf"))
+def node_of(text: str) -> Node:
+    """Return the node that a row writes with combinators: `sequence('a', optional('b'))`."""
+    node: Node = eval(text, dict(vars(combinators)))
+    return node
 
 
-def lark(answer: Remainder) -> str:
-    return str(constraint(answer, "lark"))
+def grammar_of(row: str | Mapping[str, str]) -> Grammar:
+    """Return the grammar of a row: its root, or its rules by name and the root under ""."""
+    rules = {name: node_of(text) for name, text in ({"": row} if isinstance(row, str) else row).items()}
+    return Grammar(rules.pop(""), rules)
 
 
-def structural_tag(answer: Remainder) -> Any:
-    return constraint(answer, "structural_tag")
+def turn_of(grammar: Grammar | Node, request: Request | None = None, begun: str = "") -> Turn:
+    """Return a turn whose answer is what a grammar says."""
+    made = grammar if isinstance(grammar, Grammar) else Grammar(grammar)
+    return Turn(prompt="", format=Format(), request=request or Request(), begun=begun, grammar=made)
 
 
-def sample(answer: Remainder, seed: int) -> str:
-    return answer.drawer()(seed).text
+def written(grammar: Grammar | Node, dialect: str) -> Any:
+    """Return a grammar in a dialect, whatever it does not enforce of a schema."""
+    with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+        return getattr(turn_of(grammar), dialect)()

@@ -22,6 +22,11 @@ NOON = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
 LONGEST = 2_000_000
 
 
+def template_of(source: str, **options: Any) -> Template:
+    """Return a template by itself."""
+    return Template(source, **options)
+
+
 def rendering_of(row: Mapping[str, Any], **limits: int) -> Rendering:
     """Render the source of a row, within limits."""
     template = Template(

@@ -14,12 +14,10 @@ from typing import Any
 
 from engines import Accepts, converted_reader, lark_reader
 from lines import shape_line
+from remainders import written
 
 from unrender import GrammarError
-from unrender.dialects.gbnf import gbnf_of
-from unrender.dialects.lark import lark_of
-from unrender.grammar import Grammar
-from unrender.nodes import JsonValue
+from unrender.grammar import schema as json_value
 from unrender.schema.reader import read_schema
 
 SCHEMAS = Path(__file__).parent / "corpus" / "schemas.jsonl"
@@ -51,6 +49,6 @@ def read(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def readers(schema: Any) -> Iterator[tuple[str, Accepts]]:
     """Yield what decides on texts: each dialect, as an engine reads it."""
-    grammar = Grammar(JsonValue(schema))
-    yield "lark", lark_reader(lark_of(grammar))
-    yield "gbnf", converted_reader(gbnf_of(grammar))
+    value = json_value(schema)
+    yield "lark", lark_reader(written(value, "lark"))
+    yield "gbnf", converted_reader(written(value, "gbnf"))

@@ -6,19 +6,17 @@ An entry of `NOT_REBUILT` that comes out right after all is a failure, too.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from functools import cache
 from os.path import commonprefix
 from typing import Any
 
 import pytest
-from answers import template_named
+from answers import said_in, template_named
+from cut_outs import Said
+from rendering_rows import template_of
 from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
-from unrender.answer.encode import encode_answer
-from unrender.rendering.template import Template
 
 TEMPLATES = all_vendor_templates()
 QUESTION = "Wherefromhere"
@@ -45,54 +43,22 @@ VALUES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What an answer consists of; calls are (name, arguments)."""
-
-    content: str = ""
-    reasoning: str = ""
-    calls: tuple[tuple[str, dict[str, Any]], ...] = field(default=())
-
-    def message(self) -> dict[str, Any]:
-        """Return the answer as a message."""
-        calls = [
-            {
-                "id": f"call{index:05}",
-                "type": "function",
-                "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
-            }
-            for index, (name, arguments) in enumerate(self.calls)
-        ]
-        message = {
-            "role": "assistant",
-            "content": self.content,
-            "reasoning_content": self.reasoning,
-            "tool_calls": calls,
-        }
-        return {key: value for key, value in message.items() if value or key in ("role", "content")}
-
-    def shown_in(self, text: str, asked: str) -> bool:
-        """Return whether all parts are there, and tools are named more often than in what is asked, which may offer them."""
-        named = all(text.count(name) > asked.count(name) for name, _ in self.calls)
-        return named and self.content in text and self.reasoning in text
-
-
 CITY = ("find_city", {"city": "Paris", "days": 3})
 TIME = ("get_time", {"zone": "Rome"})
 SHAPES = {
-    "content": Shape(content="Hello there"),
-    "lines": Shape(content="one\n\na < b && c > d {x} [y]\nend"),
-    "reasoning-content": Shape(content="Hello", reasoning="Some\n\nthoughts"),
-    "call": Shape(calls=(CITY,)),
-    "reasoning-call": Shape(reasoning="Some\nthoughts", calls=(CITY,)),
-    "content-call": Shape(content="Hello", calls=(CITY,)),
-    "all": Shape(content="Hello", reasoning="Thoughts", calls=(CITY,)),
-    "two-calls": Shape(calls=(CITY, TIME)),
-    "three-calls": Shape(calls=(CITY, TIME, CITY)),
-    "no-arguments": Shape(calls=(("find_city", {}),)),
-    "no-arguments-first": Shape(calls=(("find_city", {}), TIME)),
-    "strings": Shape(calls=(("find_city", STRINGS),)),
-    "values": Shape(calls=(("find_city", VALUES),)),
+    "content": Said(content="Hello there"),
+    "lines": Said(content="one\n\na < b && c > d {x} [y]\nend"),
+    "reasoning-content": Said(content="Hello", reasoning="Some\n\nthoughts"),
+    "call": Said(calls=(CITY,)),
+    "reasoning-call": Said(reasoning="Some\nthoughts", calls=(CITY,)),
+    "content-call": Said(content="Hello", calls=(CITY,)),
+    "all": Said(content="Hello", reasoning="Thoughts", calls=(CITY,)),
+    "two-calls": Said(calls=(CITY, TIME)),
+    "three-calls": Said(calls=(CITY, TIME, CITY)),
+    "no-arguments": Said(calls=(("find_city", {}),)),
+    "no-arguments-first": Said(calls=(("find_city", {}), TIME)),
+    "strings": Said(calls=(("find_city", STRINGS),)),
+    "values": Said(calls=(("find_city", VALUES),)),
 }
 
 NOT_REBUILT = {
@@ -128,14 +94,14 @@ LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES
 
 
 @cache
-def analysed(name: str) -> tuple[Template, Analysis]:
-    template = Template(TEMPLATES[name].read_text(encoding="utf-8"))
+def analysed(name: str) -> tuple[Any, Analysis]:
+    template = template_of(TEMPLATES[name].read_text(encoding="utf-8"))
     return template, analyze(template)
 
 
-def rendered(name: str, shape: Shape) -> str | None:
+def rendered(name: str, shape: Said) -> str | None:
     """Return what the template writes after the question, up to EOS; None when it refuses the shape or drops a part."""
-    text = after_question(name, [shape.message()])
+    text = after_question(name, [shape.to_openai()])
     asked = after_question(name, []) or ""
     return None if text is None or not shape.shown_in(text, asked) else text.partition("<eos>")[0]
 
@@ -182,8 +148,8 @@ def test_answer_is_rebuilt(name, shape):
         pytest.skip("not observable: the template does not render this")
 
     format = analysed(name)[1].format
-    calls = [(called, arguments, f"call{i:05}") for i, (called, arguments) in enumerate(SHAPES[shape].calls)]
-    answer = encode_answer(format, content=SHAPES[shape].content, reasoning=SHAPES[shape].reasoning, calls=calls)
+    calls = [(called, arguments, f"proof{i:04d}") for i, (called, arguments) in enumerate(SHAPES[shape].calls)]
+    answer = said_in(format, content=SHAPES[shape].content, reasoning=SHAPES[shape].reasoning, calls=calls)
     loose = (name, shape) in LOOSE
     after = after_header(name, text, format.turn.headers[0].strip() if loose else format.turn.headers[0])
     same = squeezed if loose else str
@@ -216,7 +182,7 @@ def test_header_ends_the_prompt(name):
 def test_analysis_is_small_and_blind(name):
     """Few probes are rendered, of answers and of what is refused, and BOS and EOS leave no trace in what is learnt."""
     text = TEMPLATES[name].read_text(encoding="utf-8")
-    other = analyze(Template(text, bos_token="<|im_start|>", eos_token="<|im_end|>"))
+    other = analyze(template_of(text, bos_token="<|im_start|>", eos_token="<|im_end|>"))
 
     assert other == analysed(name)[1]
     assert other.renderings <= 90

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from splitting import fed
 
 from unrender import ChatTemplate
 from unrender.verify import verify
@@ -81,9 +82,7 @@ def test_what_an_encoder_writes_is_read_back(said, template, write):
     assert written.startswith(turn.prompt)
     answer = written.removeprefix(turn.prompt)
     parser = turn.parser()
-    for character in answer:
-        parser.feed(character)
-    parser.finish()
+    fed(parser, answer)
 
     for message in (turn.parse(answer), parser.message):
         assert (message.reasoning, message.content) == (said.get("reasoning_content", ""), said["content"])

@@ -19,7 +19,7 @@ from answers import QUESTION, TOOL_SETS, all_template_paths, template_named, tem
 from cut_outs import ANSWERS, BEFORE
 from cut_outs import lost as unread
 from kept_arguments import calls, lost, misread, mutated
-from lexing import confusions_of, remainder_of
+from lexing import confusions_of
 from own_words import own_words, refused
 
 from unrender import ChatTemplate, Message, Parser, TemplateError, Turn, assistant_mask, prefill
@@ -107,7 +107,7 @@ def test_no_lexeme_is_lost(name):
         pytest.skip(f"the template refuses the tools: {error}")
     begun = [replace(turn, begun=prefill(turn.format, turn.prompt)) for turn in turns]
 
-    assert [found for turn in begun for found in confusions_of(remainder_of(turn))] == []
+    assert [found for turn in begun for found in confusions_of(turn)] == []
 
 
 CALLS = 3

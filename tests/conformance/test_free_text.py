@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from answers import QUESTION, all_template_paths, template_named, written
-from splitting import splits
+from splitting import fed, splits
 
 from unrender import ChatTemplate, Turn
 from unrender.format import Format
@@ -49,9 +49,7 @@ def check(template: ChatTemplate, turn: Turn, texts: list[str], *, thinking: boo
             altered[text] = found
         for chunks in splits(answer, 7):
             parser = turn.parser()
-            for chunk in chunks:
-                parser.feed(chunk)
-            parser.finish()
+            fed(parser, chunks)
             assert parser.message.content == found, (answer, chunks)
     assert altered == {}
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from splitting import fed
 from vendor import all_vendor_templates
 
 from unrender import ChatTemplate, Message
@@ -118,9 +119,7 @@ def read(name: str, text: str) -> Message:
     found = []
     for chunks in ([answer], list(answer)):
         parser = turn.parser()
-        for chunk in chunks:
-            parser.feed(chunk)
-        parser.finish()
+        fed(parser, chunks)
         found.append(parser.message)
     assert called(found[0]) == called(found[1])
     assert found[0].content == found[1].content

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from splitting import fed
 
 from unrender import CallStatus, ChatTemplate, Turn
 from unrender.verify import verify
@@ -117,9 +118,7 @@ def tokens_of(text: str) -> Any:
 def read(turn: Turn, pieces: Sequence[str]) -> Said:
     """Return what our parser makes of an answer in pieces."""
     parser = turn.parser()
-    for piece in pieces:
-        parser.feed(piece)
-    parser.finish()
+    fed(parser, pieces)
     message = parser.message
     return Said(message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls])
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import said_in
 from engines import installed, lark_reader
 from splitting import fed_only, splits
 from vendor import all_vendor_templates
 
 from unrender import ChatTemplate, Message, Turn
 from unrender.analysis import Capabilities
-from unrender.answer.encode import encode_answer
 from unrender.format import ToolMode
 from unrender.formats import declared_formats
 from unrender.testing import numbered_id
@@ -59,7 +59,7 @@ def answer(turn: Turn, capabilities: Capabilities) -> str:
     """Return what the model writes after what the prompt has begun: calls, and words where a history may hold both."""
     calls = CALLS if turn.format.tools.parallel else CALLS[:1]
     drops_one = capabilities.supports_tool_calls and not capabilities.supports_content_with_calls
-    text = encode_answer(turn.format, content="" if drops_one else "Let me look.", calls=calls)
+    text = said_in(turn.format, content="" if drops_one else "Let me look.", calls=calls)
     if text.startswith(turn.begun):
         return text.removeprefix(turn.begun)
     closed = turn.format.reasoning.end + turn.format.turn.reasoning_to_content if turn.begun.strip() else ""

@@ -12,7 +12,7 @@ import json
 import random
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,8 +35,6 @@ from meaning import differences
 from own_words import DIALECTS
 
 from unrender import CallStatus, Malformed, Message, SchemaWarning, TemplateError, TriggerKind, Turn, prefill
-from unrender.dialects.sample import draw
-from unrender.grammar import Grammar
 
 pytestmark = pytest.mark.engine
 
@@ -96,9 +94,9 @@ class Subject:
     readers: dict[str, Accepts]
 
     @cached_property
-    def grammar(self) -> Grammar:
-        """What `Turn.sample` draws from."""
-        return remainder_of(replace(self.turn, begun=prefill(self.turn.format, self.turn.prompt))).grammar()
+    def draw(self) -> Callable[[int], Any]:
+        """What draws the answer of a seed, with its parts."""
+        return remainder_of(replace(self.turn, begun=prefill(self.turn.format, self.turn.prompt))).drawer()
 
 
 def ways(name: str) -> tuple[bool, ...]:
@@ -188,7 +186,7 @@ def check_samples(asked: Iterable[Subject], seeds: range) -> None:
     for found, seed in itertools.product(asked, seeds):
         if not can_call(found.turn):
             pytest.skip("the template writes no calls")
-        drawn = draw(found.grammar, seed)
+        drawn = found.draw(seed)
         message = read_as_accepted(found, drawn.text, f"seed {seed}")
         differing = differences(found.turn.format, drawn, message, found.turn.parser().message)
         assert differing == [], f"seed {seed}: {drawn.text!r}"

@@ -10,15 +10,11 @@ import json_schema
 import pytest
 from engines import converted_reader, gbnf_reader, installed, lark_reader, tag_reader
 from json_schema import ARGUED, Verdict
+from remainders import written
 from vendor import vendor_cases
 
 from unrender import GrammarError
-from unrender.dialects.gbnf import gbnf_of
-from unrender.dialects.lark import lark_of
-from unrender.dialects.structural_tag import structural_tag_of
-from unrender.grammar import Grammar
-from unrender.grammar.expansion import Values
-from unrender.nodes import JsonValue
+from unrender import grammar as c
 
 CASES = vendor_cases("schemas")
 SCHEMAS = [pytest.param(case, id=case["id"]) for case in CASES if case.get("convertible") and "schema" in case]
@@ -29,34 +25,34 @@ GRAMMARS = [pytest.param(case, id=case["id"]) for case in CASES if "gbnf" in cas
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 DIALECTS = [
-    pytest.param(lark_of, lark_reader, Values.NATIVE, id="lark", marks=LLGUIDANCE),
-    pytest.param(gbnf_of, converted_reader, Values.SPELLED, id="gbnf-llguidance", marks=LLGUIDANCE),
-    pytest.param(gbnf_of, gbnf_reader, Values.SPELLED, id="gbnf-xgrammar", marks=XGRAMMAR),
-    pytest.param(structural_tag_of, tag_reader, Values.NATIVE, id="structural-tag", marks=XGRAMMAR),
+    pytest.param("lark", lark_reader, True, id="lark", marks=LLGUIDANCE),
+    pytest.param("gbnf", converted_reader, False, id="gbnf-llguidance", marks=LLGUIDANCE),
+    pytest.param("gbnf", gbnf_reader, False, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param("structural_tag", tag_reader, True, id="structural-tag", marks=XGRAMMAR),
 ]
 
 pytestmark = pytest.mark.engine
 
 
-@pytest.mark.parametrize(("write", "read", "values"), DIALECTS[:3])
+@pytest.mark.parametrize(("dialect", "read", "native"), DIALECTS[:3])
 @pytest.mark.parametrize("case", SCHEMAS)
 def test_a_schema_accepts_and_rejects_what_the_case_says(
-    case: dict[str, Any], write: Any, read: Any, values: Values
+    case: dict[str, Any], dialect: str, read: Any, native: bool
 ) -> None:
     """Each accepted text is accepted and each rejected one is rejected, by the engine that reads the dialect."""
-    accepts = read(write(Grammar(JsonValue(case["schema"]))))
+    accepts = read(written(c.schema(case["schema"]), dialect))
 
     verdicts = {text: accepts(text) for text in (*case["accept"], *case["reject"])}
 
     assert verdicts == {**dict.fromkeys(case["accept"], True), **dict.fromkeys(case["reject"], False)}
 
 
-@pytest.mark.parametrize("write", [lark_of, gbnf_of])
+@pytest.mark.parametrize("dialect", ["lark", "gbnf"])
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_is_no_schema_is_a_clear_error(case: dict[str, Any], write: Any) -> None:
+def test_what_is_no_schema_is_a_clear_error(case: dict[str, Any], dialect: str) -> None:
     """A keyword whose value is broken raises an error that names the keyword's path."""
     with pytest.raises(GrammarError, match="#/pattern: pattern '.*': expected"):
-        write(Grammar(JsonValue(case["schema"])))
+        written(c.schema(case["schema"]), dialect)
 
 
 @LLGUIDANCE
@@ -70,15 +66,15 @@ def test_the_reader_of_gbnf_reads_gbnf(case: dict[str, Any]) -> None:
     assert verdicts == {**dict.fromkeys(case["accept"], True), **dict.fromkeys(case["reject"], False)}
 
 
-@pytest.mark.parametrize(("write", "read", "values"), DIALECTS)
+@pytest.mark.parametrize(("dialect", "read", "native"), DIALECTS)
 @pytest.mark.parametrize("keyword", json_schema.KEYWORDS, ids=lambda keyword: keyword.name)
-def test_a_keyword_is_enforced_as_the_table_says(keyword, write, read, values):
+def test_a_keyword_is_enforced_as_the_table_says(keyword, dialect, read, native):
     """What the schema admits is accepted; the rest is rejected, unless the table says that the rule is wider."""
-    accepts = read(write(Grammar(JsonValue(keyword.schema))))
+    accepts = read(written(c.schema(keyword.schema), dialect))
 
     assert [text for text in keyword.right if not accepts(text)] == []
     assert [text for text in keyword.wrong if accepts(text)] == []
-    assert bool(keyword.wrong) != bool(json_schema.losses(keyword, values)) or values is Values.NATIVE
+    assert bool(keyword.wrong) != bool(json_schema.losses(keyword, native=native)) or native
 
 
 def test_the_table_is_published_as_it_is_written():

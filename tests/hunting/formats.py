@@ -25,14 +25,11 @@ from hunting.drawn_formats import Data, cases
 from hunting.tally import Failure, Tally, keep_failure, spent
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import FlakyFailure
-from lexing import confusions_of
+from lexing import confusions_of, remainder_of
 from meaning import differences
 from properties.invariants import check, check_strict
-from remainders import gbnf, lark, structural_tag
 
-from unrender import FormatError, Malformed, Message, Parser, Request, SchemaWarning, Tool, ToolChoice
-from unrender.dialects.remainder import Remainder
-from unrender.dialects.sample import draw
+from unrender import FormatError, Malformed, Message, Parser, Request, SchemaWarning, Tool, ToolChoice, Turn
 from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.testing import numbered_id
 
@@ -170,8 +167,9 @@ class Subject:
         parser.finish()
         return parser.message
 
-    def answer(self) -> Remainder:
-        return Remainder(format=self.format, request=self.request, begun=self.begun)
+    @property
+    def turn(self) -> Turn:
+        return Turn(prompt="", format=self.format, request=self.request, begun=self.begun)
 
     def parser(self, *, strict: bool = False) -> Parser:
         return Parser(self.format, self.request, prompt=self.prompt, strict=strict, ids=numbered_id)
@@ -184,13 +182,13 @@ def _check_format(subject: Subject) -> None:
         begun = subject.begun_message()
     readers = dict(_readers(subject))
     with _promise("lexemes"):
-        confused = next(confusions_of(subject.answer()), None)
+        confused = next(confusions_of(subject.turn), None)
     _expect("a lexeme is lost", confused is None, f"{confused}")
     with _promise("grammar"):
-        grammar = subject.answer().grammar()
+        draw = remainder_of(subject.turn).drawer()
     for number in range(SAMPLES):
         with _promise("sample"):
-            drawn = draw(grammar, subject.case["seed"] + number)
+            drawn = draw(subject.case["seed"] + number)
         text = drawn.text
         with _promise("read"):
             parser = subject.parser()
@@ -225,14 +223,15 @@ def _check_damaged(subject: Subject, text: str, number: int) -> None:
 
 def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
     """Write the answer in every dialect, and compile it with the engines that are installed."""
-    dialects: tuple[tuple[str, str, Callable[[Remainder], Any], Callable[[Any], Accepts]], ...] = (
-        ("lark", "llguidance", lark, lark_reader),
-        ("gbnf", "xgrammar", gbnf, gbnf_reader),
-        ("structural tag", "xgrammar", structural_tag, tag_reader),
+    turn = subject.turn
+    dialects: tuple[tuple[str, str, Callable[[], Any], Callable[[Any], Accepts]], ...] = (
+        ("lark", "llguidance", turn.lark, lark_reader),
+        ("gbnf", "xgrammar", turn.gbnf, gbnf_reader),
+        ("structural tag", "xgrammar", turn.structural_tag, tag_reader),
     )
     for dialect, engine, write, read in dialects:
         with _promise(dialect):
-            written = write(subject.answer())
+            written = write()
         if installed(engine):
             importlib.import_module(engine)  # Not on the clock, which must not end it halfway.
             with _promise(f"{dialect}: compile"):

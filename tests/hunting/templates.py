@@ -23,11 +23,11 @@ from typing import Any, NoReturn
 from hunting.mutation import mutate
 from hunting.tally import Failure, Tally, keep_failure, spent
 from properties import families
+from recipes import UNEXPECTED
+from splitting import fed
 from vendor import SHARED, vendor_templates
 
 from unrender import ChatTemplate, ExportError, GrammarError, MessageError, TemplateError, Turn
-from unrender.analysis.derivation import UNEXPECTED
-from unrender.analysis.find.call_syntax import NOT_RENDERED
 from unrender.testing import numbered_id
 from unrender.verify import verify
 
@@ -177,9 +177,7 @@ def _parsed(turn: Turn) -> Callable[[], str]:
     def parse() -> str:
         for text in _TEXTS:
             parser = turn.parser(ids=numbered_id)
-            for character in text:
-                parser.feed(character)
-            parser.finish()
+            fed(parser, text)
             if parser.message != turn.parse(text, ids=numbered_id):
                 return "whole and single characters differ"
         return ""
@@ -203,7 +201,7 @@ def _sampled(turn: Turn) -> Callable[[], str]:
 def _failed(template: ChatTemplate) -> str:
     """Return what failed though analysis has said nothing: that a mutant writes what nobody can read back, it says."""
     report = verify(template, samples=2)
-    said = [text for text in template.analysis.diagnostics if text != NOT_RENDERED]
+    said = [text for text in template.analysis.diagnostics if text != "tool calls are not rendered"]
     silent = report.failed and not said
     return f"silently failed {report.failed[0].capability}|{report.failed[0]}"[:500] if silent else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from random import Random
-from typing import get_args
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -15,11 +15,10 @@ from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged, pieces, random_pieces
 
 from unrender import Event, Parser, Policy, Request, Span
-from unrender.machine.policy import CallRelease
 from unrender.testing import numbered_id
-from unrender.values.finder import Flow
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+RELEASES: tuple[Literal["complete", "written"], ...] = ("complete", "written")
 REQUESTS = (REQUEST, Request(tools=None), Request(tools=REQUEST.tools, reasoning_format="none"))
 PROSE = 'If 3 < x, then {"a": [1, 2.5, null, true]} \\ "b"\nand so on. '
 
@@ -36,7 +35,7 @@ def readings(
 ) -> Iterator[tuple[list[Event], int, tuple[Span, ...]]]:
     """Yield what a parser says after each chunk: its events, and what is settled."""
     random = Random(seed)
-    policy = Policy(calls=random.choice(get_args(CallRelease)))
+    policy = Policy(calls=random.choice(RELEASES))
     request = random.choice(REQUESTS)
     parser = kind(family.format, request, prompt=family.prompt, policy=policy, ids=numbered_id)
     look = random.random() < 0.5
@@ -105,24 +104,3 @@ def test_copies_in_mid_flow_go_their_own_ways(size):
         for parser in (*others, first):
             fed_only(parser, pieces(text[cut:], size))
             assert parser.message == whole.message
-
-
-@pytest.mark.parametrize(
-    ("literals", "characters", "last", "text", "taken"),
-    [
-        (["</a>"], "", "", "x </b> <", ("x </b> ", 7)),
-        (["</a>", "<b>"], "", "", "x </a>", None),
-        (["</a>", "<b>"], "", "", "</<b", ("</", 2)),
-        (["ab", "abc"], "", "", "xab", None),
-        (["ab"], "", "\n\n", "x\n\ny\n", ("x\n\ny", 4)),
-        (["ab"], "", "\n\n", "x\n\n", ("x", 1)),
-        ([], '"\\', "", 'x"', None),
-        ([], "", "", "x", ("x", 1)),
-        (["a" * 40], "", "", "b" + "a" * 11, ("b", 1)),
-        (["a" * 40], "", "", "b" + "a" * 12, None),
-        (["]", "-^"], "", "", "x-", ("x", 1)),
-    ],
-)
-def test_a_flow_takes_what_no_literal_can_change(literals, characters, last, text, taken):
-    """Text up to the first place where a literal may begin that is not all there; nothing where one is."""
-    assert Flow(literals, characters, last).take(text) == taken

@@ -17,7 +17,7 @@ from random import Random
 import pytest
 from properties.attacks import Reading, attacks, filled, readings
 from properties.families import JSON_ENVELOPE, REQUEST, TAGGED, TYPED
-from splitting import pieces
+from splitting import fed, pieces
 
 from unrender import Parser
 
@@ -76,8 +76,7 @@ def whole(reading: Reading, text: str) -> float:
     """Return the seconds that `text` takes in one piece."""
     parser = reading.parser()
     start = time.process_time()
-    parser.feed(text)
-    parser.finish()
+    fed(parser, [text])
     return time.process_time() - start
 
 
@@ -153,8 +152,7 @@ def test_what_breaks_off_is_read_again_a_bounded_number_of_times() -> None:
     steps = []
     for count in (500, 1000):
         parser = Parser(JSON_ENVELOPE.format, REQUEST)
-        parser.feed("<think>\n" + call * count + "and so on")
-        parser.finish()
+        fed(parser, ["<think>\n" + call * count + "and so on"])
         steps.append(parser.steps)
         assert parser.message.tool_calls == ()
         assert parser.message.reasoning == (call * count + "and so on")
@@ -169,9 +167,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
     end = "\n</function>\n</tool_call>"
     parser = Parser(TAGGED.format, REQUEST)
     start = time.process_time()
-    for chunk in ["<function=now>\n", f"<parameter={place}>\n", *pieces(body, 40), f"\n</parameter>{end}"]:
-        parser.feed(chunk)
-    parser.finish()
+    fed(parser, ["<function=now>\n", f"<parameter={place}>\n", *pieces(body, 40), f"\n</parameter>{end}"])
 
     assert len(parser.message.tool_calls[0].arguments) >= len(body)
     assert time.process_time() - start < 10

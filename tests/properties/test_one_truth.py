@@ -6,7 +6,7 @@ Rules: the judge is what a client does with deltas, and the roles of characters;
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import get_args
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -19,12 +19,13 @@ from splitting import merged, pieces
 
 from unrender import ArgumentsText, Malformed, Parser, Policy, ToolCallFinished, ToolCallStarted
 from unrender.grammar import Role
-from unrender.machine.policy import CallRelease
 from unrender.testing import numbered_id
 
+CallRelease = Literal["complete", "written"]
+RELEASES: tuple[CallRelease, ...] = ("complete", "written")
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 each_grammar = pytest.mark.parametrize("by_hand", BY_HAND, ids=repr)
-each_release = pytest.mark.parametrize("release", get_args(CallRelease))
+each_release = pytest.mark.parametrize("release", RELEASES)
 few = settings(max_examples=12)
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 SAID = (Role.CONTENT, Role.REASONING, Role.ARGUMENT, Role.NAME, Role.MARKER)
@@ -118,7 +119,7 @@ def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) 
     """
     text = data.draw(mutated(family))
     found = []
-    for release in get_args(CallRelease):
+    for release in RELEASES:
         policy = Policy(calls=release, repair="none")
         parser = Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id, policy=policy)
         events, message = read(parser, text, [text])

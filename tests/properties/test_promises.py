@@ -46,16 +46,6 @@ def test_every_output_is_read_alike_at_every_chunking(family: Family) -> None:
 @pytest.mark.few(10)
 @each_family
 @given(data=st.data())
-def test_broken_outputs_are_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
-    """Whatever a model breaks, nothing is raised, nothing lost, nothing retracted, at any chunking."""
-    text = data.draw(mutated(family))
-
-    check(maker(family), text)
-
-
-@pytest.mark.few(10)
-@each_family
-@given(data=st.data())
 def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
     """Markers in any order are read without an error and without a gap, at any chunking, also when any name is a tool."""
     text = data.draw(jumbled(family))
@@ -72,17 +62,6 @@ def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.D
     text = data.draw(st.one_of(mutated(family), jumbled(family)))
 
     check_strict(maker(family, strict=True), text)
-
-
-@pytest.mark.few(10)
-@each_family
-@given(data=st.data())
-def test_a_copy_goes_on_like_the_original(family: Family, data: st.DataObject) -> None:
-    """A parser copied in the middle of anything reads the rest as the original does."""
-    text = data.draw(mutated(family))
-    positions = data.draw(st.lists(st.integers(0, len(text)), max_size=4))
-
-    check_copies(maker(family), text, positions)
 
 
 @each_family

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
-import warnings
+from contextlib import suppress
 from typing import Any
 
 import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from properties.families import RAW_BY_SCHEMA
+from splitting import fed
 from vendor import vendor_cases
 
-from unrender import GrammarError, Tool
-from unrender.schema.admission import admits
-from unrender.schema.reader import read_schema
-from unrender.values.coercion import ArgumentTypes, coerce, read_literal
-from unrender.values.finder import Finder
-from unrender.values.raw import RawScanner
+from unrender import GrammarError, Parser, Request, Tool
+from unrender.format import Arguments, CallSyntax, Format, Slot
+from unrender.grammar import conforms, unsupported_keywords
 
 END = "</v>"
 TEXTS = ["7", "7.5", "7.0", "-3", "12", "true", "True", "none", "null", "abc", "", "007", "[1]", '["a", 7]', "{}"]
@@ -101,10 +101,29 @@ def obeys(schema: Any, value: Any) -> bool:
 
 def readings(text: str) -> list[Any]:
     """Return what a raw text can be read as."""
-    kind, value = read_literal(text)
     words = {"true": True, "false": False, "null": None, "none": None}
-    found = [json.loads(value)] if kind not in ("", "string") else []
-    return [*found, *([words[text.lower()]] if text.lower() in words else []), text]
+    found = [words[text.lower()]] if text.lower() in words else []
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        value = json.loads(text) if text[:1] != "'" else ast.literal_eval(text)
+        found += [] if isinstance(value, str) else [value]
+    return [*found, text]
+
+
+CALLS = CallSyntax(
+    call_start="<call>",
+    call_end="</call>",
+    function=("<", Slot.NAME, ">", Slot.ARGUMENTS),
+    arguments=Arguments(entry=("<p=", Slot.KEY, ">", Slot.VALUE, END), codec=RAW_BY_SCHEMA),
+)
+
+
+def typed(text: str, parameters: Any, *, at_once: bool = True) -> Any:
+    """Return what a raw text is as the argument `x` of a tool with these parameters."""
+    parser = Parser(Format(tools=CALLS), Request(tools=(Tool(name="f", parameters=parameters),)))
+    output = f"<call><f><p=x>{text}{END}</call>"
+    fed(parser, [output] if at_once else list(output))
+    [call] = parser.message.tool_calls
+    return json.loads(call.arguments)["x"]
 
 
 @settings(max_examples=150)
@@ -112,12 +131,12 @@ def readings(text: str) -> list[Any]:
 def test_nothing_is_wider_than_the_schema_in_silence(schema: Any, value: Any) -> None:
     """A value that a shape admits and jsonschema refuses comes with a report."""
     try:
-        reading = read_schema(schema)
+        silent = not unsupported_keywords(schema)
     except GrammarError as error:
         assert "no value can satisfy it" in str(error)  # noqa: PT017 - the property is about both ways
         return
 
-    if not reading.unsupported and admits(reading.shape, value, reading.definitions):
+    if silent and conforms(value, schema):
         assert obeys(schema, value)
 
 
@@ -130,29 +149,21 @@ def test_a_raw_value_is_admitted_whenever_some_reading_of_it_is(schema: Any, tex
         "properties": {"x": {"$ref": "#/$defs/x"}},
         "$defs": {**schema["$defs"], "x": schema},
     }
-    types = ArgumentTypes(Tool(name="f", parameters=parameters)).types("x")
-    value = json.loads(coerce(text, types))
-
     try:
-        if read_schema(parameters).unsupported:
+        if unsupported_keywords(parameters):
             return
     except GrammarError:
         return
     whole = {"$ref": "#/$defs/x", "$defs": parameters["$defs"]}
-    assert obeys(whole, value) or not any(obeys(whole, found) for found in readings(text))
+    assert obeys(whole, typed(text, parameters)) or not any(obeys(whole, found) for found in readings(text))
 
 
 @given(SCHEMAS, st.sampled_from(TEXTS) | st.text(max_size=4))
 def test_a_streamed_value_is_the_one_read_whole(schema: Any, text: str) -> None:
-    """The scanner gives what the whole text is, though it releases what is certain."""
-    types = ArgumentTypes(Tool(name="f", parameters={"properties": {"x": schema}, **schema})).types("x")
-    scanner = RawScanner(Finder((END,)), types)
-    out, at = "", 0
-    for end in range(1, len(text + END) + 1):
-        taken, piece, _ = scanner.scan((text + END)[:end], at, final=False)
-        out, at = out + piece, taken
+    """The parser gives what the whole text is, though it releases what is certain."""
+    parameters = {"properties": {"x": schema}, **schema}
 
-    assert json.loads(out) == json.loads(coerce(text, types))
+    assert typed(text, parameters, at_once=False) == typed(text, parameters)
 
 
 @pytest.mark.parametrize(
@@ -161,16 +172,14 @@ def test_a_streamed_value_is_the_one_read_whole(schema: Any, text: str) -> None:
 def test_recorded_schemas_type_their_own_values(case: dict[str, Any]) -> None:
     """What a recorded schema accepts as JSON is a value of the type that its raw text is read as."""
     schema = case["schema"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            reading = read_schema(schema)
-        except GrammarError:
-            return
-    types = ArgumentTypes(Tool(name="f", parameters={"properties": {"x": schema}, **_roots(schema)})).types("x")
+    try:
+        unsupported_keywords(schema)
+    except GrammarError:
+        return
+    parameters = {"properties": {"x": schema}, **_roots(schema)}
     for text in (*case["accept"], *case["reject"], *TEXTS):
-        if any(admits(reading.shape, found, reading.definitions) for found in readings(text)):
-            assert admits(reading.shape, json.loads(coerce(text, types)), reading.definitions), text
+        if END not in text and any(conforms(found, schema) for found in readings(text)):
+            assert conforms(typed(text, parameters), schema), text
 
 
 def _roots(schema: Any) -> dict[str, Any]:

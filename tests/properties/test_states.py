@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from properties.attacks import Reading, markers, readings
 from properties.families import CONTENT, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
-from splitting import merged
+from splitting import fed, merged
 
 from unrender import ChatTemplate, MalformedOutput, Parser, Request, StateError, Tool
 from unrender.testing import numbered_id
@@ -92,8 +92,7 @@ def test_a_state_of_a_turn() -> None:
 
     other = turn.restore(parser.state(), ids=numbered_id)
     for reader in (parser, other):
-        reader.feed(CALL[20:])
-        reader.finish()
+        fed(reader, [CALL[20:]])
 
     assert other.message == parser.message
     assert turn.restore(other.state(), ids=numbered_id).message == parser.message
@@ -118,8 +117,7 @@ def test_text_of_which_nothing_is_known_follows_text_that_waits() -> None:
     for rest in ("x", "tion=now>"):
         parser = Parser(TAGGED.format, REQUEST, special_tokens=["<tool_call>", "<function="])
         parser.feed("a <func", special=False)
-        parser.feed(rest)
-        parser.finish()
+        fed(parser, [rest])
 
         assert parser.message.content == f"a <func{rest}"
 
@@ -201,8 +199,7 @@ def test_a_forged_state_is_refused_or_harmless(family: Family) -> None:
             except StateError:
                 refused += 1
                 continue
-            other.feed(output[at:] + CONTENT)
-            other.finish()
+            fed(other, [output[at:] + CONTENT])
             assert other.message is not None
             assert other.spans is not None
     assert refused > 0

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import cases
+from splitting import fed
 
 from unrender import (
     ChatTemplate,
@@ -100,9 +102,7 @@ def test_streaming_gives_the_same_message(template):
     text = "<think>\nHm.\n</think>\n\nOn it." + CALL
     parser = turn.parser(ids=numbered_id)
 
-    for character in text:
-        parser.feed(character)
-    parser.finish()
+    fed(parser, text)
 
     assert parser.message == turn.parse(text, ids=numbered_id)
 
@@ -186,19 +186,7 @@ def test_continued_arguments_after_an_empty_thought(template):
     assert turn.gbnf()
 
 
-@pytest.mark.parametrize(
-    ("last", "continued", "message"),
-    [
-        (USER, "content", r"messages\[1\]\.role: expected the assistant's message to continue, found 'user'"),
-        ({"role": "assistant", "content": "a"}, "middle", "continue_final_message: expected 'content' or 'reasoning'"),
-        ({"role": "assistant", "content": "a"}, "reasoning", r"messages\[1\]\.content: expected nothing after"),
-        (
-            {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]},
-            "content",
-            r"messages\[1\]\.tool_calls: expected a message without calls",
-        ),
-    ],
-)
+@cases
 def test_message_that_cannot_be_continued(template, last, continued, message):
     """What cannot be continued is refused with its place."""
     with pytest.raises(MessageError, match=message):
@@ -222,23 +210,7 @@ def test_malformed_conversation(template, messages, message):
         template.prepare(messages)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"tools": [{"function": {"name": ""}}]}, r"tools\[0\]\.function\.name: expected a non-empty string"),
-        ({"tools": [TOOL], "tool_choice": "always"}, "tool_choice: expected 'auto', 'none', 'required'"),
-        (
-            {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "time"}}},
-            r"tool_choice: expected one of the tools \['weather'\], found 'time'",
-        ),
-        ({"tool_choice": "required"}, "'required' needs at least one tool"),
-        ({"response_format": {"type": "xml"}}, "response_format.type: expected"),
-        ({"parallel_tool_calls": []}, r"parallel_tool_calls: expected True or False, found \[\]"),
-        ({"tool_format": []}, r"tool_format: expected the name of a format, found \[\]"),
-        ({"reasoning_format": "deepseek"}, "reasoning_format: expected 'auto' or 'none', found 'deepseek'"),
-        ({"add_generation_prompt": False}, r"add_generation_prompt: set by prepare\(\) itself"),
-    ],
-)
+@cases
 def test_malformed_request(template, arguments, message):
     """A mistake in a request is an error that names it."""
     with pytest.raises(MessageError, match=message):
@@ -329,11 +301,9 @@ def test_format_does_not_depend_on_tokens(template):
 def test_parser_for_a_prompt_rendered_elsewhere(template):
     """A prompt's tail tells that reasoning is open; without tools nothing is a call."""
     parser = template.parser(tools=[TOOL], prompt="…<|assistant|>\n<think>\n")
-    parser.feed("Hm.\n</think>\n\n" + CALL)
-    parser.finish()
+    fed(parser, ["Hm.\n</think>\n\n" + CALL])
     without = template.parser()
-    without.feed(CALL)
-    without.finish()
+    fed(without, [CALL])
 
     assert parser.message.reasoning == "Hm."
     assert [call.name for call in parser.message.tool_calls] == ["weather"]

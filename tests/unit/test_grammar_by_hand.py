@@ -7,7 +7,9 @@ import warnings
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from engines import lark_reader
+from splitting import fed
 
 from unrender import (
     CallStatus,
@@ -97,11 +99,9 @@ def test_a_turn_reads_its_answer():
 def test_ends_of_the_turn_are_no_text(ending):
     """Both where the grammar matches and where the reading breaks off, they are left out."""
     parser = turn().parser()
-    parser.feed("It rains." + ending)
-    parser.finish()
+    fed(parser, ["It rains." + ending])
     broken = turn().parser()
-    broken.feed("!rm {}" + ending + "more")
-    broken.finish()
+    fed(broken, ["!rm {}" + ending + "more"])
 
     assert parser.message.content == "It rains."
     assert broken.message.content == "!rm {}more"
@@ -136,26 +136,7 @@ def test_content_is_continued():
         template().prepare([*ASK, {**messages[1], "reasoning": "Hm."}], continue_final_message=True)
 
 
-@pytest.mark.parametrize(
-    ("request_", "yes", "no"),
-    [
-        ({}, ["Hi", "Hi!get_time {}", "!get_time {}!get_time {}"], ["!rm {}", "!get_weather {}"]),
-        ({"tools": None}, ["Hi"], ["!get_time {}"]),
-        ({"tool_choice": "none"}, ["Hi"], ["!get_time {}"]),
-        ({"tool_choice": "required"}, ["!get_time {}!get_time {}"], ["Hi"]),
-        (
-            {"tool_choice": "required", "parallel_tool_calls": False},
-            ["!get_time {}"],
-            ["Hi", "!get_time {}!get_time {}"],
-        ),
-        ({"parallel_tool_calls": False}, ["Hi", "!get_time {}"], ["!get_time {}!get_time {}"]),
-        (
-            {"tool_choice": {"type": "function", "function": {"name": "get_time"}}},
-            ["Hi!get_time {}"],
-            ["Hi", '!get_weather {"city": "Rome"}', "!get_time {}!get_time {}"],
-        ),
-    ],
-)
+@cases
 def test_a_request_binds_what_is_generated(request_, yes, no):
     """What the dialect accepts is read without a complaint; what is refused for its number of calls is reported."""
     bound = turn(**request_)
@@ -167,18 +148,7 @@ def test_a_request_binds_what_is_generated(request_, yes, no):
         bound.parser(strict=True).feed(text)
 
 
-@pytest.mark.parametrize(
-    ("request_", "text", "expected"),
-    [
-        ({"tool_choice": "required"}, "Hi", "a call of one of the tools"),
-        ({"parallel_tool_calls": False}, "!get_time {}!get_time {}", "no more than one call"),
-        (
-            {"tool_choice": {"type": "function", "function": {"name": "get_time"}}},
-            '!get_weather {"city": "Rome"}',
-            "a call of 'get_time'",
-        ),
-    ],
-)
+@cases
 def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
     """The call is delivered with a `Malformed`, and a strict parser refuses it."""
     parser = turn(**request_).parser()
@@ -195,8 +165,7 @@ def test_a_call_that_dies_is_content_as_well():
     text = '!get_weather {"city": x} and'
     kept, written = turn().parser(), turn().parser(policy=Policy(calls="written"))
     for parser in (kept, written):
-        parser.feed(text)
-        parser.finish()
+        fed(parser, [text])
 
     assert [found.status for found in kept.message.failed_calls] == [CallStatus.INVALID]
     assert (kept.message.tool_calls, written.message.tool_calls) == ((), written.message.failed_calls)
@@ -218,8 +187,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
 def test_unknown_tools_are_calls_where_the_policy_says_so():
     """Such a call is marked as not known."""
     parser = turn().parser(policy=Policy(unknown_tools="call"))
-    parser.feed("!rm {}")
-    parser.finish()
+    fed(parser, ["!rm {}"])
 
     assert [(found.name, found.known) for found in parser.message.tool_calls] == [("rm", False)]
 
@@ -227,8 +195,7 @@ def test_unknown_tools_are_calls_where_the_policy_says_so():
 def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
     """The template's own parser reads with the grammar, too, and with ids of the conversation."""
     parser = template().parser(tools=TOOLS, prompt="<|assistant|><think>", known_ids=["a"], ids=numbered_id)
-    parser.feed("Hm.</think>!get_time {}")
-    parser.finish()
+    fed(parser, ["Hm.</think>!get_time {}"])
 
     assert (parser.message.reasoning, parser.message.tool_calls[0].id) == ("Hm.", "call00001")
 
@@ -297,14 +264,7 @@ def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
     assert found.restore(restored.state()).finish() == []
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"version": 1}, "version"),
-        ({"fed": [{"kind": "unknown", "text": "!get_time {}"}]}, "message"),
-        ({"for": ""}, "for"),
-    ],
-)
+@cases
 def test_a_state_that_was_changed_is_refused(change, message):
     """As for every parser: of another version, of another grammar, or with another text."""
     found = turn()
@@ -401,8 +361,7 @@ def test_a_call_that_is_taken_back_has_no_id():
     parser = turn(Grammar(sequence(choice(sequence(call, "?"), sequence(call, ".")), content(rest())))).parser()
 
     parser.feed("!get_time {}")
-    parser.feed(". Hi")
-    parser.finish()
+    fed(parser, [". Hi"])
 
     assert [call.name for call in parser.message.tool_calls] == ["get_time"]
     assert parser.made_ids == (parser.message.tool_calls[0].id,)

@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from vendor import all_vendor_templates, vendor_cases
 
 from unrender import CallStatus, ChatTemplate, Turn
@@ -76,22 +77,8 @@ def test_any_place_may_break(name, before):
     assert healed > (len(whole) - named) / 2
 
 
-BROKEN = [
-    ("json", '<call>\n{"name": "plan", "arguments": {"title": "Tea", "hour": noon}}\n</call>', '"hour": '),
-    ("json", '<call>\n{"name": "plan", "arguments": {"title": "say "hi" now", "hour": 12}}\n</call>', '"title": '),
-    # The grammar has the keys in the order of the schema alone.
-    ("json", '<call>\n{"name": "plan", "arguments": {"hour": 12, "title": "say "hi" now"}}\n</call>', '"arguments": {'),
-    ("json", '<call>\n{"name": "plan", "arguments": {"title": "Tea}}\n</call>', '"title": '),
-    ("json", '<call>{"name":"plan","arguments":{"title":"Tea","hour":noon}}</call>', '"hour":'),
-    ("tags", "<call>\n<function=plan>\n<parameter=title>\nTea\n</parameter>\n<hour>12</hour>\n</function>\n</call>", "Tea"),
-    ("tags", "<call>\n<function=plan>\n<parameter=title>\nTea\n</function>\n</call>", "Tea"),
-    ("named", '[CALL]plan[ARGS]{"title": "Tea", "hour": noon}[/CALL]', '"hour": '),
-]  # fmt: skip
-"""A format, an answer that breaks, and the end of what is good of it."""
-
-
-@pytest.mark.parametrize(("name", "text", "good"), BROKEN)
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
+@cases
 def test_good_beginning_is_kept(name, text, good, dialect):
     """What is kept ends where doubt begins: before a wrong value, a string that was not closed, a marker in a value."""
     turn = prepared(name)
@@ -145,25 +132,7 @@ def test_call_that_the_prompt_began(begun):
     assert healing.prompt == turn.prompt + text[: healing.cut]
 
 
-NOON = WHOLE["json"][1].replace("12", "noon")
-
-
-@pytest.mark.parametrize(
-    ("text", "how"),
-    [
-        ("", {}),
-        ("Hello.", {}),
-        (WHOLE["json"][1], {}),
-        (NOON.replace('"plan"', '"paint"'), {}),
-        (NOON, {"tool_choice": "none"}),
-        (NOON, {"tools": None}),
-        ("`" + NOON + "`", {}),
-        ("So:\n```\n" + NOON + "\n```\n", {}),
-        (WHOLE["json"][1] + NOON, {"parallel_tool_calls": False}),
-        # A closing marker twice is repaired.
-        (WHOLE["json"][1] + "\n</call>", {}),
-    ],
-)
+@cases
 def test_nothing_to_mend(text, how):
     """A whole answer, a repaired call, a call that may not be made and one that is only shown are left as they are."""
     assert prepared("json", **how).heal(text) is None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from unrender import AssistantMask, ChatTemplate, MessageError, TemplateError, TemplateWarning, assistant_mask
-from unrender.masks import MaskSpan
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 TOOL = {
@@ -41,7 +41,7 @@ def said(template: ChatTemplate, messages, **kwargs) -> list[str]:
     return [mask.text[part.start : part.end] for part in mask.written]
 
 
-def marks(source: str) -> AssistantMask:
+def marks(source: str) -> tuple[str, list[tuple[int, int, int]]]:
     """Return the mask that a template's own `{% generation %}` gives, by rendering marks in its place."""
     marked = source.replace("{% generation %}", "\ue000").replace("{% endgeneration %}", "\ue001")
     text = ChatTemplate.from_string(marked).template.render(CHAT, add_generation_prompt=False).unwrap()
@@ -49,16 +49,18 @@ def marks(source: str) -> AssistantMask:
     for piece in text.split("\ue000"):
         inside, closed, after = piece.partition("\ue001")
         if closed:
-            written.append(MaskSpan(message=2 * len(written) + 1, start=len(plain), end=len(plain) + len(inside)))
+            written.append((2 * len(written) + 1, len(plain), len(plain) + len(inside)))
         plain += inside + after
-    return AssistantMask(text=plain, written=tuple(written))
+    return plain, written
 
 
 def test_the_mask_is_that_of_generation_tags():
     """A template with `{% generation %}` says itself what the model wrote; the mask agrees."""
     plain = MARKED.replace("{% generation %}", "").replace("{% endgeneration %}", "")
 
-    assert assistant_mask(ChatTemplate.from_string(plain), CHAT) == marks(MARKED)
+    mask = assistant_mask(ChatTemplate.from_string(plain), CHAT)
+
+    assert (mask.text, [(part.message, part.start, part.end) for part in mask.written]) == marks(MARKED)
 
 
 @pytest.mark.few(40)
@@ -124,7 +126,9 @@ def test_calls_are_the_models():
 
 def test_tokens_follow_their_first_character():
     """A token counts where it begins; special tokens without characters never do."""
-    mask = AssistantMask(text="ab cd ef", written=(MaskSpan(message=1, start=3, end=6),))
+    shown = ChatTemplate.from_string("{% for m in messages %}{{ m.content }} {% endfor %}")
+    mask = assistant_mask(shown, [*CHAT[:1], CHAT[1], CHAT[2]])
+    mask = AssistantMask(text="ab cd ef", written=(replace(mask.written[0], start=3, end=6),))
 
     assert mask.tokens([(0, 0), (0, 2), (2, 4), (3, 5), (5, 6), (6, 8)]) == [0, 0, 0, 1, 1, 0]
     assert mask.characters() == [False] * 3 + [True] * 3 + [False] * 2

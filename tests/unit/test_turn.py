@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from lexing import remainder_of
+from cases import cases
+from lexing import written_anew
 
 from unrender import ChatTemplate, SchemaWarning, Turn
-from unrender.dialects.remainder import Dialect
 from unrender.formats import declared_format
 
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -36,17 +36,7 @@ def test_a_grammar_is_written_once(dialect):
 
 
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"values": [True]},
-        {"tool_choice": "required"},
-        {"tool_choice": {"type": "function", "function": {"name": "now"}}},
-        {"parallel_tool_calls": False},
-        {"response_format": {"type": "json_object"}},
-    ],
-    ids=str,
-)
+@cases
 def test_what_differs_is_written_for_itself(dialect, changed):
     """No turn gets what was made for another request, even one whose tools Python takes for equal."""
     one, other = prepared([1]), prepared(**{"values": [1], **changed})
@@ -54,7 +44,7 @@ def test_what_differs_is_written_for_itself(dialect, changed):
 
     assert json.dumps(getattr(one, dialect)()) != json.dumps(getattr(other, dialect)())
     for turn in (one, other, begun):
-        assert json.dumps(getattr(turn, dialect)()) == json.dumps(remainder_of(turn).written(Dialect(dialect)).said)
+        assert json.dumps(getattr(turn, dialect)()) == json.dumps(written_anew(turn, dialect))
 
 
 def test_a_structural_tag_may_be_changed():

@@ -8,15 +8,16 @@ import time
 
 import pytest
 from cases import cases
+from recipes import UNEXPECTED
+from rendering_rows import template_of
 
 from unrender import ChatTemplate, FormatWarning, Limits, TemplateError
 from unrender.analysis import analyze
 from unrender.analysis.ask import probes
 from unrender.analysis.ask.probes import Spent
-from unrender.analysis.derivation import UNEXPECTED
 from unrender.format import ReasoningMode
 from unrender.limits import MAX_SLOW_RENDERINGS, STANDARD
-from unrender.rendering.template import Rendering, Template
+from unrender.rendering.template import Rendering
 
 SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 CALLS = "{% for c in m.tool_calls or [] %}BEFORE{{ c.function.name }}BETWEEN{{ c.function.arguments | tojson }}AFTER{% endfor %}"
@@ -49,7 +50,7 @@ HOSTILE = {
 @pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
 def test_analysis_ends(source):
     """Many names, many markers, long texts: the sum of all that is tried is bounded."""
-    template = Template(source)
+    template = template_of(source)
     start = time.thread_time()
 
     analysis = analyze(template)
@@ -113,7 +114,7 @@ def test_the_first_limit_that_was_met_is_the_one_that_is_said():
 
 def test_what_is_over_is_left_out_and_said():
     """A template that costs too much is asked no more; what was known by then is kept."""
-    analysis = analyze(Template("{% for i in range(90000) %}{% endfor %}" + SAYS))
+    analysis = analyze(template_of("{% for i in range(90000) %}{% endfor %}" + SAYS))
 
     assert analysis.diagnostics[0] == "the template reaches the limits of rendering, and was asked no more"
     assert analysis.format.reasoning.mode is ReasoningMode.NONE
@@ -127,7 +128,7 @@ def test_the_search_for_calls_is_counted():
         nonlocal counted
         counted += event == "call"
 
-    template = Template(HOSTILE["braces around a call"])
+    template = template_of(HOSTILE["braces around a call"])
     sys.setprofile(count)
     try:
         analysis = analyze(template)
@@ -158,7 +159,7 @@ def test_what_compiles_slowly_is_refused(source):
     start = time.thread_time()
 
     with pytest.raises(TemplateError, match="template: expected .*, found"):
-        Template(source)
+        template_of(source)
 
     assert time.thread_time() - start < 5
 
@@ -167,9 +168,9 @@ def test_limits_of_the_source_can_be_changed():
     """Who wants to compile more, may."""
     source = "{{ 1" + "+1" * 100 + " }}"
 
-    assert Template(source).render([]).text == "101"
+    assert template_of(source).render([]).text == "101"
     with pytest.raises(TemplateError, match="expected at most 50 expressions and statements"):
-        Template(source, limits=Limits(template_nodes=50))
+        template_of(source, limits=Limits(template_nodes=50))
 
 
 LONG_MARKERS = {
@@ -200,6 +201,6 @@ BARE = "{% for m in messages %}{% if m.role == 'assistant' %}ANSWER{% else %}{{ 
 def test_templates_without_headers_are_analysed(answer):
     """Where nothing is before an answer, nothing is looked for: a blank marker is not a marker."""
     for call in ("", CALLS.replace("BEFORE", ""), CALLS.replace("BETWEEN", " ")):
-        analysis = analyze(Template(BARE.replace("ANSWER", answer + call)))
+        analysis = analyze(template_of(BARE.replace("ANSWER", answer + call)))
 
         assert not any(text.startswith(UNEXPECTED) for text in analysis.diagnostics)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.analysis.additions import complete
+from unrender import ChatTemplate
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, Spelling
 from unrender.formats import Declared, declared_formats, with_declared
 
@@ -59,4 +59,7 @@ def test_evidence_in_the_source_decides(item):
     evidence = item.evidence
     source = " ".join((*evidence.all, *evidence.any))
 
-    assert evidence.found_in(source) == (item.name in complete(Format(), source).declared) or item.format == Format()
+    assert (
+        evidence.found_in(source) == (item.name in ChatTemplate.from_string(f"{{{{ {source!r} }}}}").format.declared)
+        or item.format == Format()
+    )

@@ -10,12 +10,12 @@ import corpus
 import hypothesis
 import hypothesis.strategies as st
 import pytest
+from recipes import UNEXPECTED
+from rendering_rows import template_of
 
 from unrender.analysis import analyze
 from unrender.analysis.ask.probes import BOS, EOS, carries_needle
-from unrender.analysis.derivation import UNEXPECTED
 from unrender.format import ContentMode, Format, ReasoningMode, ToolMode
-from unrender.rendering.template import Template
 
 TEMPLATES = sorted(corpus.TEMPLATES.glob("*.jinja"))
 MOST_RENDERINGS = 80
@@ -38,8 +38,8 @@ def test_format_is_golden(path):
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_does_not_depend_on_tokens_or_dates(path):
     """BOS, EOS and the clock leave no trace, even where EOS is spelled like one of the template's own markers."""
-    plain = Template(source(path), bos_token="<s>", eos_token="</s>")
-    odd = Template(
+    plain = template_of(source(path), bos_token="<s>", eos_token="</s>")
+    odd = template_of(
         source(path),
         bos_token="<|user|>",
         eos_token="<|end|>",
@@ -58,7 +58,7 @@ AMBIGUOUS = {"call-words": "a call with texts: "}
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_no_needle_is_left(path):
     """No marker holds a piece of a probe, and nothing rendered remains unexplained."""
-    analysis = analyze(Template(source(path)))
+    analysis = analyze(template_of(source(path)))
 
     assert not carries_needle(analysis.format.to_json())
     unexplained = [text for text in analysis.diagnostics if text != "tool calls are not rendered"]
@@ -70,7 +70,7 @@ def test_no_needle_is_left(path):
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_probes_are_few(path):
     """Analysis asks a bounded number of questions."""
-    assert analyze(Template(source(path))).renderings <= MOST_RENDERINGS
+    assert analyze(template_of(source(path))).renderings <= MOST_RENDERINGS
 
 
 OTHER_WORDS = {
@@ -95,7 +95,7 @@ OTHER_WORDS["NEEDLES"] = (BOS, EOS, *(word for word in _OTHER_TEXTS if isinstanc
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_does_not_depend_on_needles(path, monkeypatch):
     """Other words for questions, answers, tools, keys, ids and values give the same format."""
-    template = Template(source(path))
+    template = template_of(source(path))
     before = analyze(template).format
     modules = [module for name, module in sys.modules.items() if name.startswith("unrender.analysis.")]
     for module in modules:
@@ -118,7 +118,7 @@ def test_every_mode_is_met():
 @pytest.mark.parametrize("text", ["", "hello", "{{ raise_exception('no') }}", "{{ nothing.at.all }}"])
 def test_template_without_messages_is_analysed(text):
     """A template that renders nothing, or no messages, ends in a plain format and a word about it."""
-    analysis = analyze(Template(text))
+    analysis = analyze(template_of(text))
 
     assert analysis.format.tools.mode is ToolMode.NONE
     assert analysis.diagnostics
@@ -132,7 +132,7 @@ def test_a_defect_of_analysis_is_a_diagnostic(monkeypatch):
 
     monkeypatch.setitem(analyze.__globals__, "find_frame", broken)
 
-    analysis = analyze(Template("hello"))
+    analysis = analyze(template_of("hello"))
 
     assert analysis.format == Format()
     assert analysis.diagnostics == (f"{UNEXPECTED}: ValueError: empty separator; the format is content alone",)
@@ -167,7 +167,7 @@ def test_odd_templates_are_analysed(pieces, tail):
     body = "".join(pieces)
     end = "".join(piece for piece in tail if "m." not in piece)
 
-    analysis = analyze(Template(f"{{% for m in messages %}}{body}{{% endfor %}}{end}"))
+    analysis = analyze(template_of(f"{{% for m in messages %}}{body}{{% endfor %}}{end}"))
 
     assert not carries_needle(analysis.format.to_json())
     assert Format.from_json(analysis.format.to_json()) == analysis.format
@@ -181,7 +181,7 @@ def test_what_is_given_up_is_said_first():
         "</>{% endfor %}"
     )
 
-    analysis = analyze(Template(text))
+    analysis = analyze(template_of(text))
 
     assert analysis.given_up[-1].startswith("three calls: what the template writes is not read back")
     assert analysis.diagnostics[: len(analysis.given_up)] == analysis.given_up
@@ -193,4 +193,4 @@ def test_names_of_modes_are_not_markers(word):
     asking = f"{{% if add_generation_prompt %}}<bot>{word}|{{% endif %}}"
     text = "{% for m in messages %}<{{ 'bot' if m.role == 'assistant' else m.role }}>{{ m.content }}</>{% endfor %}"
 
-    assert analyze(Template(text + asking)).format.turn.headers == ("<bot>", f"<bot>{word}|")
+    assert analyze(template_of(text + asking)).format.turn.headers == ("<bot>", f"<bot>{word}|")

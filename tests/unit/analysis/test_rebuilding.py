@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import corpus
 import pytest
+from rendering_rows import template_of
 
 from unrender.analysis.ask.answers import Answers, render_answers, render_turns
 from unrender.analysis.ask.discovery import discover
@@ -14,13 +15,12 @@ from unrender.analysis.ask.probes import CONTENT, NAMES, REASONING, Prober
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame
 from unrender.analysis.rebuilding import calls_are_refuted, find_doubts
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
-from unrender.rendering.template import Template
 
 
 @pytest.fixture
 def proof():
     path = corpus.TEMPLATES / "json-tags.jinja"
-    prober = discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
+    prober = discover(Prober(template=template_of(path.read_text(encoding="utf-8"))))
     frame = find_frame(render_turns(prober), part_opener="")
     return render_answers(prober, frame.body, frame.prefill), frame, corpus.derived_format(path)
 

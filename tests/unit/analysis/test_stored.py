@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from rendering_rows import template_of
 
 from unrender import ChatTemplate, FormatError, Limits, analysis
 from unrender.analysis import Analysis, Evidence, Shown, stored
@@ -17,7 +18,6 @@ from unrender.cache import SHARED
 from unrender.format import Format
 from unrender.formats import FORMATS_VARIABLE as OWN_FORMATS
 from unrender.limits import MAX_DOCUMENT
-from unrender.rendering.template import Template
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").rglob("*.jinja"))
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -59,7 +59,7 @@ def test_a_later_process_reads_what_was_found(folder, monkeypatch):
 
 def test_all_that_an_analysis_says_comes_back(folder):
     """Evidence, diagnostics, what was given up, and what it cost."""
-    template = Template(SOURCE)
+    template = template_of(SOURCE)
     found = Analysis(
         format=Format(),
         capabilities=analysis.Capabilities(supports_tools=True),
@@ -78,7 +78,7 @@ def test_all_that_an_analysis_says_comes_back(folder):
 @pytest.mark.parametrize("path", TEMPLATES[::6], ids=lambda path: path.stem)
 def test_every_analysis_comes_back_equal(folder, path):
     """Formats, capabilities and evidence of all kinds survive the way to disk and back."""
-    template = Template(path.read_text(encoding="utf-8"))
+    template = template_of(path.read_text(encoding="utf-8"))
     found = analysis.analyze(template)
 
     stored.store(template, found)
@@ -148,25 +148,25 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
 
 def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, tmp_path):
     """Another source, another token, another release or other declared formats are looked up elsewhere."""
-    found = Analysis(format=analysis.analyze(Template(SOURCE)).format, capabilities=analysis.Capabilities())
-    stored.store(Template(SOURCE), found)
+    found = Analysis(format=analysis.analyze(template_of(SOURCE)).format, capabilities=analysis.Capabilities())
+    stored.store(template_of(SOURCE), found)
 
-    assert stored.load(Template(SOURCE)) == found
-    assert stored.load(Template(SOURCE + " ")) is None
-    assert stored.load(Template(SOURCE, eos_token="</s>")) is None
-    assert stored.load(Template(SOURCE, limits=Limits(rendering_steps=10))) is None
+    assert stored.load(template_of(SOURCE)) == found
+    assert stored.load(template_of(SOURCE + " ")) is None
+    assert stored.load(template_of(SOURCE, eos_token="</s>")) is None
+    assert stored.load(template_of(SOURCE, limits=Limits(rendering_steps=10))) is None
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "own.json").write_text("{}")
     monkeypatch.setenv(OWN_FORMATS, str(tmp_path / "own"))
-    assert stored.load(Template(SOURCE)) is None
+    assert stored.load(template_of(SOURCE)) is None
     monkeypatch.delenv(OWN_FORMATS)
     monkeypatch.setattr(stored, "_release", lambda: "another")
-    assert stored.load(Template(SOURCE)) is None
+    assert stored.load(template_of(SOURCE)) is None
 
 
 def test_an_analysis_that_stopped_early_is_not_kept(folder):
     """A machine under load must not decide for ever what a template can do."""
-    template = Template(SOURCE)
+    template = template_of(SOURCE)
 
     stored.store(
         template,
@@ -179,15 +179,15 @@ def test_an_analysis_that_stopped_early_is_not_kept(folder):
 def test_the_number_of_files_is_bounded(folder, monkeypatch):
     """Those that were written first go."""
     monkeypatch.setattr(stored, "MAX_STORED", 3)
-    found = analysis.analyze(Template(SOURCE))
+    found = analysis.analyze(template_of(SOURCE))
     for number in range(6):
-        stored.store(Template(SOURCE + str(number)), found)
+        stored.store(template_of(SOURCE + str(number)), found)
         for age, path in enumerate(sorted(files(folder), key=os.path.getmtime)):
             os.utime(path, (age, age))
 
     assert len(files(folder)) == 3
-    assert stored.load(Template(SOURCE + "5")) == found
-    assert stored.load(Template(SOURCE + "0")) is None
+    assert stored.load(template_of(SOURCE + "5")) == found
+    assert stored.load(template_of(SOURCE + "0")) is None
 
 
 OURS = "unrender-" + "0" * 40
@@ -214,9 +214,9 @@ def test_only_its_own_files_are_removed(folder, monkeypatch):
         (folder / name).write_text(text)
         os.utime(folder / name, (0, 0))
 
-    stored.store(Template(SOURCE), Analysis(format=Format(), capabilities=analysis.Capabilities()))
+    stored.store(template_of(SOURCE), Analysis(format=Format(), capabilities=analysis.Capabilities()))
 
-    assert {path.name for path in files(folder)} == {*FOREIGN, stored._path(Template(SOURCE)).name}
+    assert {path.name for path in files(folder)} == {*FOREIGN, stored._path(template_of(SOURCE)).name}
 
 
 def sparse(path):
@@ -243,7 +243,7 @@ def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
     monkeypatch.setattr(stored, "MAX_STORED", 0)
     folder.mkdir()
     (folder / "precious.json").write_text("{}")
-    path = stored._path(Template(SOURCE))
+    path = stored._path(template_of(SOURCE))
     put(path)
     before = path.lstat().st_mode
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from cases import cases
 from message_rows import plain
 
 from unrender.conversation import concede
@@ -14,7 +15,6 @@ from unrender.formats import declared_format
 
 FORMAT = declared_format("tool-call-json")
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
-WRITTEN = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "42"}
 TOLD = '<tool_response name="f">\n42\n</tool_response>'
 
@@ -31,18 +31,7 @@ def assistant(content, *calls):
     return {"role": "assistant", "content": content, "tool_calls": list(calls)}
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("", WRITTEN),
-        (None, WRITTEN),
-        ("Hm.", "Hm.\n" + WRITTEN),
-        (
-            [{"type": "text", "text": "Hm."}],
-            [{"type": "text", "text": "Hm."}, {"type": "text", "text": "\n" + WRITTEN}],
-        ),
-    ],
-)
+@cases
 def test_calls_come_after_content(content, expected):
     """A call is written as the format has it, after whatever the message says."""
     assert write_calls([assistant(content, CALL)], FORMAT) == [{"role": "assistant", "content": expected}]

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cases import cases
 
-from unrender import Format, MessageError, Request, ToolChoice
+from unrender import Format, MessageError, Request, Tool, ToolChoice
 from unrender.analysis import Capabilities
 from unrender.conversation.concede import conceded, told
 from unrender.conversation.messages import conversation_of
 from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
 from unrender.format import CallSyntax, Slot, TurnTexts
 from unrender.formats import declared_format
-from unrender.messages.wire import read_tools
 
 OWN = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
 SPEAKING = Format(tools=OWN, turn=TurnTexts(tools_first=True, content_to_tools="[then]"))
 USER = {"role": "user", "content": "Hello"}
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
 
-ASKED = Request(tools=read_tools(TOOLS))
+ASKED = Request(tools=(Tool(name="now"),))
 
 
 def can(**capabilities):
@@ -107,14 +107,7 @@ def test_tools_are_injected_once():
     assert once[0].content == "Be kind.\n\n" + injected.text
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([USER], "{text}"),
-        ([{"role": "developer", "content": "Be kind."}, USER], "Be kind.\n\n{text}"),
-        ([{"role": "system", "content": ""}, USER], "{text}"),
-    ],
-)
+@cases
 def test_the_system_message_is_extended_or_made(given, expected):
     """The text goes after what the system message says, or becomes one, and the rest is as it was."""
     plan = plan_tools(Format(), can(), "auto")

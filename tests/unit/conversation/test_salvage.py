@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cases import cases
 from vendor import vendor_cases
 
 from unrender import Format, Message, MessageError, detect_format, rescue
@@ -33,19 +34,6 @@ CALLS = {
     "Python": "[get_weather(city='Paris')]",
     "a thought before it": f"<think>\nWhere?\n</think>\n\n{JSON_CALL}",
 }
-NONE = {
-    "mention": f"Write {JSON_CALL} to ask.",
-    "in a sentence": f"Write {JSON_CALL}",
-    "in a block of code": f"It looks so:\n```\n{TAG_CALL}\n```",
-    "words after it": f"{TAG_CALL}\nDone.",
-    "another tool": JSON_CALL.replace("get_weather", "get_wether"),
-    "argument missing": JSON_CALL.replace('"city": "Paris"', ""),
-    "wrong type": JSON_CALL.replace('"Paris"', "3"),
-    "cut off": JSON_CALL[:40],
-    "escaped closer": TAG_CALL.replace("\n</parameter>", "\n&lt;/parameter&gt;"),
-    "words": "It rains in Paris.",
-    "nothing": "",
-}
 
 
 def calls(message: Message) -> list[tuple[str, Any]]:
@@ -58,7 +46,7 @@ def test_calls_in_content_are_found(text: str) -> None:
     assert calls(rescue({"role": "assistant", "content": text}, [WEATHER])) == PARIS
 
 
-@pytest.mark.parametrize("text", NONE.values(), ids=NONE)
+@cases
 def test_what_is_in_doubt_stays_text(text: str) -> None:
     """What may be no call stays content, character for character."""
     found = rescue({"role": "assistant", "content": text}, [WEATHER])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cases import beside, cases
+from rendering_rows import template_of
 
 from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning, UnrenderError, assistant_mask
 from unrender.conversation.transcript import SharedTime
@@ -254,7 +255,7 @@ def test_all_renderings_of_a_conversation_share_their_time():
 
 def test_what_takes_too_long_is_never_rendered():
     """Each rendering gets what the earlier ones left, the last one what the first took; beyond that, none is begun."""
-    template = Template("{{ messages[0].content }}", limits=Limits(rendering_seconds=1.0))
+    template = template_of("{{ messages[0].content }}", limits=Limits(rendering_seconds=1.0))
     time = SharedTime(left=1.5)
     seen = []
 

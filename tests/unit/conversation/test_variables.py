@@ -34,13 +34,7 @@ def test_a_misspelled_argument_is_an_error_that_names_it(typo, meant):
         ChatTemplate.from_string(SWITCHED).prepare([USER], **{typo: "required"})
 
 
-@pytest.mark.parametrize(
-    ("name", "note"),
-    [
-        ("efort", "efort: no variable that the template reads; did you mean 'effort'?"),
-        ("zzz", "zzz: no variable that the template reads: ['date', 'effort', 'enable_thinking']"),
-    ],
-)
+@cases
 def test_a_variable_that_nobody_reads_is_a_warning(name, note):
     """The same request goes to every model; the nearest variable is named, or all there are."""
     template = ChatTemplate.from_string(SWITCHED)

@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from splitting import fed
 
-from unrender import Parser, Request, ToolChoice
-from unrender.answer.build import calls_in_syntax
-from unrender.conversation.wording import Instructions
+from unrender import Parser, Request, Tool, ToolChoice
+from unrender.conversation.offer import Plan
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
 from unrender.formats import declared_format, declared_formats
-from unrender.messages.wire import read_tools
 
 SCHEMA = {
     "type": "object",
@@ -28,8 +27,12 @@ TOOL = {"type": "function", "function": {"name": "get_weather", "description": "
 SPOKEN = [item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE]
 
 
-def instructions(syntax: CallSyntax, **asked: Any) -> Instructions:
-    return Instructions(calls_in_syntax(Format(), syntax), Request(**asked), tools_first=False, results_as_text=False)
+def instructions(syntax: CallSyntax, *tools: Any, **asked: Any) -> str:
+    """Return the words with which tools are offered, in a call syntax."""
+    known = tuple(Tool(name=tool["function"]["name"]) for tool in tools)
+    injected = Plan(format=Format(tools=syntax), offers=True).offer(tools, Request(tools=known, **asked))
+    assert injected is not None
+    return injected.text
 
 
 def wrapped(function):
@@ -43,11 +46,10 @@ def example_of(text):
 @pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
 def test_the_example_is_read_as_a_call(declared):
     """The example is a call that the parser of the same format reads completely."""
-    text = instructions(declared.format.tools).write([TOOL])
-    parser = Parser(declared.format, Request(tools=read_tools([wrapped({"name": "repeat"})])), strict=True)
+    text = instructions(declared.format.tools, TOOL)
+    parser = Parser(declared.format, Request(tools=(Tool(name="repeat"),)), strict=True)
 
-    parser.feed(example_of(text))
-    parser.finish()
+    fed(parser, [example_of(text)])
 
     (call,) = parser.message.tool_calls
     assert json.loads(call.arguments) == {"words": "good evening", "times": 3}
@@ -57,7 +59,7 @@ def test_the_example_is_read_as_a_call(declared):
 def test_nothing_of_an_offered_tool_is_in_the_example(declared):
     """A small model copies the values of a call that it is shown, so it is shown none of a tool that it may call."""
     offered = [TOOL, wrapped({"name": "repeat"})]
-    example = example_of(instructions(declared.format.tools, named_tool="get_weather").write(offered))
+    example = example_of(instructions(declared.format.tools, *offered, named_tool="get_weather"))
 
     assert "get_weather_repeat" in example
     assert not any(name in example for name in SCHEMA["properties"])
@@ -68,7 +70,7 @@ def test_the_form_shows_every_marker(declared):
     """All literals around a call are in the form, as the model has to write them."""
     syntax = declared.format.tools
 
-    text = instructions(syntax).write([TOOL])
+    text = instructions(syntax, TOOL)
 
     literals = [syntax.section_start, syntax.call_start, syntax.call_end, syntax.section_end, *syntax.function]
     assert [part for part in literals if not isinstance(part, Slot) and part.strip() not in text] == []
@@ -76,7 +78,7 @@ def test_the_form_shows_every_marker(declared):
 
 def test_schemas_are_whole():
     """Each tool is there with all that the caller said of it, characters as they are."""
-    text = instructions(declared_format("qwen3").tools).write([TOOL, TOOL])
+    text = instructions(declared_format("qwen3").tools, TOOL, TOOL)
 
     assert text.count(json.dumps(TOOL, ensure_ascii=False)) == 2
     assert "É!" in text
@@ -87,7 +89,7 @@ def test_one_call_is_said_to_be_the_most(parallel, supported):
     """Where only one call may be written, the model is told so, and shown no other form."""
     syntax = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
 
-    text = instructions(syntax, parallel_tool_calls=parallel).write([TOOL])
+    text = instructions(syntax, TOOL, parallel_tool_calls=parallel)
 
     assert "at most one call" in text
     assert "Several calls" not in text
@@ -95,41 +97,49 @@ def test_one_call_is_said_to_be_the_most(parallel, supported):
 
 def test_two_calls_are_shown_as_they_are_joined():
     """The form of several calls has the section once and the separator between them."""
-    text = instructions(declared_format("python-call-list").tools).write([TOOL])
+    text = instructions(declared_format("python-call-list").tools, TOOL)
 
     assert "<|tool_call_start|>[NAME(KEY=VALUE), NAME(KEY=VALUE)]<|tool_call_end|>" in text
+
+
+OTHERS = [(kind, "false") for kind in ("number", "boolean", "null", "array", "object")]
 
 
 @pytest.mark.parametrize(
     ("codec", "said"),
     [
-        (Codec(strings=Strings.RAW), "strings as they are, without quotes"),
+        (Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA), "strings as they are, without quotes"),
         (Codec(strings=Strings.PYTHON, words=Words.PYTHON), "True, False and None as words"),
         (Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"), "strings between <| and |>"),
         (Codec(containers=Containers.BARE), "keys without quotes"),
-        (Codec(containers=Containers.XML, item_tag="item"), "items named item"),
+        (
+            Codec(strings=Strings.RAW, containers=Containers.XML, typed_by=Typing.SCHEMA, item_tag="item"),
+            "items named item",
+        ),
         (Codec(strings=Strings.SINGLE), "strings in single quotes, escaped as in JSON"),
         (Codec(omits_null=True), "an argument that is null is left out"),
         (
-            Codec(typed_by=Typing.ATTRIBUTE, types=(("string", "true"), ("number", "false"))),
+            Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE, types=(("string", "true"), *OTHERS)),
             "true for string, false for",
         ),
     ],
 )
 def test_values_are_explained_from_the_codec(codec, said):
     """Each way of writing values is told in words."""
-    entry = ("<", Slot.KEY, " ", Slot.TYPE, ">", Slot.VALUE, "</>")
+    entry = ("<", Slot.KEY, ">", Slot.VALUE, "</", Slot.KEY, ">")
+    if codec.typed_by is Typing.ATTRIBUTE:
+        entry = ("<", Slot.KEY, " ", Slot.TYPE, ">", Slot.VALUE, "</>")
     arguments = Arguments(entry=entry, codec=codec)
-    syntax = CallSyntax(function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
+    syntax = CallSyntax(call_start="<call>", function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
 
-    assert said in instructions(syntax).write([TOOL])
+    assert said in instructions(syntax, TOOL)
 
 
 def test_ids_counters_and_missing_arguments_are_explained():
     """Each word of the form has its sentence."""
     function = (Slot.NAME, "#", Slot.ID, ":", Slot.INDEX, " ", Slot.ARGUMENTS)
     arguments = Arguments(when_empty="-")
-    text = instructions(CallSyntax(function=function, arguments=arguments, index_start=1)).write([TOOL])
+    text = instructions(CallSyntax(call_start="<call>", function=function, arguments=arguments, index_start=1), TOOL)
 
     assert "NAME#ID:INDEX ARGUMENTS" in text
     assert "ID is a name that you give" in text
@@ -150,7 +160,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
     syntax = declared_format("qwen3").tools
     other = wrapped({"name": "other", "parameters": {"properties": {"a": {}}}})
 
-    text = instructions(syntax, tool_choice=choice, named_tool="get_weather").write([other, TOOL])
+    text = instructions(syntax, other, TOOL, tool_choice=choice, named_tool="get_weather")
 
     assert said in text
     assert unsaid not in text
@@ -158,7 +168,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
 
 def test_an_answer_in_json_is_asked_for_in_words():
     """Where an answer without calls is JSON, no words to the user are asked for."""
-    text = instructions(declared_format("qwen3").tools, response_schema={}).write([TOOL])
+    text = instructions(declared_format("qwen3").tools, TOOL, response_schema={})
 
     assert "Any other answer is JSON alone." in text
     assert "What you say to the user" not in text

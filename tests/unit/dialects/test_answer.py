@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from engines import converted_reader, installed, lark_reader
+from splitting import fed
 
 from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, ToolChoice, Turn
 from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
@@ -70,8 +71,7 @@ def test_an_answer_in_json_may_be_a_call_instead():
     assert accepted(texts, response_schema=ONE, tool_choice=ToolChoice.REQUIRED) == texts[1:4]
     for text in texts[:4]:
         parser = Parser(FORMAT, Request(tools=TOOLS, response_schema=ONE), strict=True)
-        parser.feed(text)
-        parser.finish()
+        fed(parser, [text])
         assert bool(parser.message.content) == text.startswith("{")
 
 

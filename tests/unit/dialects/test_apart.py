@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 from engines import installed, lark_reader
-from oracles.confusion import confusions
+from lexing import confusions_of
+from remainders import turn_of
 
 from unrender import ChatTemplate, SchemaWarning
-from unrender.dialects.lark import terminals
-from unrender.dialects.lowering.context_free import lower
-from unrender.grammar import Grammar
-from unrender.nodes import Choice, Literal, Optional, Sequence
+from unrender.grammar import choice, optional, sequence
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
 LONGEST = 1_000_000
@@ -42,13 +40,11 @@ def test_a_pattern_is_not_made_deterministic() -> None:
 
 def test_many_ways_to_go_on_are_told_apart() -> None:
     """What may be left out before a hundred others is compared with all of them."""
-    others = Choice(tuple(Literal(f"x{number}") for number in range(100)))
-    grammar = Grammar(Sequence((Optional(Literal("x1y")), others, Literal("y"))))
+    others = choice(*(f"x{number}" for number in range(100)))
+    turn = turn_of(sequence(optional("x1y"), others, "y"))
 
-    lowered = lower(grammar)
-
-    assert list(confusions(lowered, terminals(lowered))) == []
-    assert not lowered.unsure
+    assert list(confusions_of(turn)) == []
+    turn.lark()  # No warning says that they were too many.
 
 
 @pytest.mark.slow

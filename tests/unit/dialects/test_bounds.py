@@ -9,18 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from lexing import remainder_of
 from properties.families import BARE_KEYS, JSON_ENVELOPE, PYTHON_CALLS, RAW_BY_SCHEMA, TAGGED
-from remainders import gbnf, lark, sample, structural_tag
+from remainders import turn_of
 
-from unrender import GrammarError, Limits, Request, SchemaWarning, Tool
-from unrender.dialects.gbnf import gbnf_of
-from unrender.dialects.lark import lark_of
-from unrender.dialects.remainder import Remainder
-from unrender.dialects.sample import sample_text
-from unrender.dialects.structural_tag import structural_tag_of
+from unrender import GrammarError, Limits, Request, SchemaWarning, Tool, Turn
 from unrender.format import CallSyntax, Codec, Containers, Format, Strings, TurnTexts, Typing, Words
-from unrender.grammar import Grammar, Node, Role
-from unrender.nodes import Chars, Choice, Literal, Optional, Repeat, Sequence, Tag
+from unrender.grammar import Node, Role, chars, choice, literal, optional, repeat, sequence, tag
 
 THINKING = JSON_ENVELOPE.format
 JSON = THINKING.tools
@@ -29,7 +24,9 @@ PYTHONIC = replace(_CODE, section_start="[", section_end="]", arguments=replace(
 SYNTAXES = pytest.mark.parametrize(
     "syntax", [TAGGED.format.tools, PYTHONIC, BARE_KEYS.format.tools, JSON], ids=["tagged", "pythonic", "bare", "json"]
 )
-DIALECTS = pytest.mark.parametrize("write", [gbnf, lark, structural_tag], ids=lambda write: write.__name__)
+DIALECTS = pytest.mark.parametrize(
+    "write", [Turn.gbnf, Turn.lark, Turn.structural_tag], ids=lambda write: write.__name__
+)
 PROPERTIES = {
     "city": {"type": "string"},
     "days": {"type": "integer", "minimum": 1, "maximum": 14},
@@ -40,9 +37,9 @@ PROPERTIES = {
 }
 
 
-def answer(syntax: CallSyntax, *tools: Tool) -> Remainder:
-    """Return the answers of a format with reasoning, content and these calls."""
-    return Remainder(format=replace(THINKING, tools=syntax), request=Request(tools=tools))
+def answer(syntax: CallSyntax, *tools: Tool) -> Turn:
+    """Return the turn of a format with reasoning, content and these calls."""
+    return Turn(prompt="", format=replace(THINKING, tools=syntax), request=Request(tools=tools))
 
 
 def ordinary(count: int) -> list[Tool]:
@@ -64,8 +61,8 @@ def ordinary(count: int) -> list[Tool]:
 @SYNTAXES
 def test_a_written_grammar_leaves_no_garbage(syntax, write):
     """What it takes to write a grammar is freed at once: none of it is in a circle, where it would wait for the collector."""
-    asked = answer(syntax, *ordinary(2))
-    write(asked)
+    write(answer(syntax, *ordinary(2)))
+    asked = answer(syntax, *ordinary(3))  # What was written before would be remembered.
     gc.freeze()  # What there was before is not looked through.
     gc.disable()
     try:
@@ -81,16 +78,16 @@ def test_a_written_grammar_leaves_no_garbage(syntax, write):
 def test_no_dialect_is_much_longer_than_another(syntax):
     """A structural tag has no rules to share, so it is EBNF where a tree would repeat itself."""
     asked = answer(syntax, *ordinary(25))
-    plain = len(gbnf(asked))
+    plain = len(asked.gbnf())
 
-    lengths = {"lark": len(lark(asked)), "structural tag": len(json.dumps(structural_tag(asked)))}
+    lengths = {"lark": len(asked.lark()), "structural tag": len(json.dumps(asked.structural_tag()))}
 
     assert {dialect: length for dialect, length in lengths.items() if length > 4 * plain} == {}
 
 
 def test_a_short_structural_tag_is_a_tree():
     """What is short stays in the engine's own words."""
-    written = structural_tag(answer(JSON, *ordinary(1)))
+    written = answer(JSON, *ordinary(1)).structural_tag()
 
     assert written["format"]["type"] == "or"
 
@@ -132,7 +129,7 @@ def test_length_is_linear_in_the_properties(syntax, write, required):
 def test_any_argument_can_be_drawn(syntax, name):
     """Lists and objects that can be written in several ways are drawn, and nothing is taken apart without end."""
     tool = Tool(name="f", parameters={"properties": {name: PROPERTIES[name]}, "required": [name]})
-    drawn = [sample(answer(syntax, tool), seed) for seed in range(20)]
+    drawn = [answer(syntax, tool).sample(seed) for seed in range(20)]
 
     assert any("f" in text for text in drawn)
 
@@ -145,7 +142,9 @@ def test_a_list_in_a_call_without_marks_is_drawn():
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})
     plain = Format(turn=TurnTexts(headers=("<|start_of_the_answer|>",), end="<|end|>"), tools=syntax)
 
-    drawn = [sample(Remainder(format=plain, request=Request(tools=(tool,))), seed) for seed in range(30)]
+    turn = Turn(prompt="", format=plain, request=Request(tools=(tool,)))
+
+    drawn = [turn.sample(seed) for seed in range(30)]
 
     assert any("[f(a=[" in text for text in drawn)
 
@@ -159,7 +158,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 WRITES = pytest.mark.parametrize(
     "write",
-    [gbnf, lark, structural_tag, lambda asked: sample(asked, 1)],
+    [Turn.gbnf, Turn.lark, Turn.structural_tag, lambda asked: asked.sample(1)],
     ids=["gbnf", "lark", "structural_tag", "sample"],
 )
 LARGE = {
@@ -192,8 +191,8 @@ def test_only_what_is_too_deep_takes_any_value(syntax, write):
     asked = answer(syntax, deep, *ordinary(1))
 
     assert write(asked)
-    assert {(item.tool, item.path[:14]) for item in asked.unsupported} == {("deep", "#/properties/a")}
-    assert "only" in gbnf(asked)
+    assert {(item.tool, item.path[:14]) for item in remainder_of(asked).unsupported} == {("deep", "#/properties/a")}
+    assert "only" in asked.gbnf()
 
 
 def test_a_tool_with_too_many_arguments_takes_any():
@@ -204,7 +203,7 @@ def test_a_tool_with_too_many_arguments_takes_any():
     with pytest.warns(
         SchemaWarning, match=r"tool 'many': #: parameters is not enforced: it has 61 parts, more than 50"
     ):
-        written = gbnf(asked)
+        written = asked.gbnf()
 
     assert '"\\"p7\\""' not in written
     assert '"\\"city_0\\""' in written
@@ -220,7 +219,7 @@ def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
     asked = answer(TAGGED.format.tools, Tool(name="f", parameters=parameters))
 
     with pytest.warns(SchemaWarning, match=r"tool 'f': #/properties/a: parameters is not enforced: it has \d+ parts"):
-        lark(asked)
+        asked.lark()
 
 
 def test_tools_that_are_too_much_together_are_an_error():
@@ -228,7 +227,7 @@ def test_tools_that_are_too_much_together_are_an_error():
     asked = replace(answer(JSON, *ordinary(9)), limits=Limits(grammar_parts=50))
 
     with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):
-        gbnf(asked)
+        asked.gbnf()
 
 
 def test_a_response_schema_that_is_too_much_is_an_error():
@@ -237,7 +236,7 @@ def test_a_response_schema_that_is_too_much_is_an_error():
     asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), limits=Limits(tool_depth=20))
 
     with pytest.raises(GrammarError, match="response schema: #: it has 30 levels, more than 20; simplify it"):
-        gbnf(asked)
+        asked.gbnf()
 
 
 def test_steps_are_bounded():
@@ -245,31 +244,31 @@ def test_steps_are_bounded():
     asked = replace(answer(PYTHONIC, *ordinary(9)), limits=Limits(grammar_steps=50))
 
     with pytest.raises(GrammarError, match="more than 50 steps"):
-        gbnf(asked)
+        asked.gbnf()
 
 
 def test_a_text_that_must_be_too_long_is_not_drawn():
     """The grammar asks for more characters than a sample may have."""
     with pytest.raises(GrammarError, match="sample: 1000000000 repetitions"):
-        sample_text(Grammar(Chars((("a", "z"),), minimum=10**9, maximum=10**9)), 1)
+        turn_of(chars("a-z", 10**9, 10**9)).sample(1)
 
 
-@pytest.mark.parametrize("write", [gbnf_of, lark_of, structural_tag_of, lambda grammar: sample_text(grammar, 0)])
+@WRITES
 @pytest.mark.parametrize(
     "around",
     [
-        Optional,
-        lambda node: Sequence((Literal("b"), node)),
-        lambda node: Choice((Literal("b"), node)),
-        lambda node: Repeat(node, 0, 2, Literal(",")),
-        lambda node: Tag(Role.CONTENT, node),
+        optional,
+        lambda node: sequence("b", node),
+        lambda node: choice("b", node),
+        lambda node: repeat(node, 0, 2, ","),
+        lambda node: tag(Role.CONTENT, node),
     ],
 )
 def test_what_is_nested_too_deep_is_an_error(around, write):
     """A grammar made by hand may be nested as deep as one likes; it is refused by name, never with a RecursionError."""
-    node: Node = Literal("a")
+    node: Node = literal("a")
     for _ in range(5_000):
         node = around(node)
 
     with pytest.raises(GrammarError, match="nested too deep"):
-        write(Grammar(node))
+        write(turn_of(node))

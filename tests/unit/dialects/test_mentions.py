@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import pytest
 from engines import gbnf_reader, installed, lark_reader, tag_reader
-from remainders import gbnf, lark, structural_tag
+from lexing import remainder_of
 
-from unrender import Malformed, Parser, Request, Tool, TriggerKind
-from unrender.dialects.remainder import Remainder
-from unrender.dialects.triggers import triggers_of
+from unrender import Malformed, Parser, Request, Tool, TriggerKind, Turn
 from unrender.format import Arguments, CallSyntax, Format, Slot
 
 REQUEST = Request(tools=(Tool(name="get_weather"), Tool(name="search")))
@@ -73,6 +71,10 @@ BEGINNINGS = [(name, text) for name, texts in FORCED.items() for text in texts]
 PROSE = ("Calls begin so: {}", "`{}` begins a call, they say.")
 
 
+def turn_of(name: str, request: Request = REQUEST) -> Turn:
+    return Turn(prompt="", format=FORMATS[name], request=request)
+
+
 def read(format: Format, text: str) -> tuple[str, list[Malformed]]:
     parser = Parser(format, REQUEST)
     events = [*parser.feed(text), *parser.finish()]
@@ -83,9 +85,9 @@ def read(format: Format, text: str) -> tuple[str, list[Malformed]]:
 def test_prose_mentions_what_is_no_call(name: str, mention: str) -> None:
     """It is allowed, read as content without a report, and wakes no lazy grammar."""
     format, texts = FORMATS[name], [prose.format(mention) for prose in PROSE]
-    (trigger,) = triggers_of(format, REQUEST)
+    (trigger,) = turn_of(name).triggers
 
-    assert Remainder(format=format, request=REQUEST).refused(texts) == []
+    assert remainder_of(turn_of(name)).refused(texts) == []
     assert [read(format, text) for text in texts] == [(text, []) for text in texts]
     assert trigger.kind is not TriggerKind.WORD or not any(trigger.value in text for text in texts)
 
@@ -95,7 +97,7 @@ def test_what_begins_a_call_is_no_prose(name: str, begun: str) -> None:
     """It is refused where no call follows."""
     texts = [prose.format(begun) for prose in PROSE]
 
-    assert Remainder(format=FORMATS[name], request=REQUEST).refused(texts) == texts
+    assert remainder_of(turn_of(name)).refused(texts) == texts
 
 
 def test_a_broken_call_is_reported() -> None:
@@ -108,12 +110,11 @@ def test_a_broken_call_is_reported() -> None:
 def test_names_are_cut_to_a_bounded_length() -> None:
     """With many tools, free text has no more states, and bare JSON with a name is a sign by itself."""
     many = Request(tools=tuple(Tool(name=f"{letter}_tool") for letter in "abcdefghijklmnopqrst"))
-    bare = Remainder(format=FORMATS["bare"], request=many)
 
-    assert bare.refused(['So {"name": "Anna"}', 'So {"name": 7}']) == ['So {"name": "Anna"}']
-    assert Remainder(format=FORMATS["token"], request=many).refused(["<function=zzz", "<function=abc"]) == [
-        "<function=abc"
+    assert remainder_of(turn_of("bare", many)).refused(['So {"name": "Anna"}', 'So {"name": 7}']) == [
+        'So {"name": "Anna"}'
     ]
+    assert remainder_of(turn_of("token", many)).refused(["<function=zzz", "<function=abc"]) == ["<function=abc"]
 
 
 @pytest.mark.engine
@@ -121,8 +122,8 @@ def test_names_are_cut_to_a_bounded_length() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_engines_agree(name: str) -> None:
     """Each dialect allows the mentions and refuses the beginnings."""
-    answer = Remainder(format=FORMATS[name], request=REQUEST)
+    turn = turn_of(name)
     free, forced = ([prose.format(text) for text in texts[name] for prose in PROSE] for texts in (FREE, FORCED))
 
-    for accepts in (lark_reader(lark(answer)), gbnf_reader(gbnf(answer)), tag_reader(structural_tag(answer))):
+    for accepts in (lark_reader(turn.lark()), gbnf_reader(turn.gbnf()), tag_reader(turn.structural_tag())):
         assert ([text for text in free if not accepts(text)], list(filter(accepts, forced))) == ([], [])

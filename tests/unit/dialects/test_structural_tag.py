@@ -9,14 +9,26 @@ import pytest
 from cases import cases
 
 from unrender.dialects.structural_tag import SHORT, TagFormat, is_long, reads_exactly, structural_tag_of
-from unrender.grammar import Grammar, Node
+from unrender.grammar import (
+    Grammar,
+    Node,
+    chars,
+    choice,
+    json_value,
+    literal,
+    optional,
+    ref,
+    repeat,
+    schema,
+    sequence,
+    until,
+)
 from unrender.grammar.expansion import Values, expand
-from unrender.nodes import Chars, Choice, JsonValue, Literal, Optional, Ref, Repeat, Sequence, Until
 from unrender.schema.reader import Unsupported
 from unrender.schema.weights import Weight
 
-A, B, X, DIGIT = Literal("a"), Literal("b"), Ref("x"), Chars((("0", "9"),))
-FLAG = JsonValue({"type": "boolean"})
+A, B, X, DIGIT = literal("a"), literal("b"), ref("x"), chars("0-9")
+FLAG = schema({"type": "boolean"})
 JSON = {"type": "json_schema", "json_schema": {"type": "boolean"}, "max_whitespace_cnt": 32}
 
 
@@ -40,35 +52,35 @@ def text_up_to(*stops: str, end: str) -> TagFormat:
     ("node", "tag"),
     [
         (A, word("a")),
-        (Literal("Québec"), in_sequence(word("Qué"), word("bec"))),
+        (literal("Québec"), in_sequence(word("Qué"), word("bec"))),
         (FLAG, JSON),
-        (JsonValue(), {**JSON, "json_schema": {}}),
-        (Sequence((A, FLAG, B)), in_sequence(word("a"), JSON, word("b"))),
-        (Choice((A, Sequence((B, FLAG)))), {"type": "or", "elements": [word("a"), in_sequence(word("b"), JSON)]}),
-        (Sequence((A, Optional(FLAG))), in_sequence(word("a"), {"type": "optional", "content": JSON})),
-        (Repeat(FLAG, 1, None), {"type": "repeat", "min": 1, "max": -1, "content": JSON}),
-        (Repeat(FLAG, 0, 3), {"type": "repeat", "min": 0, "max": 3, "content": JSON}),
-        (Sequence((A, DIGIT, FLAG)), in_sequence(word("a"), ebnf("root ::= [0-9]\n"), JSON)),
-        (Sequence((X, FLAG)), in_sequence(ebnf('root ::= x\nx ::= "x" [0-9]\n'), JSON)),
-        (Sequence((Ref("word"), FLAG)), in_sequence(word("w"), JSON)),
-        (Sequence((Until(("<x>",)), Literal("<x>"), FLAG)), in_sequence(text_up_to("<x>", end="<x>"), JSON)),
-        (Until(("<x>",)), {"type": "any_text", "excludes": ["<x>"]}),
-        (Until(("§e",)), ebnf('root ::= "§" root-s1 | [^§] root | ""\nroot-s1 ::= "§" root-s1 | [^e§] root | ""\n')),
+        (json_value(), {**JSON, "json_schema": {}}),
+        (sequence(A, FLAG, B), in_sequence(word("a"), JSON, word("b"))),
+        (choice(A, sequence(B, FLAG)), {"type": "or", "elements": [word("a"), in_sequence(word("b"), JSON)]}),
+        (sequence(A, optional(FLAG)), in_sequence(word("a"), {"type": "optional", "content": JSON})),
+        (repeat(FLAG, 1, None), {"type": "repeat", "min": 1, "max": -1, "content": JSON}),
+        (repeat(FLAG, 0, 3), {"type": "repeat", "min": 0, "max": 3, "content": JSON}),
+        (sequence(A, DIGIT, FLAG), in_sequence(word("a"), ebnf("root ::= [0-9]\n"), JSON)),
+        (sequence(X, FLAG), in_sequence(ebnf('root ::= x\nx ::= "x" [0-9]\n'), JSON)),
+        (sequence(ref("word"), FLAG), in_sequence(word("w"), JSON)),
+        (sequence(until("<x>"), "<x>", FLAG), in_sequence(text_up_to("<x>", end="<x>"), JSON)),
+        (until("<x>"), {"type": "any_text", "excludes": ["<x>"]}),
+        (until("§e"), ebnf('root ::= "§" root-s1 | [^§] root | ""\nroot-s1 ::= "§" root-s1 | [^e§] root | ""\n')),
     ],
     ids=lambda value: "" if isinstance(value, dict) else repr(value),
 )
 def test_how_a_node_is_written(node: Node, tag: TagFormat) -> None:
     """In the engine's own words where it has some; what is regular is EBNF, with the rules that it needs."""
-    written = structural_tag_of(Grammar(node, {"x": Sequence((Literal("x"), DIGIT)), "word": Literal("w")}))
+    written = structural_tag_of(Grammar(node, {"x": sequence("x", DIGIT), "word": literal("w")}))
 
     assert written == {"type": "structural_tag", "format": tag}
 
 
 def test_text_up_to_several_stops_is_a_choice() -> None:
     """Each stop with what may follow it, and the end where the text may end."""
-    branches = Choice((Sequence((Literal("<x>"), FLAG)), Literal("<y>b")))
+    branches = choice(sequence("<x>", FLAG), "<y>b")
 
-    assert structural_tag_of(Grammar(Sequence((Until(("<x>", "<y>")), branches))))["format"] == {
+    assert structural_tag_of(Grammar(sequence(until("<x>", "<y>"), branches)))["format"] == {
         "type": "or",
         "elements": [
             in_sequence(text_up_to("<x>", "<y>", end="<x>"), JSON),
@@ -79,7 +91,7 @@ def test_text_up_to_several_stops_is_a_choice() -> None:
 
 def test_a_stop_within_a_longer_one_is_ebnf() -> None:
     """A tag would end at the shorter stop also where the longer one was met, after which nothing follows."""
-    written = structural_tag_of(Grammar(Sequence((Until((">f", ">>f")), Literal(">f"), FLAG))))
+    written = structural_tag_of(Grammar(sequence(until(">f", ">>f"), ">f", FLAG)))
 
     first, second = written["format"]["elements"]
     assert (first["type"], second) == ("grammar", JSON)
@@ -112,6 +124,6 @@ def test_which_schemas_the_engine_reads_exactly(schema: Any, exact: bool) -> Non
 
 def test_a_schema_that_the_engine_widens_is_spelled_out() -> None:
     """Its JSON is written as EBNF."""
-    written = structural_tag_of(Grammar(JsonValue({"enum": ["é"]})))
+    written = structural_tag_of(Grammar(schema({"enum": ["é"]})))
 
     assert written["format"] == ebnf('root ::= "\\"é\\""\n')

@@ -7,8 +7,10 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from cases import case_rows, cases
 from explanation_rows import EXPLANATIONS, SAID, TEMPLATES, TOOLS, explanation_of, said, template_named
 from recipes import rows_of
+from splitting import fed
 
 from unrender import CallStatus, Message, Parser, Request, Span, Tool, ToolCall, UnrenderError
 from unrender.explain import Explanation, Hint, Stop, explain
@@ -115,56 +117,22 @@ def test_what_is_clean(changes, clean):
     assert plain.to_dict()["nearest"] is None
 
 
-GIVEN = '{"what": "it", "most": 3}'
-ARGUMENTS, PARAMETERS = (f'{{"name": "find", "{key}": {GIVEN}}}' for key in ("arguments", "parameters"))
 COMMON = {declared.name: declared.format for declared in common_calls()}
 FIND = Tool(name="find", parameters={"properties": {"what": {"type": "string"}, "most": {"type": "integer"}}})
-WRITTEN = {
-    "JSON between <tool_call> tags": f"<tool_call>\n{ARGUMENTS}\n</tool_call>",
-    "JSON between <function_call> tags": f"<function_call>\n{ARGUMENTS}\n</function_call>",
-    "bare JSON with the key `arguments`": ARGUMENTS,
-    "bare JSON with the key `parameters`": PARAMETERS,
-    "JSON in a ```json fence": f"```json\n{ARGUMENTS}\n```",
-    "JSON with the key `parameters` in a ```json fence": f"```json\n{PARAMETERS}\n```",
-    "JSON in a ``` fence": f"```\n{ARGUMENTS}\n```",
-    "a JSON list in a ```json fence": f"```json\n[{ARGUMENTS}]\n```",
-    "a name and JSON after it": 'find\n{"what": "it", "most": 3}',
-    "a Python call, name(key=value)": "find(what='it', most=3)",
-    "a list of Python calls, [name(key=value)]": '[find(what="it", most=3)]',
-    "Python calls in a ```python fence": "```python\nfind(what='it', most=3)\n```",
-    "Python calls in a ```tool_code fence": '```tool_code\nfind(what="it", most=3)\n```',
-    "JSON after <|python_tag|>": f"<|python_tag|>{PARAMETERS}",
-    "a bare JSON list": f"[{ARGUMENTS}]",
-    "a JSON list between <tool_calls> tags": f"<tool_calls>[{ARGUMENTS}]</tool_calls>",
-    "a JSON list between <|tool_call_start|> tokens": f"<|tool_call_start|>[{ARGUMENTS}]<|tool_call_end|>",
-    "a JSON list after <|tool_call|>": f"<|tool_call|>[{ARGUMENTS}]",
-    "[TOOL_CALLS]name[ARGS]JSON": f"[TOOL_CALLS]find[ARGS]{GIVEN}",
-    "<function=name>JSON</function>": f"<function=find>{GIVEN}</function>",
-    ">>>name and JSON on the next line": f">>>find\n{GIVEN}",
-    "<function=name> with <parameter=…> tags": (
-        "<function=find>\n<parameter=what>\nit\n</parameter>\n<parameter=most>\n3\n</parameter>\n</function>"
-    ),
-    '<invoke name="…"> with <parameter name="…"> tags': (
-        '<invoke name="find">\n<parameter name="what">it</parameter>\n<parameter name="most">3</parameter>\n</invoke>'
-    ),
-    "<tool_call>name with <arg_key> and <arg_value> tags": (
-        "<tool_call>find\n<arg_key>what</arg_key>\n<arg_value>it</arg_value>\n"
-        "<arg_key>most</arg_key>\n<arg_value>3</arg_value>\n</tool_call>"
-    ),
-}
 
 
-def test_no_syntax_is_missing_here():
+def test_no_syntax_is_missing_here(request):
     """Each has an answer that is written so."""
-    assert set(WRITTEN) == set(COMMON)
+    rows = case_rows(request.path.with_name("cases.jsonl"))
+
+    assert {row["name"] for row in rows if row["test"] == "a_syntax_reads_what_it_is_called"} == set(COMMON)
 
 
-@pytest.mark.parametrize(("name", "text"), WRITTEN.items())
+@cases
 def test_a_syntax_reads_what_it_is_called(name, text):
     """The call is read whole, its values with the types of the schema."""
     parser = Parser(COMMON[name], Request(tools=(FIND,)))
-    parser.feed(text)
-    parser.finish()
+    fed(parser, [text])
     message = parser.message
 
     assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [
@@ -177,7 +145,6 @@ def test_a_syntax_reads_what_it_is_called(name, text):
 def test_prose_is_no_call(name):
     """Text that only mentions a tool stays text."""
     parser = Parser(COMMON[name], Request(tools=(FIND,)))
-    parser.feed("I could find it.")
-    parser.finish()
+    fed(parser, ["I could find it."])
 
     assert (parser.message.content, parser.message.tool_calls) == ("I could find it.", ())

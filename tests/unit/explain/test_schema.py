@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cases import cases
 
 from unrender import Tool
 from unrender.explain.hints import complaints
@@ -35,28 +36,7 @@ def said(arguments: Any, schema: Any = SCHEMA) -> list[str]:
     return list(complaints(arguments, Tool(name="f", parameters=schema)))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"at": {"y": 1}}, "the required property 'x' of argument 'at' is missing"),
-        ({"at": {"x": "1"}}, "argument 'at.x' should be number, found '1'"),
-        ({"at": {"x": 1, "z": 1}}, "argument 'at' has no property 'z'; known are ['x', 'y']"),
-        ({"at": 5}, "argument 'at' should be object, found 5"),
-        ({"days": 9}, "argument 'days' should be integer from 1 up to 7, found 9"),
-        ({"days": 1.5}, "argument 'days' should be integer from 1 up to 7, found 1.5"),
-        ({"name": "a"}, "argument 'name' should be string of at least 2 characters, found 'a'"),
-        ({"code": "a"}, "argument 'code' should be string of another form (pattern or format), found 'a'"),
-        ({"path": [{"x": 1}, {"x": None}]}, "argument 'path[1].x' should be number, found None"),
-        ({"path": [{"x": 1}] * 3}, "argument 'path' should have at most 2 items, found 3"),
-        ({"unit": "K"}, "argument 'unit' should be one of ['C', 'F'], found 'K'"),
-        ({"when": "now"}, "argument 'when' should be integer or null, found 'now'"),
-        ({"both": 7}, "argument 'both' should be string, found 7"),
-        ({"free": {"a": 1}}, "argument 'free.a' should be boolean, found 1"),
-        ({"ratio": 2}, "argument 'ratio' should be number up to 0.9 with digits after the point up to 1, found 2"),
-        ({"word": "no"}, "argument 'word' should be string but none of ['no'], found 'no'"),
-        ({"town": 1}, "no argument is called 'town'; known are"),
-    ],
-)
+@cases
 def test_what_does_not_fit_is_named_with_its_path(arguments: dict[str, Any], expected: str) -> None:
     """The sentence says where, what was wanted, and what was found."""
     (sentence,) = said(arguments)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import cases
 from rows import FORMATS, patched
 
 from unrender import ChatTemplate, Exported, ExportError, Target, read_response_template
@@ -117,24 +118,7 @@ def test_servers_find_what_they_ask_for(name: str) -> None:
     assert read_response_template(exported.template).template == exported.template
 
 
-FIELDS = {"content": {"close": "<|end|>"}}
-
-
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        ([], "response_template: expected an object, found list"),
-        ({"x-regex": ""}, "response_template: unknown key 'x-regex'"),
-        ({"version": 2, "start_anchor": "a", "fields": FIELDS}, "version: expected 1, found 2"),
-        ({"fields": FIELDS}, "expected start_anchor or start_anchor_pattern, found none"),
-        ({"start_anchor": "a", "start_anchor_pattern": "a", "fields": FIELDS}, "found both"),
-        ({"start_anchor": "a", "fields": {}}, "fields: expected an object with at least one field"),
-        ({"start_anchor": "a", "fields": {"content": 1}}, "fields.content: expected an object, found int"),
-        ({"start_anchor": "a", "fields": {"a": {"open": "x", "open_pattern": "x"}}}, "fields.a: expected open or"),
-        ({"start_anchor": "a", "fields": {"a": {"content": "yaml"}}}, "fields.a.content: expected one of"),
-        ({"start_anchor": "a", "fields": {"a": {}, "b": {}}}, "at most one field that nothing opens, found ['a', 'b']"),
-    ],
-)
+@cases
 def test_what_is_no_response_template_is_refused(broken: Any, message: str) -> None:
     """A mistake is an error that names its place."""
     with pytest.raises(ExportError, match=re.escape(message)):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from properties.families import FAMILIES, REQUEST
 from recipes import rows_of
+from splitting import fed
 
 from unrender import FormatError, Parser
 from unrender.format import Format, TurnTexts
@@ -121,7 +122,6 @@ def test_the_largest_format_is_read_in_bounded_time() -> None:
     format = Format.from_json(json.dumps({"version": 2, "ignored": ignored}))
     parser = Parser(format, REQUEST)
 
-    parser.feed(ignored[3] + "Hi" + ignored[7])
-    parser.finish()
+    fed(parser, [ignored[3] + "Hi" + ignored[7]])
 
     assert parser.message.content == "Hi"

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from answers import said_in
+from splitting import fed
 
 from unrender import CallStatus, Message, Parser, Request, Tool
-from unrender.answer.encode import encode_answer
 from unrender.format import CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_formats
 
@@ -53,9 +54,7 @@ SYNTAXES = dict(syntaxes())
 
 def read(format: Format, chunks: list[str]) -> Message:
     parser = Parser(format, REQUEST)
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
+    fed(parser, chunks)
     return parser.message
 
 
@@ -67,7 +66,7 @@ def test_what_a_declared_format_writes_is_read(name: str, shape: str) -> None:
     calls = calls if format.tools.parallel else calls[:1]
     if reasoning and not format.reasoning.end:
         pytest.skip("the format declares no reasoning")
-    text = encode_answer(format, content=content, reasoning=reasoning, calls=calls)
+    text = said_in(format, content=content, reasoning=reasoning, calls=calls)
 
     for chunks in ([text], list(text)):
         message = read(format, chunks)

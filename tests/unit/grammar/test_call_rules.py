@@ -9,17 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cases import cases
 from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 
 from unrender import Tool
 from unrender.answer.build import calls_in_syntax
-from unrender.answer.follow import written_stops
 from unrender.format import Arguments, CallSyntax, Format, Skeleton, Slot
 from unrender.format.data import decode
 from unrender.grammar import Grammar, Node
 from unrender.grammar.expansion import Values, expand
-from unrender.nodes import Literal, Optional, Ref, Repeat, Sequence
+from unrender.nodes import Literal, Optional, Ref, Repeat, Rules, Sequence
 
 SHARED = ("json-", "python-", "single-", "bare-", "object-extra")
 USUAL = [{"slot": "name"}, ":", {"slot": "arguments"}]
@@ -72,42 +72,16 @@ def line(node: Node) -> str:
     raise AssertionError(node)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({}, "[(<c>call</c>){1,None by ,}]"),
-        ({"maximum": 3}, "[(<c>call</c>){1,3 by ,}]"),
-        ({"ends_turn": True}, "[(<c>call</c>){1,None by ,}(])?"),
-        ({"ends_turn": True, "section_end": ""}, "[<c>call(</c>,<c>call){0,None}(</c>)?"),
-        ({"ends_turn": True, "section_end": "\n"}, "[<c>call(</c>,<c>call){0,None}(</c>\n)?"),
-        ({"ends_turn": True, "section_end": "", "maximum": 1}, "[<c>call(</c>,<c>call){0,0}(</c>)?"),
-        ({"ends_turn": True, "section_end": "", "maximum": 4}, "[<c>call(</c>,<c>call){0,3}(</c>)?"),
-    ],
-)
+@cases
 def test_a_run_of_calls_is_generated(arguments: dict[str, Any], expected: str) -> None:
     """Where the last marker ends the turn, it may be left out: engines strip it."""
     assert run(**arguments) == expected
 
 
-@pytest.mark.parametrize(
-    ("syntax", "followed_by"),
-    [
-        ({}, ("</c>",)),
-        ({"call_end": "\n"}, (",<c>", "]")),
-        ({"call_end": "", "section_end": " "}, (",<c>",)),
-        (
-            {"call_end": "", "separator": "", "call_start": "", "function": ("f:", Slot.NAME, Slot.ARGUMENTS)},
-            ("f:", "]"),
-        ),
-        ({"call_end": "", "separator": "\n", "call_start": "", "function": (Slot.NAME, Slot.ARGUMENTS)}, ("]",)),
-        ({"call_end": "", "separator": ";", "call_start": "", "function": (Slot.ARGUMENTS,)}, (";", "]")),
-    ],
-)
-def test_what_may_follow_a_call(syntax: dict[str, Any], followed_by: tuple[str, ...]) -> None:
-    """Its own end; where it has none, another call or the end of all."""
-    texts = {"call_start": "<c>", "call_end": "</c>", "section_end": "]", "separator": ",", **syntax}
-    raw = Arguments(entry=(Slot.KEY, "=", Slot.VALUE))
-    function = texts.pop("function", (Slot.NAME, Slot.ARGUMENTS))
-    found = calls_in_syntax(Format(), CallSyntax(arguments=raw, function=function, **texts))
+def test_no_name_of_a_rule_is_given_twice() -> None:
+    """A name with a number may be asked for, and is not given to another rule that gets that number."""
+    rules = Rules()
 
-    assert written_stops(found, ()) == followed_by
+    names = [rules.reserve(hint) for hint in ("a", "a-2", "a", "A!", "a-2", "")]
+
+    assert names == ["a", "a-2", "a-3", "a-4", "a-2-2", "rule"]

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
-from remainders import gbnf, lark, sample
+from remainders import turn_of
 
-from unrender import GrammarError, Malformed, Message, Request, Tool, ToolChoice
+from unrender import GrammarError, Malformed, Message, Parser, Request, Tool, ToolChoice
 from unrender import grammar as c
-from unrender.dialects.remainder import Remainder
 from unrender.dialects.sample import draw
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar
@@ -26,11 +25,6 @@ from unrender.grammar.handmade import (
     stopped_at,
     written_for,
 )
-from unrender.machine.compile.combinators import compile_combinators
-from unrender.machine.ids import CallIds
-from unrender.machine.interpreter import Machine
-from unrender.parser.message import MessageFold
-from unrender.testing import numbered_id
 
 DAYS = {"type": "integer", "minimum": 1, "maximum": 9}
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": DAYS}})
@@ -49,24 +43,20 @@ PYTHON = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.python_value()))))
 
 
 def read(grammar: Grammar, text: str) -> tuple[Message, bool]:
-    reader = Machine(
-        program=compile_combinators(grammar), request=REQUEST, strict=False, ids=CallIds(numbered_id), roles={}
-    )
-    events = [*(event for character in text for event in reader.feed(character)), *reader.finish()]
-    fold = MessageFold()
-    fold.add(events)
-    return fold.message, not any(isinstance(event, Malformed) for event in events)
+    parser = Parser(Format(), REQUEST, grammar=grammar)
+    events = [*(event for character in text for event in parser.feed(character)), *parser.finish()]
+    return parser.message, not any(isinstance(event, Malformed) for event in events)
 
 
 @pytest.mark.parametrize("grammar", [WHOLE, ENTRIES], ids=["whole", "entries"])
 def test_what_is_written_is_read(grammar):
     """Random answers are read without a malformed part, their calls name the tools, and the engine accepts them."""
-    answer = Remainder(format=Format(), request=REQUEST, handmade=grammar)
-    accepts = lark_reader(lark(answer))
+    turn = turn_of(grammar, REQUEST)
+    accepts = lark_reader(turn.lark())
     names = set()
 
     for seed in range(60):
-        text = sample(answer, seed)
+        text = turn.sample(seed)
         message, whole = read(grammar, text)
         assert whole, text
         assert accepts(text), text
@@ -77,7 +67,7 @@ def test_what_is_written_is_read(grammar):
 
 def test_a_call_is_bound_by_its_tool():
     """Each name brings the arguments of its own schema."""
-    accepts = lark_reader(lark(Remainder(format=Format(), request=REQUEST, handmade=WHOLE)))
+    accepts = lark_reader(turn_of(WHOLE, REQUEST).lark())
 
     assert accepts('Hi<call>get_weather:{"days": 3}</call>')
     assert not accepts('<call>get_weather:{"days": 30}</call>')
@@ -86,7 +76,7 @@ def test_a_call_is_bound_by_its_tool():
 
 def test_entries_are_bound_by_their_schema():
     """A value that is not a string is written by its schema, a string as the grammar says."""
-    accepts = lark_reader(lark(Remainder(format=Format(), request=REQUEST, handmade=ENTRIES)))
+    accepts = lark_reader(turn_of(ENTRIES, REQUEST).lark())
 
     assert accepts("get_weather(city=New York,days=3)")
     assert not accepts("get_weather(days=New York)")
@@ -95,22 +85,20 @@ def test_entries_are_bound_by_their_schema():
 
 def test_python_values_are_written_in_pythons_spelling():
     """What is generated reads back as the value that was meant."""
-    answer = Remainder(format=Format(), request=Request(tools=None), handmade=Grammar(c.content(c.python_value())))
+    written = turn_of(c.content(c.python_value()), Request(tools=None)).gbnf()
 
-    assert '"None"' in gbnf(answer)
-    assert '"null"' not in gbnf(answer)
+    assert '"None"' in written
+    assert '"null"' not in written
 
 
 def test_without_tools_no_call_is_written():
     """Nothing is a call where no tool is offered."""
-    answer = Remainder(format=Format(), request=Request(), handmade=WHOLE)
-
-    assert not lark_reader(lark(answer))("<call>get_weather:{}</call>")
+    assert not lark_reader(turn_of(WHOLE).lark())("<call>get_weather:{}</call>")
 
 
 def test_one_name_is_read_for_each_tool():
     """A grammar of a single call is written once for every tool."""
-    text = gbnf(Remainder(format=Format(), request=REQUEST, handmade=PYTHON))
+    text = turn_of(PYTHON, REQUEST).gbnf()
 
     assert "get_" in text
     assert read(PYTHON, "get_time{'utc': True}")[0].tool_calls[0].arguments == '{"utc": true}'
@@ -277,22 +265,14 @@ def test_a_grammar_is_a_key_by_identity():
 
 
 @pytest.mark.parametrize(
-    ("request_", "message"),
+    ("given", "message"),
     [
-        (
-            Request(response_schema={}),
-            "response_format: expected none with a grammar made by hand, which says itself what an answer is, found a schema",
-        ),
-        (
-            Request(reasoning_format="none"),
-            "reasoning_format: a grammar made by hand says itself what reasoning is, found 'none'",
-        ),
+        ({"response_schema": {}}, "response_format: expected none with a grammar made by hand, .*, found a schema"),
+        ({"reasoning_format": "none"}, "reasoning_format: a grammar made by hand .* reasoning is, found 'none'"),
     ],
 )
-def test_a_request_asks_for_no_more_than_the_grammar_says(request_, message):
+def test_a_request_asks_for_no_more_than_the_grammar_says(given, message):
     """Reasoning and answer are the grammar's own."""
     check_request(Request())
-    with pytest.raises(GrammarError) as caught:
-        check_request(request_)
-
-    assert str(caught.value) == message
+    with pytest.raises(GrammarError, match=message):
+        check_request(Request(**given))

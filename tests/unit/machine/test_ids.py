@@ -6,10 +6,13 @@ import json
 import pickle
 import re
 
+from properties import families
+from properties.families import ID_FIRST
+from splitting import fed
+
 from unrender import ChatTemplate, Parser, Request, Tool
 from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.formats import declared_format
-from unrender.machine.ids import CallIds
 from unrender.testing import numbered_id
 
 NOW = Tool(name="now")
@@ -37,9 +40,7 @@ ANSWER = "<call>now<args>{}</call>"
 
 
 def ids(parser: Parser, *chunks: str) -> list[str]:
-    for chunk in chunks:
-        parser.feed(chunk)
-    parser.finish()
+    fed(parser, chunks)
     return [call.id for call in parser.message.tool_calls]
 
 
@@ -107,9 +108,8 @@ def test_a_maker_that_repeats_itself_still_gives_unique_ids() -> None:
 
 def test_no_id_is_empty() -> None:
     """A maker that makes nothing is helped out."""
-    ids = CallIds(lambda _position, _name: "")
-
-    assert len({ids.give(index, "now", "") for index in range(3)} - {""}) == 3
+    found = ids(Parser(FORMAT, REQUEST, ids=lambda _position, _name: ""), CALL * 3)
+    assert len(set(found) - {""}) == 3
 
 
 def test_a_maker_is_asked_a_hundred_times() -> None:
@@ -120,18 +120,18 @@ def test_a_maker_is_asked_a_hundred_times() -> None:
         asked.append(position)
         return "same"
 
-    CallIds(same, ["x", "same"]).give(0, "now", "")
-
+    ids(Parser(FORMAT, REQUEST, ids=same, known_ids=["x", "same"]), CALL)
     assert asked == [2, *range(2, 102)]
 
 
-def test_a_made_id_that_was_taken_back_is_given_again_at_once() -> None:
-    """The maker is not asked twice; what the model did not write is recorded in order, so that a restored parser gives it."""
-    ids = CallIds(numbered_id, ["x"])
-    given = [ids.give(0, "now", ""), ids.give(0, "now", ""), ids.give(1, "now", "a"), ids.give(2, "now", "x")]
+def test_made_ids_are_recorded_in_order() -> None:
+    """What the model did not write, or what somebody has, is made; the rest is as it was written."""
+    output = ID_FIRST.outputs[0]
+    [first, *others] = ids(Parser(ID_FIRST.format, families.REQUEST), output)
+    parser = Parser(ID_FIRST.format, families.REQUEST, ids=numbered_id, known_ids=[first])
 
-    assert given == ["call00001", "call00001", "a", "call00003"]
-    assert ids.made == ["call00001", "call00001", "call00003"]
+    assert ids(parser, output) == ["call00001", *others]
+    assert parser.made_ids == ("call00001",)
 
 
 def test_a_restored_parser_gives_no_id_again() -> None:

@@ -6,11 +6,11 @@ import pytest
 from message_rows import MESSAGES, read
 from recipes import rows_of
 
-from unrender import CallStatus, Message, MessageError, Request, ToolCall, ToolChoice
-from unrender.messages.wire import read_tool_choice, read_tools
+from unrender import CallStatus, ChatTemplate, Message, MessageError, Request, ToolCall, ToolChoice
 
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
-TOOLS = read_tools([TOOL])
+TEMPLATE = ChatTemplate.from_string("{{ messages[-1].content }}")
+TOOLS = TEMPLATE.turn(tools=[TOOL]).request.tools
 
 
 def test_calls_are_sent_back_as_they_were_given() -> None:
@@ -41,7 +41,7 @@ def test_what_people_send_is_read_as_the_row_says() -> None:
 def test_a_required_call_needs_a_tool() -> None:
     """Requiring a call without offering tools is refused."""
     with pytest.raises(MessageError, match="needs at least one tool"):
-        read_tool_choice("required", ())
+        TEMPLATE.turn(tool_choice="required")
 
 
 def test_a_request_knows_its_tools() -> None:

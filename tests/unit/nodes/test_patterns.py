@@ -12,12 +12,12 @@ import pytest
 from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from lines import node_line
+from lines import generates, node_line
 from recipes import ANALYSIS, rows_of
-from texts import generates
 
 from unrender import GrammarError
-from unrender.nodes import Chars, Choice, Literal, Optional, Ref, Repeat, Sequence
+from unrender.grammar import chars, choice, literal, optional, ref, repeat, sequence
+from unrender.nodes import Chars
 from unrender.nodes import patterns as module
 from unrender.nodes.patterns import UnsupportedPattern, complement, matches, read_pattern, write_pattern
 
@@ -42,7 +42,7 @@ TEXTS = [
     "aa",
 ]
 PIECES = ["a", "b", "[ab]", "[^a]", ".", "(a|bc)", "(?:ab)*", "a?", "b+", "c{2}", "a{1,3}", "(a+)+", "(|b)", r"\d"]
-A = Literal("a")
+A = literal("a")
 
 
 def found(pattern):
@@ -97,11 +97,11 @@ def test_nested_repetitions_take_linear_time():
 
 def test_what_costs_too_much_counts_as_matched(monkeypatch):
     """Beyond the budget nothing is refused: each new character costs as many steps as there are states."""
-    node = Sequence((Literal("abc"), Literal("d")))
+    node = sequence("abc", "d")
     monkeypatch.setattr(module, "MAX_STEPS", 4)
     assert not matches(node, "abcx")
     monkeypatch.setattr(module, "MAX_STEPS", 3)
-    assert matches(Sequence((Literal("abc"), Literal("e"))), "abcx")
+    assert matches(sequence("abc", "e"), "abcx")
 
 
 def test_the_cache_is_bounded(monkeypatch):
@@ -115,14 +115,14 @@ def test_the_cache_is_bounded(monkeypatch):
 @pytest.mark.parametrize(
     ("node", "matched", "refused"),
     [
-        (Chars((("a", "a"),), minimum=2, maximum=3), ["aa", "aaa"], ["a", "aaaa", "ab"]),
-        (Chars((("a", "a"),), minimum=0, maximum=1), ["", "a"], ["aa"]),
-        (Optional(A), ["", "a"], ["aa"]),
-        (Repeat(A, 2, 3), ["aa", "aaa"], ["a", "aaaa"]),
-        (Repeat(A, 2, None), ["aa", "aaaa"], ["", "a"]),
-        (Repeat(A, 0, 0), [""], ["a"]),
-        (Repeat(Choice((A, Literal("bc"))), 2, 2), ["aa", "abc", "bcbc"], ["a", "bc", "aaa"]),
-        (Repeat(Chars((("a", "a"),), minimum=2, maximum=2), 1, 2), ["aa", "aaaa"], ["a", "aaa"]),
+        (chars("a", 2, 3), ["aa", "aaa"], ["a", "aaaa", "ab"]),
+        (chars("a", 0, 1), ["", "a"], ["aa"]),
+        (optional(A), ["", "a"], ["aa"]),
+        (repeat(A, 2, 3), ["aa", "aaa"], ["a", "aaaa"]),
+        (repeat(A, 2, None), ["aa", "aaaa"], ["", "a"]),
+        (repeat(A, 0, 0), [""], ["a"]),
+        (repeat(choice(A, "bc"), 2, 2), ["aa", "abc", "bcbc"], ["a", "bc", "aaa"]),
+        (repeat(chars("a", 2, 2), 1, 2), ["aa", "aaaa"], ["a", "aaa"]),
     ],
 )
 def test_every_regular_node_is_matched(node, matched, refused):
@@ -131,7 +131,7 @@ def test_every_regular_node_is_matched(node, matched, refused):
     assert [text for text in (*matched, *refused) if generates(node, text)] == matched
 
 
-@pytest.mark.parametrize("node", [Ref("x"), Repeat(A, 0, None, Literal(",")), Sequence((A, Ref("x")))])
+@pytest.mark.parametrize("node", [ref("x"), repeat(A, 0, None, ","), sequence(A, ref("x"))])
 def test_what_is_not_regular_is_named(node):
     """Also inside of others, by what matches and by what writes."""
     with pytest.raises(GrammarError, match="is not part of a regular expression"):
@@ -174,7 +174,7 @@ def test_a_long_pattern_is_quoted_in_part():
 @given(st.characters(exclude_categories=["Cs"]), st.characters(exclude_categories=["Cs"]))
 def test_what_is_written_finds_itself(member, other):
     """A literal finds its text, and a class of one character that character alone."""
-    assert generates(Literal(member + other), member + other)
+    assert generates(literal(member + other), member + other)
     assert generates(Chars(((member, member),)), other) == (member == other)
 
 

@@ -7,11 +7,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lines import node_line
+from lines import generates, node_line
 from recipes import ANALYSIS, rows_of
-from texts import generates
 
-from unrender.nodes import Chars, Literal, Optional, Ref, Repeat, Sequence, Until, children
+from unrender.grammar import chars, optional, ref, repeat, sequence, until
+from unrender.nodes import Chars, children
 from unrender.nodes import texts as module
 from unrender.nodes.patterns import ANY_TEXT, read_pattern
 from unrender.nodes.texts import (
@@ -77,14 +77,14 @@ def test_a_stop_is_safe_when_one_of_its_characters_cannot_come():
 @given(TEXT)
 def test_any_text_can_be_written_in_json(text):
     """Whatever JSON writes for a text, the node of any text generates."""
-    assert generates(Repeat(JSON_CHARACTER), json.dumps(text)[1:-1])
-    assert generates(Repeat(JSON_CHARACTER), json.dumps(text, ensure_ascii=False)[1:-1])
+    assert generates(repeat(JSON_CHARACTER), json.dumps(text)[1:-1])
+    assert generates(repeat(JSON_CHARACTER), json.dumps(text, ensure_ascii=False)[1:-1])
 
 
 @pytest.mark.parametrize("text", ['"', "\\", "\n", "\\x", "\\u12", "\\ud83d", "\\ude00\\ud83d"])
 def test_what_is_no_json_string_is_not_generated(text):
     """Bare quotes, control characters, half escapes and half surrogate pairs are left out."""
-    assert not generates(Repeat(JSON_CHARACTER), text)
+    assert not generates(repeat(JSON_CHARACTER), text)
 
 
 @given(TEXT.filter(lambda text: text.isprintable()))
@@ -125,11 +125,11 @@ def test_words_are_left_out_in_their_written_form():
 @pytest.mark.parametrize(
     ("node", "line"),
     [
-        (Chars((("a", "z"),), minimum=2, maximum=3), "([a-z]){2,3}"),
-        (Chars((('"', "#"),), minimum=0, maximum=None), "([#] | '\\\\' [\"]){0,}"),
-        (Sequence((Literal('"'), Ref("x"))), "'\\\\\"' $x"),
-        (Optional(Literal("\n")), "['\\\\n']"),
-        (Repeat(Literal('"'), 1, 3, Literal("\t")), "('\\\\\"'){1,3 by '\\\\t'}"),
+        (chars("a-z", 2, 3), "([a-z]){2,3}"),
+        (chars('"-#', 0, None), "([#] | '\\\\' [\"]){0,}"),
+        (sequence('"', ref("x")), "'\\\\\"' $x"),
+        (optional("\n"), "['\\\\n']"),
+        (repeat('"', 1, 3, "\t"), "('\\\\\"'){1,3 by '\\\\t'}"),
     ],
 )
 def test_every_regular_node_is_written_in_an_alphabet(node, line):
@@ -137,7 +137,7 @@ def test_every_regular_node_is_written_in_an_alphabet(node, line):
     assert node_line(encoded_node(node, JSON)) == line
     assert encoded_node(node, RAW) == node
     with pytest.raises(TypeError, match="cannot write Until in a string"):
-        encoded_node(Until(()), JSON)
+        encoded_node(until(), JSON)
 
 
 def test_escapes_may_have_any_form():
@@ -149,7 +149,7 @@ def test_escapes_may_have_any_form():
 
     assert written == ["'&amp;'", "[%'] | '&amp;'", "[=] | '&lt;'", "[r-w] | '\\\\xyz' | 'ab'"]
     assert node_line(entities.character()) == "[^\\&<qx] | '&amp;' | '&lt;' | '\\\\xyz' | 'ab'"
-    assert node_line(encoded_node(Chars((("a", "c"),)), Alphabet(forbidden=(("b", "b"),)))) == "[ac]"
+    assert node_line(encoded_node(chars("a-c"), Alphabet(forbidden=(("b", "b"),)))) == "[ac]"
 
 
 def test_subtracting_cuts_ranges():
@@ -160,7 +160,7 @@ def test_subtracting_cuts_ranges():
 def test_a_single_character_takes_the_bounds_of_its_repetition():
     """Only a class of exactly one character is the same with bounds of its own."""
     one = Chars((("a", "b"),))
-    others = [Chars(one.ranges, minimum=0), Chars(one.ranges, minimum=2, maximum=2), Ref("x")]
+    others = [Chars(one.ranges, minimum=0), Chars(one.ranges, minimum=2, maximum=2), ref("x")]
 
     assert node_line(between(one, 2, 5)) == "[a-b]{2,5}"
-    assert [between(node, 2, 5) for node in others] == [Repeat(node, 2, 5) for node in others]
+    assert [between(node, 2, 5) for node in others] == [repeat(node, 2, 5) for node in others]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from splitting import fed
 
 from unrender import FormatError, Parser, Request, Tool
 from unrender.format import (
@@ -56,8 +57,7 @@ def test_a_name_after_the_value_closes_no_tag():
     function = ("<f>", Slot.NAME, " ", Slot.ARGUMENTS, "</f>")
     tools = replace(TAGGED, function=function, arguments=Arguments(entry=entry, codec=codec))
     parser = Parser(Format(tools=tools), Request(tools=(Tool(name="go"),)))
-    parser.feed("<f>go +a 1 -a+b so -b</f>")
-    parser.finish()
+    fed(parser, ["<f>go +a 1 -a+b so -b</f>"])
     [call] = parser.message.tool_calls
 
     assert (call.name, call.arguments) == ("go", '{"a": 1, "b": "so"}')

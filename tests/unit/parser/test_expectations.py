@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from cases import cases
 
 from unrender import ChatTemplate, MalformedOutput, Parser, Request, Tool
 from unrender.grammar import Grammar, content, until
 
 JSON_TAGS = "tests/templates/json-tags.jinja"
-TAGGED = "tests/templates/tagged-flag.jinja"
 REQUEST = Request(tools=(Tool(name="now", parameters={"properties": {"zone": {"type": "string"}}}),))
 
 
@@ -19,20 +19,8 @@ def parser_after(template: str, text: str, *, strict: bool = False) -> Parser:
     return parser
 
 
-@pytest.mark.parametrize(
-    ("template", "text", "expected"),
-    [
-        (JSON_TAGS, "<tool_call>\n", ("'{'", "'</tool_call>'", "'<function='", "text")),
-        (JSON_TAGS, "<tool_call>\n{", ("a key", "text")),
-        (JSON_TAGS, '<tool_call>\n{"name": ', ("the tool's name", "text")),
-        (JSON_TAGS, '<tool_call>\n{"name": "now", ', ("a key",)),
-        (JSON_TAGS, '<tool_call>\n{"name": "now", "arguments": {}}', ("'</tool_call>'",)),
-        (TAGGED, '<calls>\n<invoke name="', ("the name of one of the tools", "text")),
-        (TAGGED, '<calls>\n<invoke name="now">\n', ("'<p' or the end of the arguments", "text")),
-        (TAGGED, '<calls>\n<invoke name="now">\n<p name="zone" string="true">CE', ("more of the value", "'</p>'")),
-    ],
-)
-def test_inside_a_call(template: str, text: str, expected: tuple[str, ...]) -> None:
+@cases
+def test_inside_a_call(template: str, text: str, expected: list[str]) -> None:
     """Until a call is certain it may turn out to be text; then its next marker, name or value is what may come."""
     found = parser_after(template, text).expected()
 

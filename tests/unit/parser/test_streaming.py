@@ -47,8 +47,7 @@ def test_reasoning_that_the_prompt_has_opened_is_open() -> None:
 def test_a_prefilled_answer_is_part_of_the_message() -> None:
     """Text that the prompt has written for the model comes first, and spans count from the output's beginning."""
     parser = Parser(ARRAY.format, REQUEST, prompt="<|begin|>\nHere are my steps:\n")
-    parser.feed("one\n[BEGIN ANSWER]\nTwo")
-    parser.finish()
+    fed(parser, ["one\n[BEGIN ANSWER]\nTwo"])
 
     assert parser.message.reasoning == "Here are my steps:\none"
     assert parser.spans[0].start == 0
@@ -65,8 +64,7 @@ def test_spans_say_what_each_character_is() -> None:
     """Text, markers, names, arguments and layout, without a gap."""
     output = f"Hi\n{CALL}"
     parser = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
-    parser.feed(output)
-    parser.finish()
+    fed(parser, [output])
 
     roles = {(span.role.value, output[span.start : span.end]) for span in parser.spans}
     assert {("content", "Hi"), ("name", "now"), ("argument", "{}"), ("marker", "</tool_call>")} <= roles
@@ -85,8 +83,7 @@ def test_spans_that_may_be_undone_are_not_shown() -> None:
 def test_without_tools_a_call_is_content(request_: Request) -> None:
     """Where no call is allowed, its text is content, byte for byte."""
     parser = Parser(JSON_ENVELOPE.format, request_)
-    parser.feed(CALL)
-    parser.finish()
+    fed(parser, [CALL])
 
     assert parser.message.content == CALL
 
@@ -103,8 +100,7 @@ def test_an_unclosed_call_is_truncated_when_the_engine_says_so() -> None:
 def test_reasoning_may_be_left_in_content() -> None:
     """With reasoning format `none`, reasoning and its markers stay in content."""
     parser = Parser(JSON_ENVELOPE.format, Request(reasoning_format="none"))
-    parser.feed("<think>\nso\n</think>\n\nHi")
-    parser.finish()
+    fed(parser, ["<think>\nso\n</think>\n\nHi"])
 
     assert parser.message.reasoning == ""
     assert parser.message.content == "<think>\nso\n</think>\n\nHi"
@@ -141,8 +137,7 @@ def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():
     begun = Parser(format, Request(), prompt="<a>" + closed)
     continued = Parser(format, Request(), begun="<think>Hm.</think>\nWe", continued=True)
 
-    begun.feed("Hi")
-    begun.finish()
+    fed(begun, ["Hi"])
 
     assert (begun.message.reasoning, begun.message.content) == ("", "Hi")
     assert (continued.message.reasoning, continued.message.content) == ("Hm.", "We")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import corpus
 import pytest
 from cases import beside
+from rendering_rows import template_of
 
 from unrender import ChatTemplate, FormatWarning
 from unrender.analysis.ask.discovery import discover
@@ -16,7 +17,6 @@ from unrender.analysis.derivation import witness_of
 from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, ToolMode
 from unrender.proof.claims import claims_to_read, prove
 from unrender.proof.reading import Witness
-from unrender.rendering.template import Template
 from unrender.verify import Verdict, verify
 
 GLUED = beside(__file__, "glued.jinja")
@@ -25,7 +25,7 @@ GLUED = beside(__file__, "glued.jinja")
 
 def witness(name: str) -> Witness:
     path = corpus.TEMPLATES / f"{name}.jinja"
-    return witness_of(discover(Prober(template=Template(path.read_text(encoding="utf-8")))))
+    return witness_of(discover(Prober(template=template_of(path.read_text(encoding="utf-8")))))
 
 
 @pytest.fixture

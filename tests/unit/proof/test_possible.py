@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from cases import beside
 from properties.families import TAG_AND_JSON, THINK
+from splitting import fed
 
 from unrender import ChatTemplate, Parser, Request
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, TurnTexts
@@ -70,8 +71,7 @@ def test_every_template_gives_a_format_that_a_parser_reads(source: str) -> None:
     format = ChatTemplate.from_string(source).analysis.format
     parser = Parser(format, Request())
 
-    parser.feed("Hi")
-    parser.finish()
+    fed(parser, ["Hi"])
 
     assert parser.message.content == "Hi"
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from cases import beside
+from rendering_rows import template_of
 
 from unrender import CallStatus, Message, ToolCall
 from unrender.analysis import ReasoningPlace
@@ -34,7 +35,6 @@ from unrender.grammar import Role
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import misread, refused
 from unrender.proof.said import misread_parts
-from unrender.rendering.template import Template
 
 SOURCE = beside(__file__, "source.jinja")
 FORMAT = Format(
@@ -67,7 +67,7 @@ def prober(source: str = SOURCE, **known: object) -> Prober:
         "reasoning_place": ReasoningPlace.FIELD,
         "reasoning_field": "reasoning_content",
     }
-    return Prober(template=Template(source)).with_capabilities(**(capabilities | known))
+    return Prober(template=template_of(source)).with_capabilities(**(capabilities | known))
 
 
 def read(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender.rendering.template import Template
+from unrender import ChatTemplate
 
 VALUES = [
     *("messages.append", "messages[0].items", "raise_exception", "strftime_now", "range", "dict", "joiner()", "self"),
@@ -43,7 +43,10 @@ class Given:
 def renderings() -> list[str]:
     """Return text and error of every value in every way."""
     bodies = [way.replace("VALUE", value) for value in VALUES for way in WAYS]
-    results = [Template(SOURCE.replace("BODY", body)).render([{"role": "user"}], given=Given()) for body in bodies]
+    results = [
+        ChatTemplate.from_string(SOURCE.replace("BODY", body)).template.render([{"role": "user"}], given=Given())
+        for body in bodies
+    ]
     return [f"{result.text}|{result.error}" for result in results]
 
 
@@ -63,11 +66,16 @@ def test_no_address_reaches_a_rendering():
 
 def test_opaque_values_keep_a_readable_text():
     """Addresses and what only Python knows are missing; an author still sees what was printed by mistake."""
-    rendering = Template("{{ messages.append }} {{ [joiner()] }} {{ range }} {{ [raise_exception, dict] }}").render([])
+    rendering = ChatTemplate.from_string(
+        "{{ messages.append }} {{ [joiner()] }} {{ range }} {{ [raise_exception, dict] }}"
+    ).template.render([])
 
     assert rendering.text == "<method append> [<jinja2.utils.Joiner object>] <callable> [<callable>, <callable>]"
 
 
 def test_address_in_a_text_is_kept():
     """A text of a conversation that looks like an address is not an address."""
-    assert Template("{{ text }}{{ [text] }}").render([], text="x at 0xff").text == "x at 0xff['x at 0xff']"
+    assert (
+        ChatTemplate.from_string("{{ text }}{{ [text] }}").template.render([], text="x at 0xff").text
+        == "x at 0xff['x at 0xff']"
+    )

@@ -7,12 +7,11 @@ import threading
 import pytest
 from cases import cases
 from recipes import rows_of
-from rendering_rows import NOON, RENDERING, facts, rendering_of, shaped
+from rendering_rows import NOON, RENDERING, facts, rendering_of, shaped, template_of
 
 from unrender import Limits
 from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.sandbox import Sandbox
-from unrender.rendering.template import Template
 
 ROWS = rows_of(RENDERING / "expressions.jsonl")
 SAID = ("text", "error", "exhausted")
@@ -85,7 +84,7 @@ class Record:
 @cases
 def test_the_attribute_comes_before_the_item(source, text):
     """`|attr` takes the attribute alone; a dot takes it first, brackets last."""
-    assert Template(source).render([], own=Record()).unwrap() == text
+    assert template_of(source).render([], own=Record()).unwrap() == text
 
 
 def test_what_an_opaque_value_holds_is_weighed():
@@ -131,7 +130,7 @@ def test_each_thread_has_its_own_budget():
 
 def test_error_of_a_template_has_bounded_length():
     """A template may fail with any text; what is kept of it is short."""
-    rendering = Template("{{ raise_exception('x' * 9000000) }}").render([])
+    rendering = template_of("{{ raise_exception('x' * 9000000) }}").render([])
 
     assert rendering.error is not None
     assert len(rendering.error) < 3000

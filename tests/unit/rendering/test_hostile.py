@@ -7,10 +7,9 @@ import time
 import pytest
 from cases import cases
 from recipes import rows_of
-from rendering_rows import RENDERING
+from rendering_rows import RENDERING, template_of
 
 from unrender import Limits, TemplateError
-from unrender.rendering.template import Template
 
 LONG = "{% set long = 'x' * 5000000 %}"
 LINES = "{% for i in range(99999) %}" + "x" * 10_000 + "{% endfor %}"
@@ -30,7 +29,7 @@ BOMBS = {
 @pytest.mark.parametrize("source", BOMBS.values(), ids=BOMBS.keys())
 def test_bomb_is_an_error_in_time(source):
     """Work, output, memory and time of a rendering are bounded, and the error says that a limit was met."""
-    template = Template(source)
+    template = template_of(source)
     start = time.thread_time()
 
     rendering = template.render([])
@@ -48,7 +47,7 @@ def test_bomb_is_an_error_in_time(source):
 def test_deep_nesting_is_refused(source):
     """A source that is nested too deeply for a compiler is refused, not a crash."""
     with pytest.raises(TemplateError, match="too deeply"):
-        Template(source)
+        template_of(source)
 
 
 @pytest.mark.parametrize(
@@ -81,16 +80,16 @@ def test_deep_nesting_is_refused(source):
 def test_a_source_that_compiles_slowly_is_refused(source, limits, message):
     """Its length, its numbers, its nodes, and branches times names are bounded: the compiler looks at all names in each branch."""
     if message is None:
-        Template(source, limits=Limits(**limits))
+        template_of(source, limits=Limits(**limits))
         return
     with pytest.raises(TemplateError, match=message):
-        Template(source, limits=Limits(**limits))
+        template_of(source, limits=Limits(**limits))
 
 
 @cases
 def test_no_way_into_python(expression):
     """Attributes that lead from values to Python's insides are refused."""
-    template = Template("{% for x in [1] %}{{ " + expression + " }}{% endfor %}")
+    template = template_of("{% for x in [1] %}{{ " + expression + " }}{% endfor %}")
 
     rendering = template.render([], given="{0.__class__.__mro__}".format)
 
@@ -102,7 +101,7 @@ def test_steps_are_limited_as_asked():
     """A caller may allow less work, and is told which limit was met."""
     source = "{% for i in range(1000) %}{{ i }}{% endfor %}"
 
-    rendering = Template(source, limits=Limits(rendering_steps=100)).render([])
+    rendering = template_of(source, limits=Limits(rendering_steps=100)).render([])
 
     assert rendering.exhausted
     assert rendering.error == "the template needs more than 100 steps"

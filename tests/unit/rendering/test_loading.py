@@ -9,10 +9,17 @@ import sys
 import pytest
 from cases import cases
 
-from unrender import TemplateError
-from unrender.rendering.loading import load_directory, load_file, load_pretrained
+from unrender import ChatTemplate, LoadedTemplates, TemplateError
 
 STRING, ARRAY, U32 = 8, 9, 4
+
+
+def load_pretrained(path) -> LoadedTemplates:
+    return ChatTemplate.from_pretrained(path).loaded
+
+
+def load_file(path) -> LoadedTemplates:
+    return ChatTemplate.from_file(path).loaded
 
 
 def write(path, data):
@@ -81,7 +88,7 @@ def test_jinja_files_win(tmp_path):
     write(tmp_path / "chat_template.jinja", "new")
     write(tmp_path / "additional_chat_templates" / "tool_use.jinja", "tools")
 
-    loaded = load_directory(tmp_path)
+    loaded = load_pretrained(tmp_path)
 
     assert (loaded.default, loaded.with_tools, loaded.eos_token) == ("new", "tools", "<e>")
 
@@ -220,7 +227,7 @@ def test_hostile_file(tmp_path, name, content, message):
 @pytest.mark.parametrize("path", ["x" * 5000, "x/" * 5000, "a\0b", "\ud800"], ids=["long", "deep", "NUL", "surrogate"])
 def test_impossible_path(path):
     """A path that no file system takes is an error like a missing file, and a short one."""
-    for load in (load_file, load_pretrained, load_directory):
+    for load in (load_file, load_pretrained):
         with pytest.raises(TemplateError) as caught:
             load(path)
         assert len(str(caught.value)) < 1000
@@ -254,7 +261,7 @@ def test_special_tokens(tmp_path):
     (tmp_path / "m.gguf").write_bytes(gguf(MODEL | {"tokenizer.ggml.seperator_token_id": 1}))
 
     found = {"sep_token": "<sep>", "image_token": "<i>", "additional_special_tokens": ["<a>", "<b>"]}
-    assert load_directory(tmp_path).special_tokens == found
+    assert load_pretrained(tmp_path).special_tokens == found
     assert load_file(tmp_path / "m.gguf").special_tokens == {"sep_token": "a"}
 
 
@@ -262,11 +269,11 @@ def test_a_named_template_is_chosen(tmp_path):
     """One of several templates is used for all requests; another name is an error that lists those there are."""
     write(tmp_path / "tokenizer_config.json", {"chat_template": {"default": "D", "rag": "R", "tool_use": "T"}})
 
-    chosen = load_directory(tmp_path).named("rag")
+    chosen = ChatTemplate.from_pretrained(tmp_path, chat_template="rag").loaded
 
     assert (chosen.default, chosen.with_tools) == ("R", "R")
     with pytest.raises(TemplateError, match=r"expected one of \['default', 'rag', 'tool_use'\], found 'x'"):
-        load_directory(tmp_path).named("x")
+        ChatTemplate.from_pretrained(tmp_path, chat_template="x")
 
 
 def test_an_adapter_names_its_base_model(tmp_path):

@@ -7,9 +7,9 @@ import pickle
 from pathlib import Path
 
 import pytest
+from rendering_rows import template_of
 
 from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning
-from unrender.rendering.template import FunctionTemplate, Template
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
@@ -51,7 +51,7 @@ def test_a_function_is_a_template():
 def test_a_function_means_what_its_template_means(name):
     """A function that renders a template has that template's format."""
     source = (TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8")
-    template = Template(source)
+    template = template_of(source)
     known = {"messages", "tools", "add_generation_prompt"}
 
     def render(messages, tools=None, add_generation_prompt=False, **switches):
@@ -132,7 +132,7 @@ def test_a_function_may_change_what_it_is_given():
         return messages[-1]["content"]
 
     messages, tools = [dict(USER[0])], [dict(TOOL)]
-    FunctionTemplate(render).render(messages, tools=tools)
+    ChatTemplate.from_renderer(render).template.render(messages, tools=tools)
 
     assert (messages, tools) == (USER, [TOOL])
 
@@ -147,7 +147,9 @@ def test_a_function_may_change_what_it_is_given():
 )
 def test_what_goes_wrong_is_in_the_rendering(render, told):
     """A function that raises, returns no text or too much of it, has refused."""
-    assert FunctionTemplate(render, limits=Limits(rendering_characters=1000)).render(USER).error == told
+    assert (
+        ChatTemplate.from_renderer(render, limits=Limits(rendering_characters=1000)).template.render(USER).error == told
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,12 +164,12 @@ def test_what_is_no_renderer_is_refused(render, switches, told):
 
 def test_templates_of_the_same_function_are_equal():
     """Function, switches, tokens and limits decide."""
-    one = FunctionTemplate(written, eos_token="x")
+    one = ChatTemplate.from_renderer(written, eos_token="x").template
 
-    assert one == FunctionTemplate(written, eos_token="x") == pickle.loads(pickle.dumps(one))
-    assert one != FunctionTemplate(written)
-    assert one != FunctionTemplate(lambda messages: "")
-    assert one != Template("", eos_token="x")
+    assert one == ChatTemplate.from_renderer(written, eos_token="x").template == pickle.loads(pickle.dumps(one))
+    assert one != ChatTemplate.from_renderer(written).template
+    assert one != ChatTemplate.from_renderer(lambda messages: "").template
+    assert one != template_of("", eos_token="x")
     assert one.limited(Limits(rendering_characters=5)).render(USER).exhausted
 
 
@@ -177,7 +179,7 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
     ChatTemplate.from_renderer(lambda messages: messages[-1]["content"]).format.to_json()
     assert list(tmp_path.iterdir()) == []
-    assert FunctionTemplate(written).digest != FunctionTemplate(written).digest
+    assert ChatTemplate.from_renderer(written).template.digest != ChatTemplate.from_renderer(written).template.digest
 
 
 def test_bounds_hold_for_a_function():

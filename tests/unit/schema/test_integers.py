@@ -9,8 +9,7 @@ import pytest
 from cases import cases
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from lines import node_line
-from texts import generates
+from lines import generates, node_line
 
 from unrender.nodes import Choice, Literal, Ref, Sequence
 from unrender.nodes.patterns import write_pattern
@@ -92,17 +91,7 @@ def _follows(options, rules, text):
     return False
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "pattern"),
-    [
-        (None, None, r"0|[1-9][0-9]{0,17}|\-(?:[1-9]|[1-9][0-9]{1,17})"),
-        (10, None, r"[1-9][0-9]|[1-9][0-9]{2,17}"),
-        (10**18, None, r"[1-9][0-9]{18}|[1-9][0-9]{19}"),
-        (7, 1234, r"[7-9]|[1-9][0-9]|[1-9][0-9]{2}|1(?:[0-1][0-9]{2}|2(?:[0-2][0-9]|3[0-4]))"),
-        (125, 193, r"1(?:2[5-9]|[3-8][0-9]|9[0-3])"),
-        (-12, -7, r"\-(?:[7-9]|1[0-2])"),
-    ],
-)
+@cases
 def test_a_range_is_cut_into_few_blocks(low, high, pattern):
     """Whole numbers are cut by their number of digits and then digit by digit; without a bound they have 18 digits."""
     assert write_pattern(integer_node(low, high)) == pattern
@@ -157,21 +146,7 @@ def test_no_number_between_two_bounds_is_an_error():
         number_node(number("2", "1", "", None))
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "step", "expected"),
-    [
-        (-7, 12, 5, "'-5' | '0' | '5' | '10'"),
-        (3, 6, 3, "'3' | '6'"),
-        (4, 5, 3, None),
-        (4, 8, 5, "'5'"),
-        (0, 768, 3, None),
-        (2, None, 3, None),
-        (None, 5, 3, None),
-        (None, None, 65, None),
-        (-(10**18) + 2, None, 2, None),
-        (None, 10**18 - 2, 2, None),
-    ],
-)
+@cases
 def test_multiples_between_bounds_are_listed_where_they_are_few(low, high, step, expected):
     """Up to 256 steps are listed; bounds on one side and large steps are not counted."""
     found = multiples(Integer(minimum=low, maximum=high, multiple=step))
@@ -193,16 +168,7 @@ NATURAL = (
 NATURAL += " | '6' $multiple-of-2-0 | '7' $multiple-of-2-1 | '8' $multiple-of-2-0 | '9' $multiple-of-2-1"
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (None, None, f"'0' | ['-'] ({NATURAL})"),
-        (0, None, f"'0' | {NATURAL}"),
-        (1, None, NATURAL),
-        (-(10**18) + 1, None, f"'0' | ['-'] ({NATURAL})"),
-        (0, 10**18 - 1, f"'0' | {NATURAL}"),
-    ],
-)
+@cases
 def test_multiples_without_bounds_are_counted_digit_by_digit(low, high, expected):
     """A rule for each remainder; bounds that no number of 18 digits reaches are none; no number begins with zero."""
     found = multiples(Integer(minimum=low, maximum=high, multiple=2))

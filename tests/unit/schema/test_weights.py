@@ -66,16 +66,7 @@ def test_definitions_are_weighed_beside() -> None:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "integer", "minimum": -(10**15), "maximum": 7 * 10**16},
-        {"type": "number", "minimum": 0.123456789, "maximum": 98765.4321},
-        {"type": "integer", "minimum": 3, "maximum": 1400, "multipleOf": 7},
-        {"type": "integer", "multipleOf": 61},
-        {"type": "string", "not": {"enum": ["unwanted", "forbidden", "impossible"]}},
-    ],
-)
+@cases
 def test_what_ranges_expand_to_is_weighed(schema: dict[str, Any]) -> None:
     """A thousand bounds are small to read and large to write: they are too much for one tool, and a dozen are not."""
 

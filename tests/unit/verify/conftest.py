@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from rendering_rows import template_of
+
 from unrender import ChatTemplate
-from unrender.rendering.template import Template
 from unrender.verify.renditions import Candidate
 
 SOURCE = """\
@@ -34,4 +35,4 @@ def sound() -> Candidate:
 def changed(old: str, new: str, **fields: Any) -> Candidate:
     """Return a template that writes something else than its format says."""
     assert old in SOURCE
-    return replace(sound(), template=Template(SOURCE.replace(old, new)), **fields)
+    return replace(sound(), template=template_of(SOURCE.replace(old, new)), **fields)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from unrender.verify.grammars import gbnf_reader, installed, lark_reader, tag_reader
+from engines import gbnf_reader, installed, lark_reader, tag_reader
 
 needs_llguidance = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 needs_xgrammar = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")

@@ -8,8 +8,7 @@ import pytest
 from unit.verify.conftest import sound
 
 from unrender import GrammarError
-from unrender.grammar import Grammar
-from unrender.nodes import Literal
+from unrender.grammar import Grammar, literal
 from unrender.verify import Verdict
 from unrender.verify import grammars as module
 from unrender.verify.grammars import check_grammars
@@ -121,7 +120,7 @@ def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
 
     monkeypatch.setattr("unrender.turn.Turn.sample", sample)
 
-    candidate = replace(sound(), grammar=Grammar(Literal("Hi")) if by_hand else None)
+    candidate = replace(sound(), grammar=Grammar(literal("Hi")) if by_hand else None)
     verdict = "skipped: no answer is short enough" if by_hand else "failed (0 of 1)"
     names = ("generated answers", "written answers", "grammar in Lark", "grammar in GBNF", "structural tag")
     assert [str(found) for found in check_grammars(candidate, 0)] == [f"{name}: {verdict}" for name in names]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
+from cases import cases
 from unit.verify.conftest import sound
 from unit.verify.test_verify import template_named
 
@@ -13,38 +13,19 @@ from unrender.verify.liberties import unwritten
 from unrender.verify.renditions import Candidate
 
 CALL = '<call name="find_place">{"text": "Rome"}</call>'
-STEP = 'Action: find_place\nAction Input: {"text": "Rome"}\n'
 
 
 def found(candidate: Candidate, text: str) -> str:
     return unwritten(candidate, Turn(prompt="", request=candidate.request, format=candidate.format), text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"<think>Hm.</think>Hi{CALL}{CALL}",
-        f"{CALL}<|end|>",
-        "<|assistant|>Hi",  # a header before everything
-        f"<think></think>{CALL}",  # a thought that is empty
-        '<call name="find_place">{ "text" :"Rome"\n}</call>',  # another layout of a value
-        '<call name="find_place">{}</call><call name="find_place">{ }</call>',
-    ],
-)
+@cases
 def test_a_liberty_counts_as_written(text):
     """A grammar has layout, headers and empty parts that the template does not write for the same message."""
     assert found(sound(), text) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "marker"),
-    [
-        (f"Thought: Hm.\n{STEP}", ""),
-        ("Thought: Hm.\nFinal Answer: Hi", ""),
-        (f"Thought: Hm.\nFinal Answer:\n{STEP}", "Final"),
-        (f"Final Answer:\n{STEP}", "Final"),
-    ],
-)
+@cases
 def test_what_ends_reasoning_is_never_before_calls(text, marker):
     """Where calls are written inside of reasoning, what ends it begins content."""
     assert found(Candidate.of(template_named("words-as-markers")), text).split(" ")[0].strip() == marker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import cases
 from unit.verify.conftest import changed, sound
 
 from unrender.verify.judge import check_history
@@ -25,26 +25,7 @@ def test_a_template_that_keeps_all_it_wrote():
     assert told(sound()) == ["passed (2 of 2)"] * 4
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "verdicts"),
-    [
-        (
-            "{%- if message.reasoning_content %}",
-            "{%- if message.reasoning_content and loop.last %}",
-            ["passed (2 of 2)", "failed (1 of 2)", "passed (2 of 2)", "failed (1 of 2)"],
-        ),
-        (
-            "{{- '<|' ~ message.role ~ '|>' }}",
-            "{{- '<|' ~ message.role ~ '|>' }}{{ raise_exception('no') if message.role == 'tool' }}",
-            ["passed (2 of 2)"] * 2 + ["skipped: the template does not render it"] * 2,
-        ),
-        (
-            "{{- message.content or '' }}",
-            "{{- message.content or '' }}{{ ' (asked last)' if message.role != 'assistant' and loop.last }}",
-            ["failed (1 of 2)"] * 4,
-        ),
-    ],
-)
+@cases
 def test_a_template_that_changes_what_it_wrote(old, new, verdicts):
     """What is gone in the next prompt fails; what the template refuses is skipped."""
     assert told(changed(old, new)) == verdicts

@@ -216,15 +216,6 @@ def test_same_seed_same_report():
     assert verify(template, samples=2, seed=5) == verify(template, samples=2, seed=5)
 
 
-def test_progress_names_every_capability():
-    """Progress hears the name of each finding, in order."""
-    names: list[str] = []
-
-    report = verify(template_named("plain"), samples=1, progress=names.append)
-
-    assert names == [finding.capability for finding in report.findings]
-
-
 def test_diff_of_messages_shows_what_differs():
     """Two messages differ in the parts that are not the same; made-up ids are not a difference."""
     calls = [[{"id": id, "function": {"name": name, "arguments": "{}"}}] for id, name in (("a", "f"), ("b", "g"))]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
+from rendering_rows import template_of
 
 from unrender.analysis.additions import find_example
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import Prober
-from unrender.rendering.template import Template
 
 SOURCE = (
     "{%- if tools -%}<|system|>{{ tools | tojson }}\nEXAMPLE<|end|>{%- endif -%}"
@@ -18,12 +18,12 @@ SOURCE = (
 
 
 def found(example: str):
-    return find_example(discover(Prober(template=Template(SOURCE.replace("EXAMPLE", example)))))
+    return find_example(discover(Prober(template=template_of(SOURCE.replace("EXAMPLE", example)))))
 
 
 def test_a_template_that_offers_no_tools_has_no_example():
     """Whatever its prompt says."""
-    template = Template('{"name": <n>, "arguments": <a>}{% for m in messages %}{{ m.content }}{% endfor %}')
+    template = template_of('{"name": <n>, "arguments": <a>}{% for m in messages %}{{ m.content }}{% endfor %}')
 
     assert find_example(discover(Prober(template=template))) is None
 

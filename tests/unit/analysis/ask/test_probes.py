@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rendering_rows import template_of
 
 from unrender.analysis import ReasoningPlace
 from unrender.analysis.ask.probes import (
@@ -27,7 +28,6 @@ from unrender.analysis.ask.probes import (
     user,
 )
 from unrender.rendering import cost as budget
-from unrender.rendering.template import Template
 
 SOURCE = (
     "{{ bos_token }}{% for m in messages %}<{{ m.role }}{{ '-' if off }}>{{ m.content }}{% endfor %}{{ eos_token }}"
@@ -36,7 +36,7 @@ SOURCE = (
 
 
 def prober(source=SOURCE, **capabilities):
-    return Prober(template=Template(source)).with_capabilities(**capabilities)
+    return Prober(template=template_of(source)).with_capabilities(**capabilities)
 
 
 def test_calls_have_names_ids_and_numbers_of_their_own():
@@ -57,7 +57,7 @@ def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
     """The clock jumps in the middle of one rendering, as it does while garbage is collected: the probe is asked again."""
     ticks = iter([0.0])
     monkeypatch.setattr(budget, "now", lambda: next(ticks, 100.0))
-    many = Prober.within(Template("{% for i in range(300) %}{{ i }} {% endfor %}"))
+    many = Prober.within(template_of("{% for i in range(300) %}{{ i }} {% endfor %}"))
 
     assert many.render([user()]) == "".join(f"{i} " for i in range(300))
     assert len(many.texts) == 1
