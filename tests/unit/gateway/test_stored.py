@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -23,8 +22,6 @@ from unrender.gateway.surfaces.stored import Stored
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FLAT = {"type": "function", "strict": False, **WEATHER}
-POSTGRES = os.environ.get("UNRENDER_POSTGRES", "")
-"""The address of a PostgreSQL server with an empty database, where one is to be tried."""
 ROOM = GatewayLimits(stored=100_000)
 
 
@@ -153,10 +150,8 @@ def test_store_is_bounded(tmp_path):
         for gone in ("r0", "large"):
             with pytest.raises(Failure):
                 await stored.get(b"", gone)
-        await stored.resize(0, 100)
-        assert bytes_in(place) == (0, 0)
-        with pytest.raises(Failure, match="not stored"):
-            await stored.get(b"", "r59")
+        await Stored(place, most=500, seconds=100).tidy()
+        assert bytes_in(place)[0] <= 500
 
     asyncio.run(run())
     assert Path(place).stat().st_mode & 0o077 == 0
@@ -180,17 +175,13 @@ def test_answers_expire(tmp_path, monkeypatch):
     assert bytes_in(place)[1] == 1
 
 
-@pytest.mark.parametrize(
-    "place", ["answers.db", pytest.param(POSTGRES, marks=pytest.mark.skipif(not POSTGRES, reason="no server"))]
-)
-def test_answers_outlive_a_restart(place, tmp_path, monkeypatch):
-    """A gateway that is given the place of one that has ended goes on from its answers; another key's are not there."""
-    monkeypatch.chdir(tmp_path)
+def test_answers_outlive_a_restart(tmp_path):
+    """A gateway that is given the file of one that has ended goes on from its answers; another key's are not there."""
     engine = Told("Once")
     keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
 
     async def ask(key, **body):
-        application = served(engine, limits=ROOM, keys=keys, store=place)
+        application = served(engine, limits=ROOM, keys=keys, store=str(tmp_path / "answers.db"))
         async with application.router.lifespan_context(application), browser(application) as client:
             headers = {"authorization": f"Bearer {key}"}
             return await client.post("/v1/responses", content=json.dumps(body), headers=headers)
