@@ -8,7 +8,6 @@ programs send back as history is taken.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
@@ -22,24 +21,19 @@ import pytest
 from agent_loops.errands import TASKS, TOOLS, Called, Desk, Task, broken
 from agent_loops.programs import PROGRAMS, TURNS, Way
 from agent_loops.wire import Wire, complaints
-from environment import ROOT
 
-from unrender.gateway.example import example_model
-
-KEPT = ROOT / ".cache" / "example-model"
 REASONS = ("answer", "length", "turns")
 Keep = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, example: Path) -> Iterator[str]:
     """Run a gateway as an operator of agents would, and return where it listens.
 
     Calls wait until they are complete: a program that streams may run what it has of a call that a limit cuts off.
     """
     settings = tmp_path_factory.mktemp("gateway") / "gateway.toml"
-    path = example_model(Path(os.environ.get("UNRENDER_EXAMPLE_MODEL") or KEPT))
-    engine = f'backend = "gguf"\npath = {str(path)!r}\nthreads = 1'
+    engine = f'backend = "gguf"\npath = {str(example)!r}\nthreads = 1'
     settings.write_text(f'port = 0\n[[models]]\nname = "m"\ncalls = "complete"\n{engine}\n', encoding="utf-8")
     command = [sys.executable, "-m", "unrender", "serve", "--config", str(settings)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:

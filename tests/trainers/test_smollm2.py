@@ -10,8 +10,8 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from unrender import ChatTemplate
+from unrender.gateway import Failure
 from unrender.gateway.example import example_model
-from unrender.gateway.failure import Failure
 from unrender.rendering.loading import read_metadata
 from unrender.training import Rollout
 

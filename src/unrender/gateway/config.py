@@ -32,6 +32,8 @@ from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Settings, texts, wrong
 from unrender.gateway.surfaces.surface import ReasoningField
 
+__all__ = ["Config", "read", "read_file"]
+
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
 """Seconds."""
 Threads = Annotated[int, Field(ge=0, le=1024)]

@@ -11,7 +11,6 @@ from serving import CALL, HELLO, TOOL, Told, browser, chunked, corpus, openai_cl
 
 from unrender import ChatTemplate, Usage
 from unrender.gateway import Model, Piece, Sampler, Turns, app
-from unrender.gateway.backends.backend import scored
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 
@@ -146,7 +145,12 @@ def test_logprobs_that_come_before_their_text_wait_for_it():
     """Halves of characters, and all tokens of an engine that holds text back, are told once their text is there."""
     said = [("", ["\ufffd"]), ("é", ["\ufffd"]), ("", ["It"]), ("I", [" is"]), ("t is", []), ("<|end|>", ["<|end|>"])]
     pieces = [
-        Piece(text, logprobs=tuple({**scored(token, -1), "top_logprobs": []} for token in tokens))
+        Piece(
+            text,
+            logprobs=tuple(
+                {"token": token, "logprob": -1, "bytes": [*token.encode()], "top_logprobs": []} for token in tokens
+            ),
+        )
         for text, tokens in said
     ]
 
