@@ -5,8 +5,7 @@ python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litell
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this one). The servers are `relay`, which copies
 bytes and understands nothing, the floor for anything that is written with asyncio; `libraries`, which copies bytes as well, with the
 server and the client that unrender is built on (uvicorn, Starlette, aiohttp); `unrender`; LiteLLM's proxy, where its program is named
-or found; and vLLM's own front end, where a Python that has it is named (`gateway_vllm.py` says how its engine is paced); `together` is
-unrender with two workers. Each is beside the relay of this run. CPU time is the server's own, from /proc, between the moment when all
+or found; and vLLM's own front end, where a Python that has it is named (`gateway_vllm.py` says how its engine is paced). Each is beside the relay of this run. CPU time is the server's own, from /proc, between the moment when all
 streams have begun and the first end; what beginning costs is counted apart. Lateness is wall time, and needs a quiet machine. Last,
 llama.cpp's own chat endpoint and the gateway before the same engine take turns with one random model, where `xllamacpp` is installed:
 `gateway_gguf.py`.
@@ -64,12 +63,12 @@ def family(pid: int) -> list[Path]:
 
 
 def cpu(pid: int) -> float:
-    """Return the seconds of CPU that a process has used, with all its threads and workers together."""
+    """Return the seconds of CPU that a process has used, with all its threads and children together."""
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in family(pid)) / 1e9
 
 
 def memory(pid: int) -> int:
-    """Return the bytes that a process and its workers hold."""
+    """Return the bytes that a process and its children hold."""
     processes = {thread.parent.parent for thread in family(pid)}
     return sum(int((one / "statm").read_text().split()[1]) for one in processes) * os.sysconf("SC_PAGE_SIZE")
 
@@ -138,7 +137,7 @@ def main() -> None:
     parser.add_argument("--litellm", default=shutil.which("litellm") or "", help="the program of LiteLLM's proxy")
     parser.add_argument("--vllm", default="", help="a Python for vLLM, e.g. the one of the task `real-servers`")
     parser.add_argument(
-        "--only", choices=["relay", "libraries", "unrender", "together", "litellm", "vllm", "gguf"], action="append"
+        "--only", choices=["relay", "libraries", "unrender", "litellm", "vllm", "gguf"], action="append"
     )
     parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--relay", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -195,7 +194,7 @@ def _measured(
                     found["of_relay"] = found["us_per_chunk"] / relay.setdefault(streams, found["us_per_chunk"])
                 print(name, _figures(found), flush=True)
         finally:
-            server.terminate()  # so that its workers end with it
+            server.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 server.wait(20)
             server.kill()
@@ -219,7 +218,6 @@ def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[
         "libraries": [sys.executable, __file__, "--libraries", str(engine_port), "{port}"],
         "unrender": [sys.executable, "-m", "unrender", "serve", "--config", str(folder / "g.toml"), "--port", "{port}"],
     }
-    found["together"] = [*found["unrender"], "--workers", "2"]
     if asked.litellm:
         yaml = str(folder / "litellm.yaml")
         found["litellm"] = [asked.litellm, "--config", yaml, "--port", "{port}", "--telemetry", "False"]

@@ -3,8 +3,8 @@
 python benchmarks/soak.py [--minutes 30] [--streams 300] [--rate 5] [--seed S]
 
 Processes: the engine and the clients (this one), and `unrender serve`. Each request names the fault that it wants, so each client knows
-what it must get: every piece of its own text in order, or the pieces up to the fault and an error in the API's own form. Meanwhile the
-settings are read again, right ones and wrong ones. The exit status is 1 when text is lost, when a connection stays open, or when memory grows.
+what it must get: every piece of its own text in order, or the pieces up to the fault and an error in the API's own form. The exit
+status is 1 when text is lost, when a connection stays open, or when memory grows.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import json
 import os
 import random
 import re
-import signal
 import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,8 +37,6 @@ from streams import STREAMED, Broken, added_up, frames, said  # noqa: E402
 
 IDLE = 3.0
 """Seconds of silence that the gateway grants the engine."""
-RELOAD = 15.0
-"""Seconds between two times that the settings are read."""
 TICK = 0.1
 """Seconds between two looks at the clock."""
 SAMPLE = 2.0
@@ -222,7 +219,6 @@ class Soak:
     memory: list[int] = field(default_factory=list)
     stood: float = 0.0
     """Seconds for which this process stood still at most: the engine in it was silent as long, which the gateway is right to break off."""
-    reloads: int = 0
 
     async def client(self, session: aiohttp.ClientSession) -> None:
         """Ask one thing after the other until time is over."""
@@ -269,15 +265,6 @@ class Soak:
             before = time.monotonic()
             await asyncio.sleep(TICK)
             self.stood = max(self.stood, time.monotonic() - before - TICK)
-
-    async def reload(self, pid: int, settings: Path, right: Sequence[str]) -> None:
-        """Have the settings read again, now and then; some are wrong, and change nothing."""
-        while True:
-            await asyncio.sleep(RELOAD)
-            text = self.draw.choice([*right, *right, "port = ]", right[0].replace("llama-server", "nothing")])
-            settings.write_text(text, encoding="utf-8")
-            os.kill(pid, signal.SIGHUP)
-            self.reloads += 1
 
 
 def memory(pid: int) -> int:
@@ -330,8 +317,7 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
     engine, port = listener.sockets[0].getsockname()[1], free_port()
     with tempfile.TemporaryDirectory() as folder:
         settings, log = Path(folder) / "gateway.toml", Path(folder) / "log.txt"
-        right = [toml(port, engine, attempts=attempts) for attempts in (2, 3)]
-        settings.write_text(right[0], encoding="utf-8")
+        settings.write_text(toml(port, engine), encoding="utf-8")
         async with gateway(settings, log) as running:
             address = f"http://127.0.0.1:{port}"
             run = Soak(address, random.Random(seed), time.monotonic() + minutes * 60)
@@ -343,7 +329,6 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
                 beside = [
                     asyncio.create_task(run.watch(running.pid)),
                     asyncio.create_task(run.feel()),
-                    asyncio.create_task(run.reload(running.pid, settings, right)),
                 ]
                 await asyncio.gather(*(run.client(session) for _ in range(streams)))
                 for task in beside:
@@ -364,7 +349,7 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
     if late > early * GROWTH + SLACK:
         found.append(f"memory grew from {early / 1e6:.0f} to {late / 1e6:.0f} MB")
     print(
-        f"{run.count} requests, {sum(run.ends.values())} ended, {len(run.wrong)} wrong, {run.reloads} reloads, {files} files open at the end"
+        f"{run.count} requests, {sum(run.ends.values())} ended, {len(run.wrong)} wrong, {files} files open at the end"
     )
     print(", ".join(f"{name} {number}" for name, number in sorted(run.ends.items())))
     print(f"the engine and the clients stood still for {run.stood:.1f} s at most; {IDLE:g} s are silence")

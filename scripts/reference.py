@@ -64,6 +64,7 @@ PUBLIC = (
     "unrender.batch",
     "unrender.playground",
     "unrender.gateway",
+    "unrender.gateway.config",
     "unrender.integrations.llama_cpp",
     "unrender.integrations.mlx_lm",
     "unrender.integrations.transformers",

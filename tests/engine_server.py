@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
 
+from unrender.gateway import Backend
+from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
 from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.llama_server import LlamaServer, Ollama
+from unrender.gateway.backends.sglang import SGLang
 
 Said = Sequence[bytes | float]
 """Bytes as they go out, and pauses in seconds."""
@@ -98,3 +103,20 @@ class Scripted(Connection):
 
         content = SimpleNamespace(readany=readany, total_bytes=0)
         yield SimpleNamespace(content=content, connection=None, close=lambda: None, read=read)
+
+
+_MAKERS: dict[str, Callable[[Connection], Backend]] = {
+    "llama-server": LlamaServer,
+    "vllm": lambda connection: Completions(connection, VLLM),
+    "openai": lambda connection: Completions(connection, PLAIN, model="its-name"),
+    "sglang": SGLang,
+    "ollama": lambda connection: Ollama(connection, model="its-name"),
+}
+
+
+def _engine(kind: str, at: str | Connection, **how: Any) -> Backend:
+    return _MAKERS[kind](Connection(at, **how) if isinstance(at, str) else at)
+
+
+MAKERS = {kind: partial(_engine, kind) for kind in _MAKERS}
+"""What makes an engine of each kind, which speaks to an address, or over a connection."""

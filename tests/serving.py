@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
 from unrender import ChatTemplate
+from unrender.answer.encode import encode_answer
 from unrender.gateway import Backend, Calls, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
 from unrender.gateway.answers.turns import Repairs
 from unrender.gateway.config import sampler_template
@@ -94,6 +95,11 @@ def served(
     turns = Turns(template=template(name))
     model = Model(name="m", turns=turns, backend=engine or Sampler(), calls=calls, repair=repair, heals=heals)
     return app([model], **settings)
+
+
+def written(name: str, calls: Sequence[tuple[str, Any, str]]) -> str:
+    """Return an answer with these calls, each a name, its arguments and an id, as a template writes it."""
+    return encode_answer(template(name).prepare(HELLO, tools=[TOOL]).format, calls=calls)
 
 
 def browser(application: Any) -> httpx2.AsyncClient:

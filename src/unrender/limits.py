@@ -214,7 +214,7 @@ MAX_REMARK = 2000  # characters
 MAX_SHOWN_ITEMS = 20  # items
 """Literals, problems, warnings, tools or tokens that one text shows, and items of a list in an example."""
 MAX_LISTED = 100  # items
-"""Problems of one call, mistakes in a request, headers of a request, items on a page, names or markers of one kind that are tried (likely
+"""Problems of one call, mistakes in a request, items on a page, names or markers of one kind that are tried (likely
 ones first), ids that are taken already, and example answers that are drawn."""
 
 # Engines and servers.
@@ -222,6 +222,6 @@ ones first), ids that are taken already, and example answers that are drawn."""
 MAX_COUNTED = 1_000  # rows
 """Names of tools and reasons that a batch counts apart, and stretches of an answer that are printed."""
 MAX_BLOCK = 16_384  # characters
-"""Tail of a prompt, request line with headers, and what is read of standard input at once."""
+"""Tail of a prompt, and what is read of standard input at once."""
 MAX_LINE = 8_000_000  # bytes
 """Bytes of a line that an engine sends (the longest are log probabilities), and of a question to the playground."""

@@ -19,6 +19,14 @@ _LOOPS = pytest.StashKey[list[dict[str, Any]]]()
 
 
 @pytest.fixture(scope="session")
+def example() -> Path:
+    """Return the file of the model that `unrender serve --example-model` fetches."""
+    import small_model  # noqa: PLC0415 - only where its packages are
+
+    return small_model.path()
+
+
+@pytest.fixture(scope="session")
 def keep(pytestconfig: pytest.Config) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Return what writes a loop down."""
     loops = pytestconfig.stash.setdefault(_LOOPS, [])

@@ -18,25 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import small_model
 from agent_loops.errands import TASKS, TOOLS, Called, Desk, Task, broken
 from agent_loops.programs import PROGRAMS, TURNS, Way
 from agent_loops.wire import Wire, complaints
-from environment import ROOT
 
-KEPT = ROOT / ".cache" / "example-model"
 REASONS = ("answer", "length", "turns")
 Keep = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, example: Path) -> Iterator[str]:
     """Run a gateway as an operator of agents would, and return where it listens.
 
     Calls wait until they are complete: a program that streams may run what it has of a call that a limit cuts off.
     """
     settings = tmp_path_factory.mktemp("gateway") / "gateway.toml"
-    engine = f'backend = "gguf"\npath = {str(small_model.path())!r}\nthreads = 1'
+    engine = f'backend = "gguf"\npath = {str(example)!r}\nthreads = 1'
     settings.write_text(f'port = 0\n[[models]]\nname = "m"\ncalls = "complete"\n{engine}\n', encoding="utf-8")
     command = [sys.executable, "-m", "unrender", "serve", "--config", str(settings)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from engines import installed
 
 pytestmark = pytest.mark.engine
 
-KEPT = Path(__file__).parents[2] / ".cache" / "example-model"
 NUMBER = {"type": "integer"}
 SCHEMA = {
     "type": "object",

@@ -9,18 +9,16 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unrender import ChatTemplate, ExportError, Target, UnrenderError
+from unrender import ChatTemplate, ExportError, Target
 from unrender.cli.inputs import QUESTION, BadInput, json_option, load, template_argument, template_name_option
 from unrender.cli.templates import finding_row
 from unrender.cli.terminal import print_document, print_heading, print_json, print_line, print_rows, remark
@@ -35,14 +33,11 @@ if TYPE_CHECKING:
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
 _ALONE = ("sampler", "transformers")
 """Backends without an address."""
-_INSIDE = ("gguf", "transformers")
-"""Backends that hold a model in this process."""
 _NAMING = {
     "example_model": "--example-model",
     "path": "--gguf",
     "backend": "--backend",
     "url": "URL",
-    "urls": "URL",
     "engine_model": "--engine-model",
 }
 """What names an engine, by its parameter. The first two are engines of their own, beside which nothing else is one."""
@@ -56,7 +51,7 @@ _RATE = 50.0
 
 
 @click.command(short_help="Serve a model over HTTP.")
-@click.argument("urls", metavar="[URL]...", nargs=-1)
+@click.argument("urls", metavar="[URL]", nargs=-1)
 @click.option("--backend", type=click.Choice(_BACKENDS), help="The kind of engine at URL. The sampler takes no URL.")
 @click.option(
     "--gguf", "path", metavar="FILE", type=click.Path(), help="A model to run in this process, by llama.cpp's own code."
@@ -87,13 +82,7 @@ _RATE = 50.0
 @click.option("--host", help="The address to listen at.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
 @click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="Processes that serve the port together.",
-)
+@click.option("--workers", hidden=True)
 @click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
 def serve_command(
     config: str | None,
@@ -101,30 +90,27 @@ def serve_command(
     host: str | None,
     port: int | None,
     drain: float | None,
-    workers: int,
+    workers: str | None,
     log: bool,
     urls: tuple[str, ...],
     **model: str | int | bool | None,
 ) -> None:
     """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
 
-    URL is the engine's address; several are of engines that are alike. Without a URL no model answers: the answers are
-    made up and well-formed, so that you can try clients, tools and load. A key for the engine is read from
-    UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress are finished first; at SIGHUP, the file of settings is read
-    again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are sent there.
+    URL is the engine's address. Without a URL no model answers: the answers are made up and well-formed, so that you can
+    try clients, tools and load. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress
+    are finished first. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are sent there.
     """
-    if workers > 1:
-        if not hasattr(os, "fork"):
-            raise click.UsageError("--workers needs a system that can fork a process")
-        # Before the import below, which reads it.
-        folder = TemporaryDirectory(prefix="unrender-", ignore_cleanup_errors=True)
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = click.get_current_context().with_resource(folder)
+    if workers is not None:
+        raise click.UsageError("--workers is gone: run several gateways behind a proxy, or as replicas of Ray Serve")
+    if len(urls) > 1:
+        raise click.UsageError("expected one URL; put engines that are alike behind a proxy, and name that")
     with _extra("gateway"):
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
         from unrender.gateway.failure import Failure  # noqa: PLC0415
     given: dict[str, Any] = {name: value for name, value in model.items() if value not in (None, False)}
     if urls:
-        given |= {"url": urls[0]} if len(urls) == 1 else {"urls": [*urls]}
+        given["url"] = urls[0]
     path = config or check
     if path is not None and (given or (config and check)):
         raise click.UsageError(f"{path} describes the models; expected no {next(iter(given), 'check')!r} beside it")
@@ -135,14 +121,12 @@ def serve_command(
     if check:
         _describe(settings)
         return
-    if workers > 1 and any(said.get("backend") in _INSIDE for said in settings.described):
-        raise click.UsageError("--workers: each would hold a model of its own; run the engine apart, and give its URL")
     if log:
         from unrender.gateway.record import write_log  # noqa: PLC0415 - an extra
 
         write_log()
     own = {"host": host, "port": port, "drain": drain}
-    _run(settings, config, {name: value for name, value in own.items() if value is not None}, workers)
+    _run(settings, {name: value for name, value in own.items() if value is not None})
 
 
 @contextmanager
@@ -160,8 +144,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
     here = engine in ("--example-model", "--gguf")
     if here and others:
         raise click.UsageError(f"{engine} is an engine of its own; expected no {others[0]} beside it")
-    urls = "url" in given or "urls" in given
-    kind = given.get("backend") or ("llama-server" if urls else _in_this_process(given.get("template")))
+    kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
     if "threads" in given and not here and kind != "transformers":
         raise click.UsageError(
             "--threads needs a model in this process: --gguf, --example-model or --backend transformers"
@@ -171,7 +154,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
     if "path" in given:
         return {**given, "backend": "gguf", "aliases": "*"}
     if kind in _ALONE:
-        if urls:
+        if "url" in given:
             raise click.UsageError(f"--backend {kind} has no URL; name the engine with --backend")
         if kind == "sampler":
             return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
@@ -179,7 +162,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
             raise click.UsageError("--backend transformers needs --model, a directory or a hub id")
         own = {name: value for name, value in given.items() if name != "template"}
         return {**own, "backend": kind, "path": given["template"], "aliases": "*"}
-    if not urls:
+    if "url" not in given:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
     if template := given.get("template"):
@@ -214,8 +197,8 @@ def _describe(config: Config) -> None:
     """Print what settings would serve."""
     rows = []
     for model, said in zip(config.models, config.described, strict=True):
-        named = [said[name] for name in ("backend", "url", "urls", "path", "engine_model") if name in said]
-        engine = " ".join(one if isinstance(one, str) else " ".join(one) for one in named)
+        named = [said[name] for name in ("backend", "url", "path", "engine_model") if name in said]
+        engine = " ".join(named)
         template = f"template {said['template']}" if "template" in said else "its own template"
         called = [f"also called {', '.join(model.aliases)}"] if model.aliases else []
         rows.append((model.name, "; ".join([engine or "sampler", template, *called])))
@@ -223,42 +206,22 @@ def _describe(config: Config) -> None:
     print_line(f"at http://{config.host}:{config.port}/v1; keys: {len(config.keys.models) or 'none'}")
 
 
-def _run(config: Config, path: str | None, own: Mapping[str, Any], workers: int) -> None:
-    from unrender.gateway.config import read_file  # noqa: PLC0415
-    from unrender.gateway.failure import Failure  # noqa: PLC0415
-    from unrender.gateway.record import TOGETHER  # noqa: PLC0415
+def _run(config: Config, own: Mapping[str, Any]) -> None:
     from unrender.gateway.routes import app  # noqa: PLC0415
-    from unrender.gateway.serve import hold_reload, server, supervise  # noqa: PLC0415
+    from unrender.gateway.serve import server  # noqa: PLC0415
 
-    if path:
-        hold_reload()
     where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
     sockets = _listening(config, where["host"], where["port"])
 
-    def read_again() -> Config:
-        nonlocal config
-        config = read_file(path or "", config)  # Models that have not changed stay as they are.
-        return config
-
-    def run(changed: bool) -> None:
-        if changed and path:
-            with suppress(Failure, UnrenderError):  # the log has said so, when the others were told to read it
-                read_again()
-        application = app(
-            config.models,
-            limits=config.limits,
-            keys=config.keys,
-            telemetry=_telemetry(),
-            origins=config.cors,
-            # What one process has stored, the others have to know.
-            store=config.store or (str(Path(os.environ[TOGETHER]) / "answers.sqlite") if workers > 1 else ""),
-        )
-        server(application, settings=read_again if path else None, **where).run(sockets)
-
-    if workers == 1:
-        run(False)
-    else:
-        sys.exit(supervise(run, workers, sockets))
+    application = app(
+        config.models,
+        limits=config.limits,
+        keys=config.keys,
+        telemetry=_telemetry(),
+        origins=config.cors,
+        store=config.store,
+    )
+    server(application, **where).run(sockets)
 
 
 def _listening(config: Config, host: str, port: int) -> list[socket.socket]:

@@ -26,6 +26,7 @@ from unrender.gateway.backends.backend import (
     Piece,
     Sampler,
 )
+from unrender.gateway.failure import Failure
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.routes import app
 
@@ -37,6 +38,7 @@ __all__ = [
     "EngineError",
     "EngineGrammar",
     "Extend",
+    "Failure",
     "Gateway",
     "GatewayLimits",
     "Job",

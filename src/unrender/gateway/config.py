@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -31,8 +30,9 @@ from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Settings, texts, wrong
-from unrender.gateway.surfaces.stored import SERVERS
 from unrender.gateway.surfaces.surface import ReasoningField
+
+__all__ = ["Config", "read", "read_file"]
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
 """Seconds."""
@@ -144,22 +144,16 @@ class _Sampled(_Model):
 
 
 class _Remote(_Model, _Secret):
-    """An engine at an address, or several that are alike."""
+    """An engine at an address."""
 
     url: str = ""
-    urls: Annotated[list[str], Many] = Field(default_factory=list)
     idle: Wait = 300.0
 
     def connection(self, where: str) -> Connection:
         """Return what speaks to the engine."""
-        if self.url and self.urls:
-            raise wrong(f"{where}.urls", "none beside `url`", self.urls)
-        for i, url in enumerate(self.urls or [self.url]):
-            if not url.startswith(("http://", "https://")):
-                place = f"{where}.urls[{i}]" if self.urls else f"{where}.url"
-                raise wrong(place, "the engine's address, e.g. http://127.0.0.1:8080", url)
-        urls = [url.rstrip("/").removesuffix("/v1") for url in self.urls or [self.url]]
-        return Connection(*urls, key=self.secret(where), idle=self.idle)
+        if not self.url.startswith(("http://", "https://")):
+            raise wrong(f"{where}.url", "the engine's address, e.g. http://127.0.0.1:8080", self.url)
+        return Connection(self.url.rstrip("/").removesuffix("/v1"), key=self.secret(where), idle=self.idle)
 
 
 class _LlamaServer(_Remote):
@@ -241,15 +235,15 @@ _MEANT: Mapping[str, str] = {
     "model": "`template` (whose chat template to use), `engine_model` (its name at the engine), or `path` (weights to load)",
     "base_url": "`url`",
     "api_key": "`key` or `key_env`",
+    "urls": "`url`, the address of a proxy before engines that are alike, e.g. nginx with least_conn",
 }
-"""Settings under the names that others give them; what a model lacks for want of them would be said first."""
+"""Settings under the names that others give them, or that are gone; what a model lacks for want of them would be said first."""
 
 
 _TWINS: Mapping[str, str] = {
     **{name: f"--{name.replace('_', '-')}" for name in ("backend", "engine_model", "name", "constrain", "threads")},
     **{name: f"--{name}" for name in ("host", "port", "drain")},
     "url": "URL",
-    "urls": "URL URL …",
     "template": "--model",
     "path": "--gguf or --model",
     "key_env": "UNRENDER_ENGINE_KEY",
@@ -257,24 +251,20 @@ _TWINS: Mapping[str, str] = {
 """Settings → what says the same on the command line."""
 
 
-def read_file(path: str, before: Config | None = None, *, check: bool = False) -> Config:
-    """Read a TOML file.
-
-    Models with the same settings as in `before` are taken over, with their engines and grammars. A `check` starts and asks
-    no engine. Raises `Failure` that names the wrong setting.
-    """
+def read_file(path: str, *, check: bool = False) -> Config:
+    """Read a TOML file. A `check` starts and asks no engine. Raises `Failure` that names the wrong setting."""
     try:
-        return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), before, check=check)
+        return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), check=check)
     except OSError as error:
         raise invalid(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise invalid(f"{path}: expected TOML: {error}") from error
 
 
-def read(settings: Mapping[str, Any], before: Config | None = None, *, check: bool = False) -> Config:
+def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
     """Read settings that are already parsed, as `read_file` does. Raises `Failure` that names the wrong setting."""
     try:
-        return _read(settings, before, check=check)
+        return _read(settings, check=check)
     except Failure as failure:
         # `models[1].url: expected …` also says which entry that is, and how those say it who have no file.
         at, key = re.match(r"models\[(\d+)\]\.(\w+)", failure.param or ""), failure.param or ""
@@ -284,14 +274,9 @@ def read(settings: Mapping[str, Any], before: Config | None = None, *, check: bo
         raise invalid(failure.message + (f" ({'; '.join(more)})" if more else ""), param=failure.param) from failure
 
 
-def _read(settings: Mapping[str, Any], before: Config | None, *, check: bool) -> Config:
+def _read(settings: Mapping[str, Any], *, check: bool) -> Config:
     file = _File.read(settings)
-    # A model whose settings are the same stays the same object, with its engine's connections and its grammars.
-    known = list(zip(before.described, before.models, strict=True)) if before else []
-    models = tuple(
-        next((model for entry, model in known if entry == one), None) or _model(one, f"models[{i}]", check=check)
-        for i, one in enumerate(file.models)
-    )
+    models = tuple(_model(one, f"models[{i}]", check=check) for i, one in enumerate(file.models))
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     _check_names(models)
@@ -315,15 +300,11 @@ def _read(settings: Mapping[str, Any], before: Config | None, *, check: bool) ->
 
 
 def _place(store: str) -> str:
-    """Return where answers are stored: a file, or a server's address."""
-    if store.startswith(SERVERS):
-        if not find_spec("psycopg"):
-            raise invalid("store: psycopg is missing: pip install 'psycopg[binary]'", param="store")
-        return store
+    """Return the file that answers are stored in; "" for none."""
     file = Path(store.removeprefix("sqlite:///"))
-    # "mysql://host/answers" is a file in a folder "mysql:/host", which is not there.
+    # "postgresql://host/answers" is a file in a folder "postgresql:/host", which is not there.
     if store and (not file.parent.is_dir() or file.is_dir()):
-        raise wrong("store", "a file in a folder that is there, sqlite:///FILE, or postgresql://…", store)
+        raise wrong("store", "a file of SQLite's in a folder that is there, or sqlite:///FILE", store)
     return str(file) if store else ""
 
 

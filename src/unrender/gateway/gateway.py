@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from unrender.gateway.answers.kept import Conversations, Shelf
-from unrender.gateway.answers.model import ALL, Model, Models
+from unrender.gateway.answers.model import ALL, Models
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.record import Metrics
 from unrender.gateway.surfaces.stored import Stored
@@ -124,12 +123,3 @@ class Gateway:
         """Return the kept answers that the sender of a request may continue."""
         # A key that nobody asks for tells senders apart as well.
         return Shelf(all=self.kept, sender=credential(dict(scope["headers"])))
-
-    async def replace(self, models: Sequence[Model], limits: GatewayLimits, keys: Keys) -> Models:
-        """Serve these models from now on, once they are warm; return those before, which finish the answers on their way."""
-        fresh, before = Models(models), self.models
-        await asyncio.gather(*(model.turns.warm_up() for model in models if not any(model is one for one in before)))
-        self.models, self.limits, self.keys = fresh, limits, keys
-        self.kept.resize(limits.kept)
-        await self.stored.resize(limits.stored, limits.stored_seconds)
-        return before

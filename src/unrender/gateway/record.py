@@ -1,22 +1,20 @@
 """Says what has become of each request: numbers for Prometheus, and a line of JSON in the log; never its content.
 
 Rules: labels have few values, and no text of a client's makes a new one: a model's name is the one it is served under. A
-stream is counted at its ends, never by the chunk. Processes that serve one port count together, in files of a folder that the
-environment names: each tells the sums of all.
+stream is counted at its ends, never by the chunk.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest, multiprocess
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 
 from unrender import CallStatus, Usage
 from unrender.gateway.surfaces.surface import Outcome
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 _REQUESTS = "unrender.gateway.requests"
 _log = logging.getLogger(_REQUESTS)
 
-TOGETHER = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable with the folder of processes that count together. It is read when `prometheus_client` is imported."""
 _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "requests_total": ("Requests, by how they ended.", ("surface", "model", "outcome")),
     "tokens_total": ("Tokens, as the engine counts them.", ("model", "kind")),
@@ -48,10 +44,7 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kept_evicted_bytes_total": ("Bytes of kept answers that gave way to others.", ()),
     "cancellations_total": ("Answers that were broken off, by whom.", ("surface", "by")),
     "rejections_total": ("Requests that were refused before an answer, by the reason.", ("reason",)),
-    "backend_errors_total": (
-        "Jobs that an engine failed, those included that were sent again, or to another engine.",
-        ("model", "kind"),
-    ),
+    "backend_errors_total": ("Jobs that an engine failed, those included that were sent again.", ("model", "kind")),
 }
 _KEPT = {
     "conversations": "Answers that are kept for the next prompt of their conversation.",
@@ -92,13 +85,9 @@ class Metrics:
             name: Histogram(f"unrender_{name}", about, ("surface", "model"), registry=self._registry, buckets=_BUCKETS)
             for name, about in _TIMES.items()
         }
-        self.streams = Gauge(
-            "unrender_streams", "Answers on their way.", registry=self._registry, multiprocess_mode="livesum"
-        )
-
+        self.streams = Gauge("unrender_streams", "Answers on their way.", registry=self._registry)
         self._kept = {
-            name: Gauge(f"unrender_kept_{name}", about, registry=self._registry, multiprocess_mode="livesum")
-            for name, about in _KEPT.items()
+            name: Gauge(f"unrender_kept_{name}", about, registry=self._registry) for name, about in _KEPT.items()
         }
         self._evicted = (0, 0)
         """The answers that gave way, and their bytes, as far as they are counted."""
@@ -122,11 +111,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text form."""
-        if TOGETHER not in os.environ:
-            return generate_latest(self._registry)
-        every = CollectorRegistry()
-        multiprocess.MultiProcessCollector(every)  # type: ignore[no-untyped-call]
-        return generate_latest(every)
+        return generate_latest(self._registry)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -23,7 +23,6 @@ from starlette.routing import Route
 
 from unrender import Malformed, Turn
 from unrender.gateway.answers.model import Model, Models
-from unrender.gateway.backends.connection import HttpEngine
 from unrender.gateway.failure import STATUSES, Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.http import openapi
@@ -77,11 +76,11 @@ def app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await asyncio.gather(*(model.turns.warm_up() for model in gateway.models))
-        await gateway.stored.resize(gateway.limits.stored, gateway.limits.stored_seconds)  # what is too old goes
+        await gateway.stored.tidy()
         for model, problem in zip(gateway.models, await paths.problems(), strict=True):
             _log.info("%s: %s", model.name, problem or f"ready, {model.backend.capabilities}")
         yield
-        await gateway.models.retire()
+        await asyncio.gather(*(model.backend.close() for model in gateway.models))
         await gateway.stored.close()
 
     routes = [Route(path.path, path.endpoint, methods=[path.method]) for path in paths.all]
@@ -281,9 +280,8 @@ def _complaints(model: Model) -> list[str]:
     """Return what an operator should know of a model's engine."""
     engine = model.backend.capabilities
     none = "the engine takes no grammars: calls and formats are only asked for"
-    missing = model.backend.missing if isinstance(model.backend, HttpEngine) else ""
     told = [] if engine.dialect or engine.obeys else [none]
-    return [*told, *model.found.complaints(), *([missing] if missing else [])]
+    return [*told, *model.found.complaints()]
 
 
 def answered(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

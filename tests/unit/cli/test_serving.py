@@ -15,7 +15,6 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from unittest.mock import Mock
 
 import click
 import pytest
@@ -23,7 +22,6 @@ from click.testing import CliRunner
 
 from unrender.cli.commands import app
 from unrender.cli.serving import serve_command
-from unrender.gateway.failure import invalid
 from unrender.integrations import rendered
 from unrender.verify import verify
 
@@ -187,6 +185,8 @@ def test_page_is_served_until_a_signal(tmp_path):
         (["serve", "--config", "x.toml", "--check", "x.toml"], "expected no 'check' beside it"),
         (["serve", "--check", "nowhere.toml"], "nowhere.toml: No such file"),
         (["serve", "x", "--backend", "ollama"], "found 'x' (as an option: URL)"),
+        (["serve", "http://x", "http://y"], "expected one URL; put engines that are alike behind a proxy"),
+        (["serve", "--workers", "2"], "--workers is gone: run several gateways behind a proxy"),
     ],
 )
 def test_mistake_is_a_sentence(arguments, said):
@@ -200,28 +200,16 @@ def test_mistake_is_a_sentence(arguments, said):
 def test_settings_are_checked(tmp_path):
     """`--check` says what settings would serve, without an engine, and ends; a mistake is code 2."""
     path = tmp_path / "gateway.toml"
-    path.write_text(
-        '[[models]]\nname = "m"\nbackend = "llama-server"\nurls = ["http://a", "http://b"]\naliases = ["n"]\n'
-    )
+    path.write_text('[[models]]\nname = "m"\nbackend = "llama-server"\nurl = "http://a"\naliases = ["n"]\n')
 
     good = CliRunner().invoke(app, ["serve", "--check", str(path)])
     path.write_text("[[models]]\nnmae = 1\n")
     bad = CliRunner().invoke(app, ["serve", "--check", str(path)])
 
     assert (good.exit_code, bad.exit_code) == (0, 2)
-    assert "m  llama-server http://a http://b; its own template; also called n" in good.output
+    assert "m  llama-server http://a; its own template; also called n" in good.output
     assert "at http://127.0.0.1:8000/v1; keys: none" in good.output
     assert "models[0].nmae: not a setting; did you mean" in bad.output
-
-
-def test_several_addresses_are_several_engines(monkeypatch):
-    """More than one URL is `urls` of the settings, which `--check` lists."""
-    read = Mock(side_effect=invalid("enough"))
-    monkeypatch.setattr("unrender.gateway.config.read", read)
-
-    CliRunner().invoke(app, ["serve", "--backend", "vllm", "http://x", "http://y"])
-
-    assert read.call_args[0][0]["models"][0]["urls"] == ["http://x", "http://y"]
 
 
 def test_port_in_use_is_said_first():
@@ -258,7 +246,7 @@ def _post(url, body):
 
 @pytest.mark.slow
 def test_server_finishes_what_it_has_begun(tmp_path):
-    """An early SIGHUP ends nothing; at SIGTERM the answer on its way is finished, and new requests are refused, as `/ready` says."""
+    """At SIGTERM the answer on its way is finished, and new requests are refused, as `/ready` says."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -269,7 +257,6 @@ def test_server_finishes_what_it_has_begun(tmp_path):
     try:
         while b"listening at" not in server.stderr.readline():
             pass
-        server.send_signal(signal.SIGHUP)  # There is no server yet that would heed it.
         _wait(f"{url}/ready")
         stream = _post(
             f"{url}/v1/chat/completions", {"stream": True, "seed": 3, "messages": [{"role": "user", "content": "Hi"}]}
@@ -287,77 +274,6 @@ def test_server_finishes_what_it_has_begun(tmp_path):
     finally:
         server.kill()
         server.communicate()
-
-
-def _workers(server):
-    return [int(pid) for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
-
-
-def _assert_settles(read, expected):
-    """Wait until what is read is as expected."""
-    for _ in range(100):
-        if (found := read()) == expected:
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"expected {expected}, found {found}")
-
-
-@pytest.mark.slow
-def test_workers_serve_one_port_and_count_together(tmp_path):
-    """Whichever process is asked tells the sum of all; one that is killed is begun again, and a stream survives SIGTERM."""
-    config = tmp_path / "gateway.toml"
-    config.write_text('[[models]]\nname = "m"\nrate = 40.0\n')
-    command = [sys.executable, "-m", "unrender", "serve", "--config", config, "--port", "0", "--workers", "2"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        while "listening at" not in (said := server.stderr.readline()):
-            pass
-        server.send_signal(signal.SIGHUP)
-        url = said.split()[-1].removesuffix("/v1")
-        _wait(f"{url}/ready")
-        ask = {"max_tokens": 2, "messages": [{"role": "user", "content": "Hi"}]}
-
-        def counted():
-            lines = urllib.request.urlopen(f"{url}/metrics", timeout=5).read().decode().splitlines()
-            wanted = ("unrender_requests_total", "unrender_streams ", "unrender_request_seconds_count")
-            return [float(line.split()[-1]) for line in lines if line.startswith(wanted)]
-
-        for _ in range(6):
-            _post(f"{url}/v1/chat/completions", ask).read()
-        for _ in range(6):
-            _assert_settles(lambda: sorted(counted()), [0, 6, 6])
-
-        killed, _ = _workers(server)
-        os.kill(killed, signal.SIGKILL)
-        _assert_settles(lambda: (len(_workers(server)), killed in _workers(server)), (2, False))
-        _post(f"{url}/v1/chat/completions", ask).read()
-        _assert_settles(lambda: sorted(counted()), [0, 7, 7])
-
-        stream = _post(f"{url}/v1/chat/completions", {**ask, "stream": True, "max_tokens": 30, "seed": 3})
-        lines = [stream.readline()]
-        server.send_signal(signal.SIGTERM)
-        lines.extend(stream)
-        assert lines[-2] == b"data: [DONE]\n"
-        assert server.wait(10) == 0
-    finally:
-        server.kill()
-        server.communicate()
-
-
-@pytest.mark.slow
-def test_no_worker_outlives_the_first_process():
-    """When the process that began them is killed, the workers end, and the port is free."""
-    command = [sys.executable, "-m", "unrender", "serve", "--port", "0", "--workers", "2"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while "listening at" not in (said := server.stderr.readline()):
-        pass
-    _wait(said.split()[-1].replace("/v1", "/ready"))
-    workers = _workers(server)
-    server.kill()
-    server.wait()
-
-    _assert_settles(lambda: [pid for pid in workers if Path(f"/proc/{pid}/cmdline").exists()], [])
-    server.communicate()
 
 
 def _wait(url):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,11 @@ WEATHER = {
 }
 NOW = {"name": "now", "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}}}
 TOOLS = [WEATHER, NOW]
+
+
+def own_template():
+    """Return the template of a gateway without a model."""
+    return ChatTemplate.from_string(files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8"))
 
 
 def asked(text, *called, template=None, seed=0, **how):

@@ -6,15 +6,11 @@ import re
 import tomllib
 
 import pytest
-from serving import TEMPLATES, corpus
+from serving import TEMPLATES, corpus, template
 
 from unrender import ChatTemplate
-from unrender.gateway import Constrain, Sampler
-from unrender.gateway.backends.completions import Completions
-from unrender.gateway.backends.llama_server import Ollama
-from unrender.gateway.backends.sglang import SGLang
-from unrender.gateway.config import BACKENDS, read, read_file, sampler_template
-from unrender.gateway.failure import Failure
+from unrender.gateway import Constrain, Failure, Sampler
+from unrender.gateway.config import read, read_file
 
 FILE = f"""
 port = 9000
@@ -59,22 +55,10 @@ def test_file_is_read(tmp_path, monkeypatch):
     assert config.keys.models == {"secret": frozenset({"a"})}
     first, second = config.models
     assert (first.name, first.aliases, first.reasoning_field) == ("a", ("b", "c"), "reasoning")
-    assert isinstance(first.backend, Completions)
+    assert first.backend.capabilities.dialect == "structural_tag"
     assert first.turns.constrain is Constrain.REQUIRED
     assert first.turns.variables == {"enable_thinking": False}
     assert isinstance(second.backend, Sampler)
-
-
-def test_engines_are_made():
-    """Each kind of engine is made from an address."""
-    template = f"{TEMPLATES}/json-tags.jinja"
-    made = {"sglang": SGLang, "openai": Completions, "ollama": Ollama}
-
-    for kind, cls in made.items():
-        settings = {"backend": kind, "url": "http://x", "template": template, "engine_model": "m"}
-        settings.pop("engine_model") if kind == "sglang" else None
-        (model,) = read({"models": [settings]}).models
-        assert isinstance(model.backend, cls)
 
 
 @pytest.mark.parametrize("row", corpus("settings"), ids=lambda row: row["said"])
@@ -100,14 +84,18 @@ def test_every_engine_of_the_page_is_read(monkeypatch):
     text = (TEMPLATES.parent.parent / "docs" / "howto" / "serve-settings.md").read_text(encoding="utf-8")
     files = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
     monkeypatch.setenv("ENGINE_KEY", "secret")
+    own = template()
     for name in ("from_pretrained", "from_file"):
-        monkeypatch.setattr(ChatTemplate, name, lambda _: sampler_template())
+        monkeypatch.setattr(ChatTemplate, name, lambda _: own)
 
     right = [file for file in files if file["models"][0].get("url") != "localhost:8001"]
     assert len(files) == len(right) + 1
     for file in right:
         read(file, check=True)
-    assert {file["models"][0]["backend"] for file in right} == set(BACKENDS)
+    with pytest.raises(Failure) as caught:
+        read({"models": [{"backend": "none"}]})
+    assert all(repr(kind) in caught.value.message for kind in {file["models"][0]["backend"] for file in right})
+    assert caught.value.message.count("'") == 2 * (len({file["models"][0]["backend"] for file in right}) + 1)
 
 
 def test_check_of_settings_needs_no_engine(monkeypatch):

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from unrender.cli.serving import _model
-from unrender.gateway import example
+from unrender.gateway import Failure, example
 from unrender.gateway.backends.backend import free_cores
-from unrender.gateway.failure import Failure
 
 MODEL = b"GGUF and so on"
 NAMED = {

@@ -8,12 +8,11 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
-from engine_server import EngineServer, Scripted, events
+from engine_server import MAKERS, EngineServer, Scripted, events
 from live import ASKED, listening, request, settled
 from serving import Told, browser, posted, served
 
 from unrender import ChatTemplate
-from unrender.gateway.backends.llama_server import LlamaServer
 
 PATHS = list(ASKED)
 TEXT = "Hé ✓!"
@@ -49,7 +48,7 @@ def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
 
     async def run():
         connection = Scripted()
-        application = served(LlamaServer(connection))
+        application = served(MAKERS["llama-server"](connection))
         for end in range(0, len(SAID) - 2, 1 if path == PATHS[0] else 5):
             connection.parts = [SAID[at : min(at + 40, end)] for at in range(0, end, 40)]
             async with browser(application) as client:
@@ -64,7 +63,7 @@ def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
 
 def test_whole_stream_is_no_error():
     """The stream that is cut above is a whole answer when it is not."""
-    answer = posted(served(LlamaServer(Scripted([SAID]))), PATHS[0], json=ASKED[PATHS[0]]).json()
+    answer = posted(served(MAKERS["llama-server"](Scripted([SAID]))), PATHS[0], json=ASKED[PATHS[0]]).json()
 
     assert answer["choices"][0]["message"]["content"] == TEXT
 

@@ -6,16 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from engine_server import EngineServer, Scripted, events
-from serving import RED, SHOWING, Told, posted
+from engine_server import MAKERS, EngineServer, events
+from serving import RED, SHOWING, Told, browser, posted
 
 from unrender import ChatTemplate
-from unrender.gateway import EngineCapabilities, Job, Model, Turns, app
-from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
-from unrender.gateway.backends.connection import Connection
-from unrender.gateway.backends.llama_server import LlamaServer
-from unrender.gateway.backends.sglang import request_body
-from unrender.gateway.surfaces.chat import read
+from unrender.gateway import EngineCapabilities, Model, Turns, app
 
 BLUE = "data:image/jpeg;base64,Ymx1ZQ=="
 TEXT = ("Which is", " red,", " or?")
@@ -64,6 +59,20 @@ def gateway(engine, template=SHOWING):
     return app([Model(name="m", turns=Turns(template=template), backend=engine)])
 
 
+def through(kind, answers, *urls, **more):
+    """Return what an engine of a kind gets for a request with images at its first path, and the client's answer."""
+
+    async def run():
+        async with EngineServer(answers) as server:
+            backend = MAKERS[kind](server.url)
+            async with browser(gateway(backend)) as client:
+                answer = await client.post(CHAT, json=chat(*urls) | more)
+            await backend.close()
+            return next(body for path, body, _ in server.asked if path == next(iter(answers))), answer.json()
+
+    return asyncio.run(run())
+
+
 @pytest.mark.parametrize("path", ASKED)
 def test_images_come_beside_the_prompt_in_their_order(path):
     """In each API the prompt has the template's placeholders, and the job the images."""
@@ -82,18 +91,9 @@ def test_llama_server_gets_its_own_marks(mark):
     said = events({"content": "Red.", "stop": True, "stop_type": "eos"}, done=False)
     answers = {"/completion": [said], "/tokenize": {"tokens": []}, "/health": {}, "/props": {"media_marker": mark}}
 
-    async def run():
-        async with EngineServer(answers) as server:
-            backend = LlamaServer(Connection(server.url))
-            turns = Turns(template=SHOWING)
-            prepared = await turns.prepare(read(chat(RED, BLUE)), backend.capabilities)
-            pieces = [piece async for piece in backend.generate(Job(turn=prepared.turn, request_id="r"))]
-            await backend.close()
-            return pieces, next(body for path, body, _ in server.asked if path == "/completion")
-
-    (piece,), body = asyncio.run(run())
+    body, answer = through("llama-server", answers, RED, BLUE)
     mark = mark or "<__media__>"
-    assert piece.text == "Red."
+    assert answer["choices"][0]["message"]["content"] == "Red."
     assert body["prompt"] == {
         "prompt_string": f"<|user|>Which is{mark} red,{mark} or?<|end|><|assistant|>",
         "multimodal_data": ["cmVk", "Ymx1ZQ=="],
@@ -102,17 +102,17 @@ def test_llama_server_gets_its_own_marks(mark):
 
 def test_sglang_and_vllm_get_the_templates_placeholders():
     """SGLang takes the text and the images, vLLM the prompt's tokens and the images, at a path of its own."""
-    turn = SHOWING.prepare(chat(RED)["messages"])
-    vllm = Completions(Scripted([], {"/tokenize": {"tokens": [1, 2, 3], "count": 3}}), VLLM, model="m")
-    job = Job(turn=turn, request_id="r", sampling={"temperature": 0.5})
+    said = {"choices": [{"text": "Red.", "token_ids": [7], "finish_reason": "stop"}]}
+    others = {"/tokenize": {"tokens": [1, 2, 3], "count": 3}, "/v1/models": {"data": [{"id": "m"}]}}
+    body, _ = through("vllm", {"/inference/v1/generate": [events(said)], **others}, RED, temperature=0.5)
 
-    body = asyncio.run(vllm._body(job))
-
-    assert vllm._path(job) == "/inference/v1/generate"
     assert (body["token_ids"], body["content_parts"]) == ([1, 2, 3], [{"type": "image_url", "url": RED}])
     assert body["sampling_params"]["temperature"] == 0.5
     assert "max_tokens" not in body["sampling_params"]
-    assert request_body(job)["image_data"] == [RED]
+
+    last = {"text": "Red.", "meta_info": {"finish_reason": {"type": "stop"}}}
+    body, _ = through("sglang", {"/generate": [events(last)], "/get_server_info": {}}, RED)
+    assert body["image_data"] == [RED]
 
 
 REFUSED = {
@@ -143,7 +143,7 @@ def test_what_cannot_be_shown_is_refused():
     silent = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}")
     rows = [
         (gateway(Told("")), chat(RED), "messages[0].content: the engine takes no image beside a prompt"),
-        (gateway(Completions(Scripted(), PLAIN, model="m")), chat(RED), "the engine takes no image"),
+        (gateway(MAKERS["openai"]("http://engine")), chat(RED), "the engine takes no image"),
         (gateway(seeing), heard, "messages[0].content: the engine takes no audio beside a prompt"),
         (gateway(seeing, silent), chat(RED), "messages[0].content[1]: the template shows no image"),
     ]

@@ -26,7 +26,6 @@ from serving import (
 
 from unrender import ChatTemplate
 from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Keys, Model, Piece, Turns, app
-from unrender.gateway.answers.history import key_of, read_history
 
 Messages = list[dict[str, Any]]
 STAMPED = ChatTemplate.from_string(
@@ -480,8 +479,6 @@ def test_budget_counts_what_is_held():
     assert 0 < len(store) < 10
     assert store.evicted == 10 - len(store)
     assert store.evicted_weight > 5_000 * store.evicted
-    chat.application.state.gateway.kept.resize(0)
-    assert (store.weight, len(store), store._parts, store._alike) == (0, 0, {}, {})
 
 
 def test_answer_above_the_budget_is_not_kept():
@@ -534,18 +531,3 @@ def test_images_stay_where_they_were(images):
     assert words.prompt.startswith(first.prompt + "Red.")
     assert [len(turn.media) for turn in (first, words, image)] == [1, 1, 2]
     assert images == "marked" or image.prompt.startswith(first.prompt + "Red.")
-
-
-def test_digests_are_chained():
-    """Each message is looked at once: the place behind an answer is the same in every longer conversation."""
-    answer = {"role": "assistant", "content": "Yes."}
-    messages = [*HELLO, answer, {"role": "user", "content": "Sure?"}, answer | {"reasoning_content": "Hm."}, *HELLO]
-
-    whole = [read_history(key_of("k"), messages[:length]) for length in range(1, 6)]
-
-    assert [one.length for one in whole if one] == [0, 2, 2, 4, 4]
-    assert whole[1].end == whole[1].answer == whole[2].answer
-    assert len({one.end.digest for one in whole}) == 5
-    assert whole[4].answer.thoughts[0] == b"" != whole[4].answer.thoughts[1]
-    assert read_history(key_of("other"), messages[:2]).end != whole[1].end
-    assert read_history(key_of("k"), ["Hello"]) is None

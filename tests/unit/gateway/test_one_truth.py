@@ -11,9 +11,21 @@ from typing import Any
 import pytest
 from jiter import from_json
 from openai.lib.streaming.chat._completions import ChatCompletionStreamState
-from serving import CALL, HELLO, TOOL, WEATHER, Told, anthropic_client, chunked, openai_client, posted, served, template
+from serving import (
+    CALL,
+    HELLO,
+    TOOL,
+    WEATHER,
+    Told,
+    anthropic_client,
+    chunked,
+    openai_client,
+    posted,
+    served,
+    template,
+    written,
+)
 
-from unrender.answer.encode import encode_answer
 from unrender.gateway import Calls, EngineCapabilities, Job, Piece
 
 FLAT: Any = {"type": "function", **WEATHER}
@@ -219,8 +231,7 @@ def test_an_answer_ends_after_so_many_calls(api: str, few_calls: int) -> None:
 )
 def test_every_format_ends_after_so_many_calls(name: str, size: int, few_calls: int) -> None:
     """In every format the calls beyond the last one are not given, in whatever pieces the engine sends them."""
-    format = template(name).prepare(HELLO, tools=[TOOL]).format
-    text = encode_answer(format, calls=[("get_weather", {"city": "Paris"}, "a" * 9)] * 2 * few_calls)
+    text = written(name, [("get_weather", {"city": "Paris"}, "a" * 9)] * 2 * few_calls)
     streamed, whole = both("chat", served(Told(chunked(text, size)), name, calls=Calls.WRITTEN))
 
     assert comparable(streamed) == comparable(whole)

@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import logging
-from dataclasses import replace
 
 import live
 import pytest
@@ -21,8 +20,6 @@ from serving import CALL, HELLO, TOOL, Told, metric, posted, served
 
 from unrender import Usage
 from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Keys, Piece
-from unrender.gateway.config import read
-from unrender.gateway.failure import invalid
 from unrender.gateway.record import write_log
 from unrender.gateway.telemetry import Telemetry
 
@@ -220,71 +217,6 @@ def test_log_is_lines_of_json():
     assert "r-1" in warning["message"]
     assert (request["request"], request["trace"], request["outcome"]) == ("r-1", TRACE, "engine")
     assert {"time", "seconds"} <= request.keys()
-
-
-def test_settings_are_read_again_beside_answers():
-    """A model that is gone finishes its answer, one that has not changed is kept, and the new one answers."""
-    before = read({"models": [{"name": "kept"}, {"name": "gone", "rate": 10.0}]})
-    after = read({"models": [{"name": "kept"}, {"name": "new"}], "limits": {"streams": 5}}, before)
-
-    async def run():
-        async with listening(Told(["a", 0.4, "b"])) as gateway:
-            shared = gateway.application.state.gateway
-            (first,) = shared.models
-            kept = [replace(first, name="other"), *after.models]
-            gateway.server._settings = lambda: replace(after, models=tuple(kept))
-            slow = asyncio.create_task(gateway.ask(CHAT))
-            await settled(lambda: shared.streams == 1)
-            await gateway.server.reload()
-            new, gone = await gateway.ask(CHAT, model="new"), await gateway.ask(CHAT, model="m")
-            return await slow, new, gone, shared.limits.streams
-
-    slow, new, gone, streams = asyncio.run(run())
-    assert before.models[0] is after.models[0]
-    assert (slow[0], new[0], gone[0], streams) == (200, 200, 404, 5)
-
-
-def test_engine_is_let_go_after_the_last_answer():
-    """A model that one reload keeps and the next one drops has answers from before both: its engine stays until they are out."""
-
-    class Noting(Told):
-        async def close(self):
-            noted.append((self.closed, len(self.jobs)))
-
-    noted: list[tuple[int, int]] = []
-    engine, other = Noting(["a", 0.2, "b"]), read({"models": [{"name": "x"}]})
-
-    async def run():
-        async with listening(engine) as gateway:
-            shared = gateway.application.state.gateway
-            (first,) = shared.models
-            slow = asyncio.create_task(gateway.ask(CHAT))
-            await settled(lambda: shared.streams == 1)
-            kept = replace(other, models=(*other.models, first))
-            told = iter([kept, other, replace(other, limits=GatewayLimits(streams=5))])
-            gateway.server._settings = lambda: next(told)
-            await asyncio.gather(*(gateway.server.reload() for _ in range(3)))
-            return await slow, shared.limits.streams
-
-    slow, streams = asyncio.run(run())
-    assert (slow[0], b'"content":"ab"' in slow[1], streams) == (200, True, 5)
-    assert noted == [(1, 1)]
-
-
-def test_settings_that_are_wrong_change_nothing(caplog):
-    """A mistake in the settings is logged, and the gateway goes on as it was."""
-
-    def wrong():
-        raise invalid("models: expected at least one, found none")
-
-    async def run():
-        async with listening(Told("Hi")) as gateway:
-            gateway.server._settings = wrong
-            await gateway.server.reload()
-            return await gateway.ask(CHAT)
-
-    assert asyncio.run(run())[0] == 200
-    assert "expected at least one" in caplog.text
 
 
 def test_mounts_into_fastapi():

@@ -15,21 +15,13 @@ from typing import Any
 
 import openai
 import pytest
-from serving import CALL, WEATHER, Told, browser, openai_client, served
+from serving import CALL, WEATHER, Told, browser, openai_client, posted, served
 
 from unrender.gateway import GatewayLimits, Keys
-from unrender.gateway.failure import Failure
-from unrender.gateway.surfaces.stored import Stored
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FLAT = {"type": "function", "strict": False, **WEATHER}
-POSTGRES = os.environ.get("UNRENDER_POSTGRES", "")
-"""The address of a PostgreSQL server with an empty database, where one is to be tried."""
 ROOM = GatewayLimits(stored=100_000)
-
-
-def entry(id, text):
-    return {"id": id, "output": [{"id": f"msg_{id}", "type": "message", "content": text}]}
 
 
 @pytest.mark.slow
@@ -137,60 +129,71 @@ def bytes_in(place):
         ).fetchone()
 
 
-def test_store_is_bounded(tmp_path):
-    """The oldest answers give way to new ones; one that is too large for all the room is not stored."""
-    place = str(tmp_path / "answers.db")
+def stored(place, most, *texts):
+    """Return the ids of answers with these texts, each asked for in a gateway that stores them in a file, and the gateway."""
+    engine = Told("")
+    application = served(engine, limits=GatewayLimits(stored=most), store=str(place))
 
+    def asked(text):
+        engine.said = [text]
+        return posted(application, "/v1/responses", json={"input": "Hello"}).json()["id"]
+
+    return [asked(text) for text in texts], application
+
+
+def status(application, id):
+    """Return the status of a request for a stored answer."""
+    return asked_of(application, "GET", f"/v1/responses/{id}").status_code
+
+
+def asked_of(application, method, path):
     async def run():
-        stored = Stored(place, most=2000, seconds=100)
-        for number in range(60):
-            await stored.keep(b"", "Hello", entry(f"r{number}", "x" * 100))
-            size, count = bytes_in(place)
-            assert size <= 2000
-            assert count >= min(number + 1, 6)
-        await stored.keep(b"", "Hello", entry("large", "x" * 2000))
-        assert (await stored.get(b"", "r59")).response["output"][0]["content"] == "x" * 100
-        for gone in ("r0", "large"):
-            with pytest.raises(Failure):
-                await stored.get(b"", gone)
-        await stored.resize(0, 100)
-        assert bytes_in(place) == (0, 0)
-        with pytest.raises(Failure, match="not stored"):
-            await stored.get(b"", "r59")
+        async with browser(application) as client:
+            return await client.request(method, path)
 
-    asyncio.run(run())
-    assert Path(place).stat().st_mode & 0o077 == 0
+    return asyncio.run(run())
+
+
+def test_store_is_bounded(tmp_path):
+    """The oldest answers give way to new ones; one that is too large for all the room is not stored, and a lower bound holds at the start."""
+    place = tmp_path / "answers.db"
+
+    ids, application = stored(place, 20_000, *["x" * 100] * 30, "x" * 20_000)
+
+    size, count = bytes_in(place)
+    assert 10_000 < size <= 20_000
+    assert count < 30
+    assert [status(application, id) for id in (ids[0], ids[-2], ids[-1])] == [404, 200, 404]
+    assert place.stat().st_mode & 0o077 == 0
+
+    async def start():
+        smaller = served(Told(""), limits=GatewayLimits(stored=5_000), store=str(place))
+        async with smaller.router.lifespan_context(smaller):
+            return bytes_in(place)[0]
+
+    assert asyncio.run(start()) <= 5_000
 
 
 def test_answers_expire(tmp_path, monkeypatch):
     """An answer is not found after its time, and the next one that is stored takes its place."""
-    place = str(tmp_path / "answers.db")
+    (old,), application = stored(tmp_path / "answers.db", 100_000, "Hi")
+    assert status(application, old) == 200
 
-    async def run():
-        stored = Stored(place, most=100_000, seconds=60)
-        await stored.keep(b"", "Hello", entry("old", ""))
-        await stored.get(b"", "old")
-        later = time.time() + 61
-        monkeypatch.setattr("time.time", lambda: later)
-        with pytest.raises(Failure):
-            await stored.get(b"", "old")
-        await stored.keep(b"", "Hello", entry("new", ""))
+    later = time.time() + 31 * 24 * 3600
+    monkeypatch.setattr("time.time", lambda: later)
 
-    asyncio.run(run())
-    assert bytes_in(place)[1] == 1
+    assert status(application, old) == 404
+    stored(tmp_path / "answers.db", 100_000, "Ho")
+    assert bytes_in(tmp_path / "answers.db")[1] == 1
 
 
-@pytest.mark.parametrize(
-    "place", ["answers.db", pytest.param(POSTGRES, marks=pytest.mark.skipif(not POSTGRES, reason="no server"))]
-)
-def test_answers_outlive_a_restart(place, tmp_path, monkeypatch):
-    """A gateway that is given the place of one that has ended goes on from its answers; another key's are not there."""
-    monkeypatch.chdir(tmp_path)
+def test_answers_outlive_a_restart(tmp_path):
+    """A gateway that is given the file of one that has ended goes on from its answers; another key's are not there."""
     engine = Told("Once")
     keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
 
     async def ask(key, **body):
-        application = served(engine, limits=ROOM, keys=keys, store=place)
+        application = served(engine, limits=ROOM, keys=keys, store=str(tmp_path / "answers.db"))
         async with application.router.lifespan_context(application), browser(application) as client:
             headers = {"authorization": f"Bearer {key}"}
             return await client.post("/v1/responses", content=json.dumps(body), headers=headers)
@@ -208,31 +211,23 @@ def test_answers_outlive_a_restart(place, tmp_path, monkeypatch):
 
 
 WRITER = """
-import asyncio, sys
-from unrender.gateway.surfaces.stored import Stored
-
-async def run(place, name):
-    stored = Stored(place, most=20_000, seconds=100)
-    for number in range(40):
-        id = f"{name}-{number}"
-        await stored.keep(b"", "Hello", {"id": id, "output": [{"id": "msg_x", "content": "x" * 100}]})
-        assert (await stored.get(b"", id)).given
-asyncio.run(run(*sys.argv[1:]))
+import sys
+from test_stored import stored
+stored(sys.argv[1], 20_000, *["x" * 100] * 40)
 """
 
 
 @pytest.mark.slow
 def test_processes_share_a_file(tmp_path):
     """Two processes that open one file at once both store and find their answers, within one bound for both together."""
-    place = str(tmp_path / "answers.db")
+    place = tmp_path / "answers.db"
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])}
 
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, place, name]) for name in "ab"]
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, place], env=path) for _ in "ab"]
 
     assert [writer.wait(60) for writer in writers] == [0, 0]
-    size, count = bytes_in(place)
-    assert size <= 20_000
-    assert count > 60
-    asyncio.run(Stored(place, most=20_000, seconds=100).get(b"", newest(place)))
+    assert 10_000 < bytes_in(place)[0] <= 20_000
+    assert status(stored(place, 20_000)[1], newest(place)) == 200
 
 
 def newest(place):
@@ -260,17 +255,17 @@ def test_store_that_fails_is_no_defect(tmp_path):
 
 def test_input_is_listed_in_pages():
     """Input items come in pages, in both orders; a page that cannot be is a mistake."""
+    application = served(Told("Hi"), limits=ROOM)
+    items = [{"role": "user", "content": str(number)} for number in range(5)]
+    id = posted(application, "/v1/responses", json={"input": items}).json()["id"]
 
-    async def run():
-        stored = Stored(most=10_000, seconds=100)
-        await stored.keep(b"", [{"role": "user", "content": str(number)} for number in range(5)], entry("r", ""))
-        page = await stored.input_items(b"", "r", {"order": "asc", "limit": "2"})
-        rest = await stored.input_items(b"", "r", {"order": "asc", "after": page["last_id"]})
-        assert [item["content"][0]["text"] for item in (*page["data"], *rest["data"])] == list("01234")
-        assert (page["has_more"], rest["has_more"]) == (True, False)
-        assert (await stored.input_items(b"", "r", {}))["first_id"] == rest["last_id"]
-        for query in ({"limit": "0"}, {"limit": "x"}, {"after": "none"}):
-            with pytest.raises(Failure):
-                await stored.input_items(b"", "r", query)
+    def page(query=""):
+        return asked_of(application, "GET", f"/v1/responses/{id}/input_items?{query}")
 
-    asyncio.run(run())
+    first = page("order=asc&limit=2").json()
+    rest = page(f"order=asc&after={first['last_id']}").json()
+
+    assert [item["content"][0]["text"] for item in (*first["data"], *rest["data"])] == list("01234")
+    assert (first["has_more"], rest["has_more"]) == (True, False)
+    assert page().json()["first_id"] == rest["last_id"]
+    assert [page(query).status_code for query in ("limit=0", "limit=x", "after=none")] == [400] * 3

@@ -6,9 +6,7 @@ The full size, with processes of their own, is `benchmarks/gateway.py`.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from functools import partial
 
 import pytest
 from live import listening, request
@@ -16,34 +14,8 @@ from paced import client, engine, port_of
 from serving import Told
 
 from unrender.gateway import EngineCapabilities, GatewayLimits, Keys
-from unrender.gateway.answers.turns import Workers
 
 CHAT = "/v1/chat/completions"
-
-
-def test_work_of_a_client_that_has_gone_is_not_begun():
-    """Work that is cancelled while it waits is left out, and what comes after it is done."""
-    done, begun, go = [], threading.Event(), threading.Event()
-
-    def first():
-        begun.set()
-        go.wait(10)
-
-    async def run():
-        workers = Workers(1, "test")
-        tasks = [asyncio.create_task(workers.run("a", first))]
-        await asyncio.to_thread(begun.wait, 10)
-        tasks += [asyncio.create_task(workers.run("a", partial(done.append, i))) for i in range(3)]
-        await asyncio.sleep(0)
-        tasks[2].cancel()
-        await asyncio.sleep(0)
-        go.set()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    found = asyncio.run(run())
-
-    assert done == [0, 2]
-    assert isinstance(found[2], asyncio.CancelledError)
 
 
 def tool(number, properties):

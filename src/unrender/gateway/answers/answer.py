@@ -55,7 +55,7 @@ class Answer:
     """Called with the finished answer, before its last frame is out."""
     choices: list[Choice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """What went wrong at the engine, in a word each, those jobs included that were sent again, or to another engine."""
+    """What went wrong at the engine, in a word each, those jobs included that were sent again."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
@@ -210,7 +210,6 @@ class Answer:
             logprobs=ask.logprobs,
             headers=self.headers,
             messages=ask.messages,
-            errors=self.errors,
         )
 
     async def _all(self) -> AsyncGenerator[bytes, None]:

@@ -115,12 +115,6 @@ class Conversations:
                 self._drop(answer)
             self._make_room()
 
-    def resize(self, most: int) -> None:
-        """Set how many bytes may be kept; what is too much gives way at once."""
-        with self._lock:
-            self.most = most
-            self._make_room()
-
     def _make_room(self) -> None:
         while self.weight > self.most and self._answers:
             before = self.weight

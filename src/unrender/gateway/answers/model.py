@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,30 +16,6 @@ _CHARACTERS = 4
 """Characters of a token, roughly."""
 ALL = frozenset("*")
 """The names of all models, as keys open them."""
-
-
-@dataclass(slots=True)
-class Use:
-    """How many answers a model has on their way: `with model.use` holds its engine."""
-
-    active: int = 0
-    over: asyncio.Event | None = None
-    """Set when the last one is out, once somebody waits for that."""
-
-    def __enter__(self) -> None:
-        self.active += 1
-
-    def __exit__(self, *_: object) -> None:
-        self.active -= 1
-        if not self.active and self.over is not None:
-            self.over.set()
-
-    async def ended(self) -> None:
-        """Wait until all answers are out."""
-        while self.active:
-            # Set here, not before: most models never wait for silence.
-            self.over = asyncio.Event()
-            await self.over.wait()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +42,6 @@ class Model:
     """Its engine is tried when it is first there."""
     found: Findings = field(default_factory=Findings)
     """What was found of the engine when it was tried."""
-    use: Use = field(default_factory=Use)
 
     @property
     def capabilities(self) -> EngineCapabilities:
@@ -91,16 +65,10 @@ class Model:
     async def count(self, text: str) -> tuple[int, bool]:
         """Return how many tokens a text is, and whether the engine has said so; if it cannot, the number is an estimate."""
         try:
-            with self.use:
-                counted = await self.backend.count(text)
+            counted = await self.backend.count(text)
         except EngineError:
             counted = None
         return (len(text) // _CHARACTERS + 1, False) if counted is None else (counted, True)
-
-    async def retire(self) -> None:
-        """Let go of the engine, when the last answer is out."""
-        await self.use.ended()
-        await self.backend.close()
 
     def sent(self, turn: Turn) -> Turn:
         """Return the turn as it is sent to the engine."""
@@ -121,11 +89,6 @@ class Models:
 
     def __iter__(self) -> Iterator[Model]:
         return iter(self.all)
-
-    async def retire(self, kept: Sequence[Model] = ()) -> None:
-        """Let go of the engines of all models but those `kept`."""
-        # Counted for each model, not for all together: one that is kept at one reload and dropped at the next has older answers.
-        await asyncio.gather(*(model.retire() for model in self.all if not any(model is one for one in kept)))
 
     def among(self, opened: frozenset[str]) -> list[Model]:
         """Return the models whose names are among these."""

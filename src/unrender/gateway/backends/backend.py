@@ -65,8 +65,6 @@ class Job:
     """Headers that are handed on, e.g. `traceparent`."""
     messages: Sequence[Mapping[str, Any]] = ()
     """The conversation that the prompt shows, in OpenAI's form; engines read the prompt."""
-    errors: list[str] = field(default_factory=list)
-    """Gets the `kind` of what went wrong at each engine that another one stood in for."""
 
 
 class Piece(NamedTuple):

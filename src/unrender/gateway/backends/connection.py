@@ -1,9 +1,5 @@
 """Reads an engine's HTTP answers line by line; any failure is an `EngineError` that says where.
 
-One model may have several engines: a request goes to the one with the fewest on their way, of those whose health is good. It goes to the
-next one where it was not taken. Where it was, and the engine broke off before its first byte, it is sent as often as a job may be: a
-prompt that ends every engine does not get to all of them.
-
 Rules: leaving `lines` closes the connection, which is how an engine learns that nobody waits any more. A line is bounded. A
 stream that ends is not thereby whole: the reader of the lines knows the engine's last word.
 """
@@ -12,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -23,17 +17,11 @@ import aiohttp
 from unrender.gateway.backends.backend import EngineError, Job, Piece, scored
 from unrender.limits import MAX_LINE
 
-_log = logging.getLogger("unrender.gateway")
-
 SHOWN = 300
 """Characters of an engine's error that are told."""
 _MOST = 10**12
 """No engine counts so many tokens."""
 _TRANSIENT = (502, 503, 504)
-_UNTAKEN = (429, 503)
-"""An engine that is full, or that begins or ends, has not begun the job."""
-_EVERY = 2.0
-"""Seconds between two looks at the health of several engines."""
 _decode = json.JSONDecoder().raw_decode
 _LOOKS = 5
 """How often an answer is looked at in the time that it may be silent."""
@@ -71,53 +59,27 @@ class _Silence:
             self.timer = self._loop.call_later(self._idle / _LOOKS, self._look)
 
 
-@dataclass(slots=True)
-class _Address:
-    """Where one engine is."""
-
-    url: str
-    active: int = 0
-    """Requests on their way."""
-    problem: str = ""
-    """Why it gets no requests while another can take them."""
-
-    def note(self, problem: str) -> None:
-        """Note what is wrong, or that nothing is; the log says it once."""
-        if problem != self.problem:
-            _log.warning("%s: %s", self.url, problem or "the engine is there again")
-        self.problem = problem
-
-
-class _Untaken(EngineError):
-    """The job has not reached the engine, so another one may take it at once."""
-
-
 class Connection:
-    """Speaks to one engine, or to any of several that are alike.
-
-    `idle` is how many seconds it may be silent in the middle of an answer.
-    """
+    """Speaks to one engine. `idle` is how many seconds it may be silent in the middle of an answer."""
 
     health = "/health"
-    """What answers with a success once an engine can."""
+    """What answers with a success once the engine can."""
 
-    def __init__(self, *urls: str, key: str = "", idle: float = 300.0) -> None:
-        self._addresses = [_Address(url.rstrip("/")) for url in dict.fromkeys(urls)]
-        self._watching: asyncio.Task[None] | None = None
-        self.url: str = " or ".join(one.url for one in self._addresses)
+    def __init__(self, url: str, *, key: str = "", idle: float = 300.0) -> None:
+        self.url: str = url.rstrip("/")
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._idle = idle
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle)
         self._session: aiohttp.ClientSession | None = None
 
     async def lines(
-        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str], errors: list[str]
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> AsyncGenerator[list[bytes], None]:
         """Send JSON and yield the lines of the answer, without their ends and without empty ones. Raises `EngineError`.
 
-        They come in lists: what was read at once. `errors` gets a word for each engine that did not take it while another one is there.
+        They come in lists: what was read at once.
         """
-        async with self._request(path, body, headers, self._timeout, errors) as response:
+        async with self._request(path, body, headers, self._timeout) as response:
             # A line may come in thousands of reads: joined at each of them, it would be copied as often.
             rest: list[bytes] = []  # of a line whose end has not come; joined once, however small its pieces are
             size, whole = 0, False
@@ -148,39 +110,19 @@ class Connection:
 
     async def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON of a short answer. Raises `EngineError`."""
-        async with self._request(path, body, {}, _QUICK, []) as response:
+        async with self._request(path, body) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self) -> str | None:
-        """Return None when the health of an engine is good, else what is wrong; the log says where."""
-        found = await asyncio.gather(*map(self._problem, self._addresses))
-        return found[0] if all(found) else None
-
-    async def _problem(self, one: _Address) -> str:
+        """Return None when the engine's health is good, else what is wrong."""
         try:
-            async with self._open(one, self.health, "GET", {"headers": self._headers, "timeout": _QUICK}):
-                one.note("")
+            async with self._request(self.health):
+                return None
         except EngineError as error:
-            one.note(error.message)
-        return one.problem
-
-    @property
-    def missing(self) -> str:
-        """How many of several engines are not there; "" when all are."""
-        gone, many = sum(bool(one.problem) for one in self._addresses), len(self._addresses)
-        return f"{gone} of its {many} engines cannot answer" if gone and many > 1 else ""
-
-    async def _watch(self) -> None:
-        """Look at the health of the engines, for as long as there is a session."""
-        while True:
-            await self.problem()
-            await asyncio.sleep(_EVERY)
+            return error.message
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._watching is not None:
-            self._watching.cancel()
-            self._watching = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -189,66 +131,31 @@ class Connection:
     async def _request(
         self,
         path: str,
-        body: Mapping[str, Any] | None,
-        headers: Mapping[str, str],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - it is the client's own
-        errors: list[str],
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: aiohttp.ClientTimeout = _QUICK,  # noqa: ASYNC109 - it is the client's own
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        sent = {"json": body, "headers": {**self._headers, **headers}, "timeout": timeout}
-        many = len(self._addresses)
-        if many > 1 and self._watching is None:
-            self._watching = asyncio.create_task(self._watch())
-        # Of engines that are equally busy the first is asked: it may still know the beginning of the conversation. One with a problem is
-        # asked last, not never, since its health may be better by now.
-        for tried, one in enumerate(sorted(self._addresses, key=lambda one: (bool(one.problem), one.active)), 1):
-            try:
-                async with self._open(one, path, "GET" if body is None else "POST", sent) as response:
-                    yield response
-                    return
-            except _Untaken as error:
-                if many == 1:
-                    raise
-                if tried == many:
-                    said = f"none of the {many} engines can answer: {error.message}"
-                    raise EngineError(said, where=self.url, status=503, transient=True) from error
-                errors.append(error.kind)
-
-    @asynccontextmanager
-    async def _open(
-        self, one: _Address, path: str, method: str, sent: Mapping[str, Any]
-    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """Send a request to one engine."""
-        where, response = f"{one.url}{path}", None
+        where, response = f"{self.url}{path}", None
+        sent = {"json": body, "headers": {**self._headers, **(headers or {})}, "timeout": timeout}
         # Made here, and not with the connection: a session belongs to the loop that runs now.
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
             )
-        one.active += 1
         try:
-            async with await _sent(self._session, method, where, sent) as response:
+            async with await _sent(self._session, "GET" if body is None else "POST", where, sent) as response:
                 if response.status != 200:
                     said = f"{response.status} {_reason(await response.content.read(MAX_LINE))}"
                     transient = response.status in _TRANSIENT
-                    if transient:
-                        one.note(said)
-                    kind = _Untaken if response.status in _UNTAKEN else EngineError
-                    raise kind(said, where=where, status=response.status, transient=transient)
+                    raise EngineError(said, where=where, status=response.status, transient=transient)
                 yield response
-                if method == "POST" and not response.content.total_bytes:  # a job's answer has at least a byte
-                    one.note("the engine broke off")
         except TimeoutError as error:
-            one.note("the engine does not answer")
-            kind = _Untaken if isinstance(error, aiohttp.ConnectionTimeoutError) else EngineError
-            raise kind(one.problem, where=where, transient=response is None) from error
+            raise EngineError("the engine does not answer", where=where, transient=response is None) from error
         except aiohttp.ClientError as error:
             # Until the first byte of its answer is here, the job may be sent again.
             begun = response is not None and bool(response.content.total_bytes)
-            one.note("the engine broke off" if response else "the engine cannot be reached")
-            kind = _Untaken if isinstance(error, aiohttp.ClientConnectorError) else EngineError
-            raise kind(one.problem, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
-        finally:
-            one.active -= 1
+            said = "the engine broke off" if response else "the engine cannot be reached"
+            raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
 
 
 class HttpEngine:
@@ -280,7 +187,7 @@ class HttpEngine:
         """Yield what the engine writes."""
         body, read = await self._body(job), self._reader(job)
         left: int | None = None
-        async with aclosing(self._connection.lines(self._path(job), body, job.headers, job.errors)) as reads:
+        async with aclosing(self._connection.lines(self._path(job), body, job.headers)) as reads:
             async for lines in reads:
                 left = len(lines)
                 for line in lines:
@@ -303,11 +210,6 @@ class HttpEngine:
     async def ready(self) -> str | None:
         """Ask for its health."""
         return await self._connection.problem()
-
-    @property
-    def missing(self) -> str:
-        """How many of several engines are not there; "" when all are."""
-        return self._connection.missing
 
     async def close(self) -> None:
         """Close all connections."""

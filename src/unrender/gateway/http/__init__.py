@@ -1,7 +1,7 @@
 """HTTP: bytes of a client → a request that is answered, and frames → bytes of a response.
 
-In come the bytes of one connection; out go an answer, or a refusal in the shape of the API that was asked. `door` takes the
-bytes, once `framing` has found that they can be read in one way only. `exchange` leads one request that generates from its
+In come the requests that uvicorn reads; out go an answer, or a refusal in the shape of the API that was asked. `door` bounds the
+time of a connection's heads. `exchange` leads one request that generates from its
 body to its last frame; open it first. `body` reads JSON and sends streams, and `openapi` describes the paths that
 `routes`, one floor up, lists.
 

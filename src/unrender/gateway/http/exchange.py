@@ -132,7 +132,7 @@ class Exchange:
         ask = await self._read(await read_json(self._receive, gateway.limits.body, gateway.limits.upload))
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
-        with gateway.slot(), model.use:
+        with gateway.slot():
             # Nobody else reads the connection while the answer is written, so its end is noticed here.
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))
             try:

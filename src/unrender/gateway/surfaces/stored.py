@@ -1,15 +1,14 @@
 """Stores answers of Responses for later requests: `previous_response_id`, item references, and their own paths.
 
 Rules: nothing is stored unless a number of bytes is set aside for it; the oldest answers give way, and none is kept longer than it
-may be. An answer is only found with the API key that asked for it. In a file of SQLite's, or a server's database, answers outlive a
-restart, and every process that is given the same place shares them; otherwise they are in this process's memory. One thread talks to
-the database, in statements that each stand alone.
+may be. An answer is only found with the API key that asked for it. In a file of SQLite's, answers outlive a restart, and every process
+of the machine that is given the same file shares them; otherwise they are in this process's memory. One thread talks to the database,
+in statements that each stand alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import logging
 import re
@@ -33,12 +32,10 @@ _FULL, _ROOM = 0.95, 0.9
 """How full the store may be, and how full it is after old answers have given way: making room for each answer alone would be slow."""
 _SEEN = 100
 """How often it is looked at while it fills: all sizes are added up. What others have written since then has room above `_FULL`."""
-SERVERS = ("postgresql://", "postgres://")
-"""What the address of a database server begins with."""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
-    owner TEXT NOT NULL, id TEXT NOT NULL, kept DOUBLE PRECISION NOT NULL, size BIGINT NOT NULL,
+    owner TEXT NOT NULL, id TEXT NOT NULL, kept REAL NOT NULL, size INTEGER NOT NULL,
     given TEXT NOT NULL, response TEXT NOT NULL, PRIMARY KEY (owner, id)
 )
 """
@@ -64,7 +61,7 @@ class Entry:
 
 
 class Stored:
-    """The stored answers of one gateway, or of all that are given the same place: a file, or a database server's address.
+    """The stored answers of one gateway, or of all that are given the same place: a file.
 
     "" is this process's memory. They have at most `most` bytes together, 0 for none, and are kept for so many `seconds`.
     """
@@ -75,44 +72,29 @@ class Stored:
         self._seconds = seconds
         self._unseen = 0
         """Bytes that this process has written since it has looked how full the store is."""
-        self._server = place.startswith(SERVERS)
-        self._driver: Any = importlib.import_module("psycopg") if self._server else sqlite3
         # One thread: the loop waits for none of the database's work, and a connection has one thing to do at a time.
         self._thread = ThreadPoolExecutor(1, "stored")
 
     @cached_property
-    def _database(self) -> Any:
-        """The connection. It is made when it is used: a process that is forked before that has its own."""
-        if self._server:
-            opened = self._driver.connect(self._place, autocommit=True, connect_timeout=int(_PATIENCE))
-        else:
-            if self._place:
-                Path(self._place).touch(0o600)  # it holds what was said
-            opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
-        for statement in (*(() if self._server else _OPENING), _TABLE, _INDEX):
+    def _database(self) -> sqlite3.Connection:
+        """The connection. It is made in its thread when it is used, which SQLite wants."""
+        if self._place:
+            Path(self._place).touch(0o600)  # it holds what was said
+        opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
+        for statement in (*_OPENING, _TABLE, _INDEX):
             opened.execute(statement)
         return opened
 
     def _do(self, statement: str, *given: Any) -> Any:
-        return self._database.execute(statement.replace("?", "%s") if self._server else statement, given)
+        return self._database.execute(statement, given)
 
     async def _run(self, work: Callable[[], _T]) -> _T:
         """Return what `work` returns in the database's thread. Raises `Failure` where the database fails."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._tried, work)
-        except (self._driver.Error, OSError) as error:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except (sqlite3.Error, OSError) as error:
             _log.error("the stored answers cannot be reached: %s", error)
             raise Failure(Kind.BUSY, "the stored answers cannot be reached") from error
-
-    def _tried(self, work: Callable[[], _T]) -> _T:
-        try:
-            return work()
-        except (self._driver.Error, OSError):
-            # A server that was started anew has closed the connection. Another one to memory would know nothing.
-            if not self._place:
-                raise
-            vars(self).pop("_database", None)
-            return work()
 
     async def continued(self, body: Any, owner: bytes) -> Any:
         """Return a request whose `input` is the whole conversation.
@@ -176,11 +158,11 @@ class Stored:
             if (self._do("SELECT SUM(size) FROM answers").fetchone()[0] or 0) > self.most * _FULL:
                 self._do(_LEAVE, int(self.most * _ROOM))
 
-    async def resize(self, most: int, seconds: float) -> None:
-        """Set how many bytes may be stored, and how long; what is too much or too old gives way at once."""
-        used, self.most, self._seconds, self._unseen = self.most or most, most, seconds, most
+    async def tidy(self) -> None:
+        """Delete what has become too old, or too much, since a gateway was here last."""
+        self._unseen = self.most
         with suppress(Failure):  # which the log has
-            if used:
+            if self.most:
                 await self._run(self._make_room)
 
     async def close(self) -> None:

@@ -8,30 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from engine_server import EngineServer, events
+from engine_server import MAKERS, EngineServer, events
 from serving import HELLO, TOOL, browser, corpus, openai_client, template
 
 from unrender.gateway import Backend, EngineError, EngineGrammar, Job, Model, Turns, app
-from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
-from unrender.gateway.backends.connection import Connection
-from unrender.gateway.backends.llama_server import LlamaServer, Ollama
-from unrender.gateway.backends.sglang import SGLang
 
 TEXTS = ("Hé", "llo ", "😀")
 LAST = {"content": "", "stop": True, "stop_type": "eos", "tokens_evaluated": 7, "tokens_predicted": 3}
-MAKERS: dict[str, Callable[[Connection], Backend]] = {
-    "llama-server": LlamaServer,
-    "vllm": lambda connection: Completions(connection, VLLM),
-    "sglang": SGLang,
-    "ollama": lambda connection: Ollama(connection, model="its-name"),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of engine: how it is made, its path, `TEXTS` in its own form, and what it says of itself."""
 
-    make: Callable[[Connection], Backend]
+    make: Callable[..., Backend]
     path: str
     answer: bytes
     others: dict[str, Any]
@@ -63,7 +53,7 @@ async def generated(kind: Kind, said: Any = None, *, work: Job | None = None, **
     said = [kind.answer] if said is None else said
     pieces: list[Any] = []
     async with EngineServer({**kind.others, kind.path: said}, **server) as engine:
-        backend = kind.make(Connection(engine.url, key="secret", idle=5))
+        backend = kind.make(engine.url, key="secret", idle=5)
         try:
             async for piece in backend.generate(work or job()):
                 pieces.append(piece)  # noqa: PERF401 - what came before an error counts
@@ -112,7 +102,7 @@ def test_refusal_is_an_error_with_the_engines_words(kind, status, transient):
 
     async def run():
         async with EngineServer({kind.path: {"error": {"message": "too long"}}}, status=status) as engine:
-            backend = kind.make(Connection(engine.url))
+            backend = kind.make(engine.url)
             backend._bos, backend._model, backend._incremental = "", "its-name", False  # nothing else is asked
             with pytest.raises(EngineError, match="too long") as caught:
                 await anext(backend.generate(job()))
@@ -128,7 +118,7 @@ def test_engine_that_is_not_there_is_an_error_that_may_pass(kind):
     """Without an engine the error says so, and the same job may be sent again."""
 
     async def run():
-        backend = kind.make(Connection("http://127.0.0.1:9"))
+        backend = kind.make("http://127.0.0.1:9")
         assert "cannot be reached" in await backend.ready()
         with pytest.raises(EngineError, match="cannot be reached") as caught:
             await anext(backend.generate(job()))
@@ -184,21 +174,11 @@ def test_llama_server_gets_no_second_bos():
 @pytest.mark.parametrize(("limit", "sent"), [(None, 700), (5000, 700), (5, 5)])
 def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
     """Without a limit, or with one that does not fit, what fits after the prompt is asked for."""
-    kind = KINDS["vllm"]
-    answers = {
-        "/v1/models": {"data": [{"id": "m", "max_model_len": 1000}]},
-        "/tokenize": {"count": 300},
-        kind.path: kind.answer,
-    }
+    others = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1000}]}, "/tokenize": {"count": 300}}
 
-    async def run():
-        async with EngineServer(answers) as engine:
-            backend = Completions(Connection(engine.url), VLLM)
-            body = await backend._body(job(limit=limit))
-            await backend.close()
-            return body
+    engine, _ = asyncio.run(generated(replace(KINDS["vllm"], others=others), work=job(limit=limit)))
 
-    assert asyncio.run(run())["max_tokens"] == sent
+    assert engine.asked[-1][1]["max_tokens"] == sent
 
 
 def test_prompt_that_does_not_fit_is_not_sent():
@@ -262,7 +242,7 @@ def test_template_comes_from_llama_server():
     async def run():
         props = {"chat_template": "{{ bos_token }}x", "bos_token": "<s>", "eos_token": "</s>"}
         async with EngineServer({"/props": props}) as engine:
-            backend = LlamaServer(Connection(engine.url))
+            backend: Any = MAKERS["llama-server"](engine.url)
             loaded = await backend.templates()
             await backend.close()
             return loaded
@@ -277,14 +257,12 @@ def test_tokens_are_counted():
     async def run():
         answers = {"/tokenize": {"tokens": [1, 2, 3], "count": 4}, "/v1/models": {"data": [{"id": "m"}]}}
         async with EngineServer(answers) as engine:
-            backends = [kind.make(Connection(engine.url)) for kind in KINDS.values()]
-            counts = [
-                await backend.count("text") for backend in [*backends, Completions(Connection(engine.url), PLAIN)]
-            ]
+            backends = [make(engine.url) for make in MAKERS.values()]
+            counts = [await backend.count("text") for backend in backends]
             await asyncio.gather(*(backend.close() for backend in backends))
             return counts
 
-    assert asyncio.run(run()) == [3, 4, 4, None, None]
+    assert asyncio.run(run()) == [3, 4, None, 4, None]
 
 
 def test_log_probabilities_take_one_form():
@@ -312,7 +290,7 @@ def test_client_gets_the_engines_answer(kind):
 
     async def run():
         async with EngineServer({**kind.others, kind.path: [kind.answer]}) as engine:
-            backend = kind.make(Connection(engine.url))
+            backend = kind.make(engine.url)
             application = app([Model(name="m", turns=Turns(template=template()), backend=backend)])
             client = openai_client(application)
             whole = await client.chat.completions.create(model="m", messages=HELLO, tools=[TOOL])  # type: ignore[list-item]

@@ -292,8 +292,11 @@ def test_what_cannot_be_is_named(model, tmp_path):
     """A prompt that is too long, a refused grammar, and a directory without a model are errors that say so."""
     import openai  # noqa: PLC0415
 
-    from unrender.gateway import EngineError, EngineGrammar  # noqa: PLC0415
-    from unrender.gateway.failure import Failure  # noqa: PLC0415
+    from unrender.gateway import (  # noqa: PLC0415
+        EngineError,
+        EngineGrammar,
+        Failure,
+    )
 
     with pytest.raises(openai.BadRequestError, match="at most 2047 tokens"):
         asked(model, {"messages": [{"role": "user", "content": "x" * 3000}]})
@@ -306,7 +309,7 @@ def test_what_cannot_be_is_named(model, tmp_path):
 @pytest.mark.skipif(not (CLIENTS and installed("xllamacpp")), reason="llama.cpp is needed")
 def test_file_that_is_no_model_is_named(tmp_path):
     """A file that is not a model is an error that names it."""
-    from unrender.gateway.failure import Failure  # noqa: PLC0415
+    from unrender.gateway import Failure  # noqa: PLC0415
 
     path = tmp_path / "bad.gguf"
     path.write_bytes(b"GGUF nonsense")

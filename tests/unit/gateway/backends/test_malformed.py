@@ -131,7 +131,7 @@ def test_bytes_that_were_changed_are_an_error_or_text(name):
                 )
             check_types(await came(kind, bytes(data)))
         deep = b"data: " + b"[" * 100_000 + b"\n\n"
-        long = b"data: " + b"x" * 8_000_100  # longer than a line may be
+        long = b"data: " + b"x" * 8_000_100
         html = b"<html>\n<body>502</body>\n</html>\n"
         for said in (deep, deep.removeprefix(b"data: "), long, html, b"\n" * 1000, b"data:\n\n", b"data: null\n\n"):
             assert isinstance((await came(kind, said))[-1], EngineError), said[:20]

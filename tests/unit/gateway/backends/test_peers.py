@@ -32,6 +32,23 @@ SAMPLING = {
 }
 
 
+MODELS = {"/v1/models": {"data": [{"id": "m"}]}}
+
+
+def engine(kind, connection):
+    """Return an engine of a kind that speaks over a connection."""
+    from engine_server import MAKERS  # noqa: PLC0415 - only where its packages are
+
+    return MAKERS[kind](connection)
+
+
+def sent(kind, job, others=None):
+    """Return what an engine of a kind is sent for a job; `others` is what it says of itself."""
+    from engine_server import Scripted  # noqa: PLC0415
+
+    return asyncio.run(engine(kind, Scripted([], others))._body(job))
+
+
 def jobs():
     """Return a bare job, and one that asks for all that a job can."""
     from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where its packages are
@@ -57,13 +74,11 @@ def test_vllm_takes_images_beside_tokens():
     """VLLM's request class of tokens knows every field, with the values that were meant; its events are read as completions are."""
     from engine_server import Scripted, events  # noqa: PLC0415
 
-    from unrender.gateway.backends.completions import VLLM, Completions  # noqa: PLC0415
-
     protocol = importlib.import_module("vllm.entrypoints.scale_out.token_in_token_out.protocol")
     scores = importlib.import_module("vllm.entrypoints.openai.chat_completion.protocol")
     job, image = shown()
-    backend = Completions(Scripted([], {"/tokenize": {"tokens": [1, 2], "count": 2}}), VLLM, model="m")
-    body = asyncio.run(backend._body(job))
+    others = {**MODELS, "/tokenize": {"tokens": [1, 2], "count": 2}}
+    body = sent("vllm", job, others)
     request = protocol.GenerateRequest.model_validate(body)
 
     assert set(body) <= set(protocol.GenerateRequest.model_fields)
@@ -86,10 +101,9 @@ def test_vllm_takes_images_beside_tokens():
         logprobs=scores.ChatCompletionLogProbs(content=content),
     )
     said = protocol.GenerateTextStreamResponse(choices=[choice]).model_dump()
-    backend._connection = Scripted([events(said)], {"/tokenize": {"tokens": [1, 2]}})
 
     async def run():
-        return [piece async for piece in backend.generate(job)]
+        return [piece async for piece in engine("vllm", Scripted([events(said)], others)).generate(job)]
 
     (piece,) = asyncio.run(run())
     assert (piece.text, piece.tokens, piece.finish) == ("Red", 1, "stop")
@@ -100,11 +114,9 @@ def test_vllm_takes_images_beside_tokens():
 @pytest.mark.skipif(not installed("sglang"), reason="sglang is needed")
 def test_sglang_takes_images_beside_a_text():
     """SGLang's request class takes the images as those of the one prompt."""
-    from unrender.gateway.backends.sglang import request_body  # noqa: PLC0415
-
     torchless_vision.install()
     job, image = shown()
-    request = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput(**request_body(job))
+    request = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput(**sent("sglang", job))
     request.normalize_batch_and_arguments()
 
     assert request.is_single
@@ -115,14 +127,9 @@ def test_sglang_takes_images_beside_a_text():
 @pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
 def test_vllm_understands_every_field():
     """VLLM's request class knows every field, and has the values that were meant."""
-    from unrender.gateway.backends.completions import VLLM, Completions  # noqa: PLC0415
-    from unrender.gateway.backends.connection import Connection  # noqa: PLC0415
-
     request_class = importlib.import_module("vllm.entrypoints.openai.completion.protocol").CompletionRequest
-    backend = Completions(Connection("http://engine"), VLLM, model="m")
-    backend._context = 0  # The engine would say.
     for job in jobs():
-        body = asyncio.run(backend._body(job))
+        body = sent("vllm", job, MODELS)
         request = request_class.model_validate(body)
 
         assert set(body) <= set(request_class.model_fields)
@@ -136,13 +143,11 @@ def test_vllm_understands_every_field():
 @pytest.mark.skipif(not installed("sglang"), reason="sglang is needed")
 def test_sglang_understands_every_field():
     """SGLang's request class and its sampling parameters know every field, and have the values that were meant."""
-    from unrender.gateway.backends.sglang import request_body  # noqa: PLC0415
-
     torchless_vision.install()
     request_class = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput
     sampling_class = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams
     for job in jobs():
-        body = request_body(job)
+        body = sent("sglang", job)
         request = request_class(**body)
         sampling = sampling_class(**request.sampling_params)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import openai
 import pytest
@@ -142,15 +141,18 @@ def test_logprobs_are_those_of_the_content():
         assert [item.token for item in completion.choices[0].logprobs.content] == ["It ", "rains", "."]
 
 
-def scored(token: str) -> dict[str, Any]:
-    """Return a token as engines write it in chat completions."""
-    return {"token": token, "logprob": -1, "bytes": list(token.encode(errors="replace")), "top_logprobs": []}
-
-
 def test_logprobs_that_come_before_their_text_wait_for_it():
     """Halves of characters, and all tokens of an engine that holds text back, are told once their text is there."""
     said = [("", ["\ufffd"]), ("é", ["\ufffd"]), ("", ["It"]), ("I", [" is"]), ("t is", []), ("<|end|>", ["<|end|>"])]
-    pieces = [Piece(text, logprobs=tuple(scored(token) for token in tokens)) for text, tokens in said]
+    pieces = [
+        Piece(
+            text,
+            logprobs=tuple(
+                {"token": token, "logprob": -1, "bytes": [*token.encode()], "top_logprobs": []} for token in tokens
+            ),
+        )
+        for text, tokens in said
+    ]
 
     for completion in asyncio.run(both(openai_client(served(Told(pieces))), logprobs=True)):
         (choice,) = completion.choices

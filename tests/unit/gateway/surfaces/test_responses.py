@@ -16,8 +16,6 @@ from serving import CALL, TOOL, WEATHER, Told, browser, chunked, corpus, openai_
 
 from unrender import Usage
 from unrender.gateway import Calls, EngineCapabilities, EngineError, GatewayLimits, Piece, Sampler
-from unrender.gateway.surfaces import messages
-from unrender.gateway.surfaces.responses import read
 
 FLAT: Any = {"type": "function", "strict": False, **WEATHER}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -39,6 +37,13 @@ async def both(client, **request):
         async for _ in stream:
             pass
         return whole, await stream.get_final_response()
+
+
+def read_back(items):
+    """Return the first message that items come to."""
+    engine = Told("Hi")
+    assert posted(served(engine), "/v1/responses", json={"input": items}).status_code == 200
+    return engine.jobs[0].messages[0]
 
 
 async def events(application, **request):
@@ -114,7 +119,7 @@ def test_summary_of_reasoning_is_what_was_thought():
     assert "warnings" not in found[-1]["response"]
     assert whole.output[0].summary == streamed.output[0].summary
     assert not any(event["type"].startswith("response.reasoning_text") for event in found)
-    assert read({"input": [whole.output[0].model_dump()]}).messages[0]["reasoning_content"] == "Rain?"
+    assert read_back([whole.output[0].model_dump(), {"role": "user", "content": "So?"}])["reasoning_content"] == "Rain?"
 
 
 @pytest.mark.parametrize("text", ["Hi", "<think>\nRain?", "I'll look.\n" + CALL[:-20]])
@@ -145,9 +150,19 @@ def test_broken_engine_fails_the_response():
 @pytest.mark.parametrize("row", corpus("asks"), ids=lambda row: row["api"])
 def test_request_becomes_an_ask(row):
     """Blocks and items become messages in OpenAI's form; reasoning, text and calls that follow each other are one message."""
-    ask = {"messages": messages.read, "responses": read}[row["api"]](row["body"])
+    engine, ask = Told("Hi", capabilities=EngineCapabilities(obeys=True)), row["ask"]
+    tool = {"name": "f", "input_schema": {"type": "object"}}
+    more = {"tools": [tool]} if "tool_choice" in row["body"] else {}
 
-    assert json.loads(json.dumps({name: getattr(ask, name) for name in row["ask"]})) == row["ask"]
+    answer = posted(served(engine), f"/v1/{row['api']}", json=row["body"] | more)
+
+    (job,) = engine.jobs
+    request = job.turn.request
+    choice = request.named_tool or request.tool_choice
+    assert list(job.messages) == ask.get("messages", list(job.messages))
+    assert choice == ask.get("tool_choice", choice)
+    assert request.parallel_tool_calls == ask.get("parallel_tool_calls", True)
+    assert answer.json().get("warnings", []) == [f"{place}: not honoured" for place in ask.get("unheeded", [])]
 
 
 def test_output_can_be_sent_back():
@@ -161,7 +176,7 @@ def test_output_can_be_sent_back():
         return [item.model_dump(exclude_none=True) for item in whole.output]
 
     output = asyncio.run(run())
-    (message,) = read({"input": output}).messages
+    message = read_back(output)
 
     assert output[0]["encrypted_content"].startswith("unrender:")
     assert (message["reasoning_content"], message["content"]) == ("Rain?", "I'll look.")
