@@ -7,8 +7,9 @@ with the same digest share the analysis. What is said in one turn is a `Turn`: t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -313,18 +314,16 @@ class ChatTemplate:
             "reasoning_format": reasoning_format,
         }
         offer, request = read_request(tools, **asked)
-        settings: dict[str, Any] = {"documents": documents, "tool_format": tool_format}
-        writer = self.writing(offer, request, template_kwargs, **settings)
+        write = partial(self.writing, documents=documents, tool_format=tool_format)
         turn = prepare_turn(
-            writer,
+            write(offer, request, template_kwargs),
             request,
             messages,
             continued=continue_final_message,
             grammar=self._grammar,
             source=Extender(
-                write=self.writing,
+                write=write,
                 asked={"tools": offer.plain or None, **asked},
-                settings=settings,
                 variables=template_kwargs,
             ),
         )
@@ -438,8 +437,8 @@ class ChatTemplate:
         offer, request = read_request(tools, **asked, repeats=True)
         if not all(isinstance(id, str) for id in known_ids):
             raise MessageError(f"known_ids: expected texts, found {known_ids!r:.60}")
-        settings: dict[str, Any] = {"documents": documents, "tool_format": tool_format}
-        format = self._format_behind(prompt, offer, request, template_kwargs, settings)
+        write = partial(self.writing, documents=documents, tool_format=tool_format)
+        format = self._format_behind(prompt, offer, tool_format, lambda: write(offer, request, template_kwargs))
         after = after_header(format, prompt) if continued else None
         return Turn(
             prompt=prompt,
@@ -451,21 +450,15 @@ class ChatTemplate:
             grammar=self._grammar,
             limits=self._default.limits,
             _source=Extender(
-                write=self.writing,
+                write=write,
                 asked={"tools": offer.plain or None, **asked},
-                settings=settings,
                 variables=template_kwargs,
                 thought=format.reasoning.closed_in(prompt),
             ),
         )
 
     def _format_behind(
-        self,
-        prompt: str,
-        offer: Offer,
-        request: Request,
-        variables: Mapping[str, Any],
-        settings: Mapping[str, Any],
+        self, prompt: str, offer: Offer, tool_format: str | None, make_writer: Callable[[], Writer]
     ) -> Format:
         """Return how the answer to a prompt is written, with the template's end-of-sequence token among the ends of a turn."""
         from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- loaded when it is used
@@ -474,11 +467,11 @@ class ChatTemplate:
         format = ended(self.format, self._loaded.eos_token)
         if self._grammar is not None:
             return with_tokens_of(format, Identity(self._grammar))
-        usual = settings["tool_format"] in (None, "auto", "none")
+        usual = tool_format in (None, "auto", "none")
         if not offer.tools or (usual and self.capabilities.supports_tools):
             return format
         # In prompts of `prepare`, tools that the template ignores are described in our words, and called as these say.
-        writer = self.writing(offer, request, variables, **settings)
+        writer = make_writer()
         return writer.ended if writer.injection and writer.injection.text in prompt else format
 
     def response_template(self, *, target: Target | str = "transformers") -> Exported:

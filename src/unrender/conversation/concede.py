@@ -23,7 +23,7 @@ from unrender.answer.build import own_calls
 from unrender.answer.encode import encode_calls
 from unrender.conversation.adapt import as_text, said_by_user, split_system, with_names
 from unrender.conversation.capabilities import Refusal
-from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, texts_in, values_of
+from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of, words_in
 from unrender.conversation.offer import DEFAULT_FORMAT, Injection, Plan
 from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Format, ToolMode
@@ -282,7 +282,7 @@ def _with_system_text(conversation: Conversation, text: str) -> Conversation:
     system, _ = split_system(conversation)
     if not system:
         return (Said(role="system", content=text), *conversation)
-    if text in "".join(texts_in(system[0].content)):
+    if text in "".join(words_in(system[0].content)):
         return conversation
     content = _joined(system[0].content, f"\n\n{text}" if system[0].content else text, between="")
     return (replace(system[0], content=content), *conversation[1:])

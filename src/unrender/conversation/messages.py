@@ -411,7 +411,7 @@ def content_parts(content: Any) -> list[Any]:
     return list(content) if isinstance(content, list | tuple) else [{"type": "text", "text": content}]
 
 
-def texts_in(content: Any) -> list[str]:
+def words_in(content: Any) -> list[str]:
     """Return the texts of a content."""
     return [part["text"] for part in content_parts(content) if _has_text(part)]
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender.conversation.messages import read_messages, texts_in
+from unrender.conversation.messages import read_messages, words_in
 from unrender.conversation.tools import read_offer
 from unrender.errors import GrammarError, MessageError
 from unrender.format import Format
@@ -69,7 +69,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     [said, *others], _ = read_messages([message])
     if others or said.role != "assistant":
         raise MessageError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
-    content = "".join(texts_in(said.content))
+    content = "".join(words_in(said.content))
     plain = Message(
         content=content,
         reasoning=said.reasoning,

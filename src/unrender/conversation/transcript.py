@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.concede import CONCESSIONS, MOVES, Way, conceded, foreseen, is_hopeless, told, ways
-from unrender.conversation.messages import Conversation, Said, texts_in
+from unrender.conversation.messages import Conversation, Said, words_in
 from unrender.conversation.offer import Injection, Plan
 from unrender.conversation.tools import SINGLE_TYPES, described
 from unrender.conversation.variables import NOT_SET, TemplateKwargs
@@ -308,7 +308,7 @@ def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]
                 uncalled.add(i)
                 break
             after = found + len(call.name)
-        for words in map(str.strip, texts_in(said.content) if len(lost) < MAX_RETRIES else ()):
+        for words in map(str.strip, words_in(said.content) if len(lost) < MAX_RETRIES else ()):
             if (found := text.find(words, at)) >= 0:
                 at = found + len(words)
             elif words not in text:

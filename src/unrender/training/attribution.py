@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from unrender.chat_template import ChatTemplate
-from unrender.conversation.messages import texts_in, with_texts
+from unrender.conversation.messages import with_texts, words_in
 from unrender.errors import MessageError, TokenizerError
 from unrender.format import Format
 from unrender.masks import assistant_mask
@@ -114,7 +114,7 @@ def attributed_conversation(
 def texts_of(messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
     """Yield the texts of all messages but the assistant's, each with the index of its message."""
     for index, message in enumerate(messages):
-        yield from ((index, text) for text in (texts_in(message.get("content")) if _is_said(message) else ()))
+        yield from ((index, text) for text in (words_in(message.get("content")) if _is_said(message) else ()))
 
 
 def _is_said(message: Any) -> bool:

@@ -62,11 +62,9 @@ class Extender:
     """Makes the turn after one; it knows the template, and what the template was told."""
 
     write: Callable[..., Writer]
-    """`ChatTemplate.writing`."""
+    """`ChatTemplate.writing`, which knows the documents and the call syntax to describe."""
     asked: Mapping[str, Any]
     """The request, by the names that `ChatTemplate.prepare` has for it."""
-    settings: Mapping[str, Any]
-    """Documents and the call syntax to describe, by the names of `ChatTemplate.prepare`."""
     variables: Mapping[str, Any]
     history: History | None = None
     """None where the prompt was rendered elsewhere."""
@@ -146,13 +144,13 @@ class Extender:
         """Return what writes conversations for this request, and what wrote the prompt. Raises `ExtendError` for one that the prompt does not suit."""
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
-        writer = self.write(offer, request, {**self.variables, **how.variables}, **self.settings)
+        writer = self.write(offer, request, {**self.variables, **how.variables})
         before = writer
         if how.changes or how.variables:
             first, _ = read_request(**self.asked)
             if "tools" in how.changes and first.key != offer.key:
                 raise ExtendError("tools: the prompt shows others; a new prompt is needed", "tools")
-            before = self.write(first, turn.request, self.variables, **self.settings)
+            before = self.write(first, turn.request, self.variables)
             if before.injection != writer.injection:
                 raise ExtendError("the prompt describes the tools for another request", "tools")
             if how.variables and not _alike(before, writer):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import Any
 
-from unrender.conversation.messages import Conversation, Said, texts_in, with_texts
+from unrender.conversation.messages import Conversation, Said, with_texts, words_in
 from unrender.conversation.next_turn.stubs import Stub, WrittenTail
 from unrender.errors import ExtendError
 from unrender.turn import Piece
@@ -75,7 +75,7 @@ def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) 
 def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
     """Yield a word for each text of the messages, the message that it is in, and the text."""
     for i, message in enumerate(new):
-        for k, text in enumerate(texts_in(message.content)):
+        for k, text in enumerate(words_in(message.content)):
             if text.strip():
                 yield _WORD.format(i, k), i, text
 
@@ -83,7 +83,7 @@ def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
 def _planted(new: Conversation) -> Conversation:
     planted = []
     for i, message in enumerate(new):
-        words = (_WORD.format(i, k) if text.strip() else text for k, text in enumerate(texts_in(message.content)))
+        words = (_WORD.format(i, k) if text.strip() else text for k, text in enumerate(words_in(message.content)))
         planted.append(replace(message, content=with_texts(message.content, words)))
     return tuple(planted)
 
