@@ -87,10 +87,8 @@ def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
 
 def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
     """T6: white space at the end of an entry that a call without arguments lacks belongs to the entry's start."""
-    if none is None:
-        return solution
     # `f\n<k>1</k>\n</f>` and, without arguments, `f</f>`: the line break after `f` goes with the arguments.
-    rests = none.split(NAMES[0])[1:]
+    rests = (none or "").split(NAMES[0])[1:]
     lead = one.before[: len(one.before) - len(solution.prefix)]
     space = lead[len(lead.rstrip()) :]
     lacks = any(rest.startswith(lead.rstrip()) for rest in rests) and not any(rest.startswith(lead) for rest in rests)
