@@ -299,9 +299,8 @@ def _without_needles(part: Any) -> Any:
     """Return the default of a part whose markers carry needles; of a turn, only the fields that do give way to theirs."""
     # `Hi<eos><bot><call>f</call>`: the joint holds EOS, and the header is one all the same.
     named = {item.name: getattr(part, item.name) for item in fields(part)} if isinstance(part, TurnTexts) else {}
-    return type(part)(
-        **{name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
-    )
+    clean = {name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
+    return type(part)(**clean)
 
 
 def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:

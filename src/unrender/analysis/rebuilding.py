@@ -72,7 +72,11 @@ def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Form
     begun = begun_by(format, prompt, lambda: bare)
     # The prompt ends in `<bot>final:` and answers begin with `<bot>` alone: the longer text is one more header.
     cut = _unwritten_length(format, begun)
-    header = _header_at_end(format, prompt.removesuffix(begun)) + begun[:cut]
+    # It goes with the header at the end of the prompt, if there is one, and the layout after that.
+    asked, cores = prompt.removesuffix(begun), map(str.strip, format.turn.headers)
+    ends = ((asked.rfind(core) + len(core), len(core)) for core in cores if core and core in asked)
+    end, length = max(ends, default=(len(asked), 0))
+    header = asked[end - length :] + begun[:cut]
     if not cut or carries_needle(header):
         return format, ()
     changed: dict[str, Any] = {"headers": (*format.turn.headers, header)}
@@ -105,11 +109,3 @@ def _is_written(format: Format, begun: str) -> bool:
         return all(Remainder(format=format, request=request, begun=begun).begins for request in requests)
     except GrammarError:  # No grammar can be written, whatever the prompt begins.
         return True
-
-
-def _header_at_end(format: Format, prompt: str) -> str:
-    """Return the header with which a prompt ends, with the layout after it; "" where it ends with none."""
-    cores = (header.strip() for header in format.turn.headers)
-    ends = ((prompt.rfind(core) + len(core), len(core)) for core in cores if core and core in prompt)
-    end, length = max(ends, default=(len(prompt), 0))
-    return prompt[end - length :]

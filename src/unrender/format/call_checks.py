@@ -180,8 +180,8 @@ def _ends_of_arguments(tools: CallSyntax, where: str, key: int, value: int) -> I
     yield f"{place}.end", not nearest and not opens, "expected a marker that ends the arguments, here or after them"
     ends = closers if nearest else (tools.separator, tools.call_start, *literals(tools.function[:1]))
     for word in opener:
-        same = word in _first_words(ends)
-        yield f"{where}[0]", same, f"expected another beginning than {word!r}, which ends the arguments"
+        found = word in _first_words(ends)
+        yield f"{where}[0]", found, f"expected another beginning than {word!r}, which ends the arguments"
     between = arguments.separator.strip()
     same = between and nearest.startswith(between)
     yield f"{place}.separator", same, f"expected another text than {nearest!r} begins with"

@@ -86,11 +86,13 @@ def writable(witness: Witness, format: Format) -> tuple[Format, tuple[str, ...]]
         return format, ()
 
     def weaker(trial: _Trial) -> Iterator[_Trial]:
+        format = trial.format
+        claims = {weaker.claim: parts for weaker in _WEAKER if (parts := weaker.parts(format))}
         # `<bot>\nHi` with thinking off and `<bot>Hi` otherwise: a grammar that demands the line break allows one of them alone.
-        joints = ((name, _without_joint(trial.format, name)) for name in _JOINTS)
-        for claim, parts in (*((weaker.claim, weaker.parts(trial.format)) for weaker in _WEAKER), *joints):
-            if parts:
-                yield _writing(witness, *possible_format(trial.format, **parts), claim)
+        for joint in (name for name in _JOINTS if getattr(format.turn, name)):
+            claims[joint] = {"turn": replace(format.turn, **dict[str, Any]({joint: ""}))}
+        for claim, parts in claims.items():
+            yield _writing(witness, *possible_format(format, **parts), claim)
 
     way = _weaken(_writing(witness, format), weaker)
     left = {shown.name: shown.answer for shown in way[-1].faults}
@@ -126,10 +128,10 @@ def _reading(witness: Witness, format: Format, more: tuple[str, ...] = (), claim
     """Return how far the template's answers are read with a format."""
     format = witness.complete(format) if claim else format
     wrong = misread(witness, format)
-    claimed = _claimed(witness, format)
-    faults = tuple(found.cut_out for found in wrong if found.cut_out in claimed)
+    unclaimed = [shown for shown in witness.shown if not claims_to_read(format, shown.said)]
+    faults = tuple(found.cut_out for found in wrong if found.cut_out not in unclaimed)
     # An answer that is read as something else costs more than two that are not claimed: users act on what they read.
-    cost = _FALSE * len(faults) + _UNCLAIMED * (len(witness.shown) - len(claimed))
+    cost = _FALSE * len(faults) + _UNCLAIMED * len(unclaimed)
     return _Trial(format=format, claim=claim, more=more, wrong=wrong, faults=faults, cost=cost)
 
 
@@ -141,13 +143,10 @@ def _writing(witness: Witness, format: Format, more: tuple[str, ...] = (), claim
     return replace(read, faults=unwritten, cost=cost)
 
 
-def _claimed(witness: Witness, format: Format) -> tuple[CutOut, ...]:
-    return tuple(shown for shown in witness.shown if claims_to_read(format, shown.said))
-
-
 def _unwritten(witness: Witness, format: Format) -> tuple[CutOut, ...]:
     """Return the answers that the format claims to read and that its grammars do not allow."""
-    return tuple(refused(replace(witness, shown=_claimed(witness, format)), format))
+    claimed = tuple(shown for shown in witness.shown if claims_to_read(format, shown.said))
+    return tuple(refused(replace(witness, shown=claimed), format))
 
 
 def _unclaimed(witness: Witness, format: Format) -> Iterator[tuple[str, str]]:
@@ -192,11 +191,6 @@ def _lacking(format: Format, said: Said) -> str:
     if said.calls and format.tools.mode is ToolMode.NONE:
         return _CALLS
     return "" if len(said.calls) < 2 or format.tools.parallel else _SEVERAL_CALLS
-
-
-def _without_joint(format: Format, name: str) -> dict[str, Any]:
-    changed: dict[str, Any] = {name: ""}
-    return {"turn": replace(format.turn, **changed)} if getattr(format.turn, name) else {}
 
 
 def _no_reasoning(format: Format) -> dict[str, Any]:

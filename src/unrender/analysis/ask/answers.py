@@ -105,10 +105,8 @@ def render_turns(prober: Prober) -> Turns:
     content, followed = (prober.answer(assistant(CONTENT), after=after) for after in ([], [user(USER2)]))
     # `Hi</end>` in both places, or `Hi</end>Bye` in the last: only where an answer ends differently is the opening looked at.
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
-    opening, opening_with_tools = (
-        "" if ends_alike else (prober.render([user()], tools=tools) or "").partition(USER)[0]
-        for tools in (None, prober.offered)
-    )
+    openings = () if ends_alike else (prober.render([user()], tools=tools) or "" for tools in (None, prober.offered))
+    opening, opening_with_tools = (text.partition(USER)[0] for text in openings or ("", ""))
     return Turns(
         question=_render_asked(prober, [user()]),
         result=_render_asked(prober, called) if takes_results else None,
@@ -205,10 +203,8 @@ def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
     said = {shape: answer for shape, (_, answer) in shapes().items()}
     said["long_call"] = assistant(calls=make_calls(1, 2))
     bodies = {name: body(prober.answer(message)) for name, message in said.items()}
-    after_reasoning, before_call = (
-        (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")
-    )
-    is_shown = CONTENT in after_reasoning or NAMES[0] in before_call
+    followed = {"reasoned": CONTENT, "reasoned_call": NAMES[0]}
+    is_shown = any(text in (bodies[name] or "").partition(REASONING)[2] for name, text in followed.items())
     return Answers(
         **bodies,
         content_no_thinking=body(prober.answer(assistant(CONTENT), thinking=False)),

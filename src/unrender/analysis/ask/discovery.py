@@ -99,8 +99,9 @@ def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str,
 
 
 def _find_tools(prober: Prober) -> dict[str, Any]:
-    names = sorted(name for name in prober.template.reads if _TOOL_WORD.search(name))
-    ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
+    usual = prober.capabilities.tools_variable
+    names = filter(_TOOL_WORD.search, prober.template.reads)
+    ranked = sorted(names, key=lambda name: (name != usual, name != "tools", name))
     # A template may write its tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
     for messages, name, as_text in product(asked, ranked[:MAX_LISTED], (False, True)):
@@ -116,24 +117,18 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
         return prober.with_capabilities(**{capability: True}).render(messages, thinking=None) or ""
 
     text = rendered("supports_system_role", Said(role="system", content=SYSTEM), user())
-    parts = [{"type": "text", "text": USER}]
-    typed = rendered("supports_typed_content", Said(role="user", content=parts))
+    typed = rendered("supports_typed_content", Said(role="user", content=[{"type": "text", "text": USER}]))
     told = rendered("supports_tool_role", user(), assistant(CONTENT), Said(role="tool", content=RESULT))
     # A template that knows no parts writes the list of them as it is: `[{'type': 'text', 'text': ...}]`.
-    writes_parts = USER in typed and not re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
-    return {
-        "supports_system_role": SYSTEM in text and USER in text,
-        "supports_typed_content": writes_parts,
-        "supports_tool_role": RESULT in told,
-    }
+    listed = re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
+    roles = {"supports_system_role": SYSTEM in text and USER in text, "supports_tool_role": RESULT in told}
+    return roles | {"supports_typed_content": USER in typed and not listed}
 
 
 def _find_thinking(prober: Prober) -> dict[str, Any]:
     """R2's input: a variable that changes the prompt, and its two values."""
-    names = sorted(
-        (name for name in prober.template.reads if REASONING_WORD.search(name)),
-        key=lambda name: (name != "enable_thinking", name != "thinking", name),
-    )[:MAX_LISTED]
+    known = filter(REASONING_WORD.search, prober.template.reads)
+    names = sorted(known, key=lambda name: (name != "enable_thinking", name != "thinking", name))[:MAX_LISTED]
     for name in names:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, after_question=False):
@@ -248,13 +243,16 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     after = [] if with_result is None else [result(long)]
     refused = (told if after else prober).answer(assistant(calls=[long]), after=after) is None
     two = prober.answer(assistant(calls=make_calls(2))) or ""
-    return {
-        **({"requires_short_id": True} if refused else {}),
-        **(form if with_result is not None else {}),
-        "supports_call_id": IDS[0] in text,
-        "supports_parallel_tool_calls": _names_calls(prober, two, 2),
-        "supports_tool_role": with_result is not None and RESULT in with_result,
-    }
+    shortened = {"requires_short_id": True} if refused else {}
+    return (
+        shortened
+        | ({} if with_result is None else form)
+        | {
+            "supports_call_id": IDS[0] in text,
+            "supports_parallel_tool_calls": _names_calls(prober, two, 2),
+            "supports_tool_role": RESULT in (with_result or ""),
+        }
+    )
 
 
 def _find_reasoning(prober: Prober) -> dict[str, Any]:

@@ -191,7 +191,7 @@ class _Analysis:
     def _before_call(self, body: str | None, needle: str) -> str | None:
         """Return what is between the first `needle` and a call."""
         row = self._row((body or "").partition(needle)[2])
-        return row and row.before
+        return row.before if row else None
 
     def _inside_reasoning(self) -> bool:
         """Return whether a call is written after reasoning, but before the marker that ends it."""

@@ -84,8 +84,9 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     """Choose how strings are written: the first way that explains most of them."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
     escapes = _escapes(written, strings, codec)
-    raw = {"strings": Strings.RAW, "typed_by": Typing.SCHEMA}
-    in_cdata, quoted = raw | {"cdata": True}, {"strings": Strings.QUOTED}
+    raw: dict[str, Any] = {"strings": Strings.RAW, "typed_by": Typing.SCHEMA}
+    quoted: dict[str, Any] = {"strings": Strings.QUOTED}
+    in_cdata = raw | {"cdata": True}
     unopened = [raw, in_cdata, *([raw | {"escapes": escapes}] if escapes else [])]
     options: list[dict[str, Any]] = [
         *({"strings": Strings.JSON, "ascii_only": ascii_only} for ascii_only in (False, True)),
