@@ -164,9 +164,8 @@ def _prune(folder: Path) -> None:
         ours = [entry for entry in islice(entries, MAX_MESSAGES) if _OURS.fullmatch(entry.name)]
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MAX_STORED]:
-        path = Path(file.path)
+        with Path(file.path).open("rb") as opened:
+            begun = opened.read(len(_FIRST_WORDS))
         # It begins with our words, or with as many of them as a stopped process has written.
-        with path.open("rb") as opened:
-            is_ours = _FIRST_WORDS.startswith(opened.read(len(_FIRST_WORDS)))
-        if is_ours:
-            path.unlink(missing_ok=True)
+        if _FIRST_WORDS.startswith(begun):
+            Path(file.path).unlink(missing_ok=True)

@@ -247,9 +247,8 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
         with suppress(ValueError):
             return list(json.loads(content)) == ["city"]
         return False
-    wanted = request.tool_choice not in _WANTED or (
-        names == [request.named_tool] if request.named_tool else bool(names)
-    )
+    named = names == [request.named_tool] if request.named_tool else bool(names)
+    wanted = named or request.tool_choice not in _WANTED
     return wanted and (request.calls_allowed or not names) and (len(names) < 2 or not request.one_call)
 
 

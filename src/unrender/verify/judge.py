@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
@@ -226,12 +227,10 @@ def _shapes(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {key: value for key, value in message.items() if key != "content"}
     else:
         yield {**message, "content": [{"type": "text", "text": message["content"]}]}
-    functions = [(call, call["function"]) for call in message.get("tool_calls", ())]
-    objects = [
-        {**call, "function": {**function, "arguments": json.loads(function["arguments"])}}
-        for call, function in functions
-    ]
-    yield {**message, "tool_calls": objects}
+    calls = deepcopy(message.get("tool_calls", []))
+    for function in (call["function"] for call in calls):
+        function["arguments"] = json.loads(function["arguments"])
+    yield {**message, "tool_calls": calls}
 
 
 def markers_in_question(run: Run) -> CapabilityFinding:
@@ -255,9 +254,8 @@ def markers_of(format: Format) -> list[str]:
 
 
 def _unlike(answer: str, expected: str, found: str | None) -> Counterexample | None:
-    if found == expected:
-        return None
-    return Counterexample(answer=answer, expected=expected, found=found or "the template refuses it")
+    wrong = Counterexample(answer=answer, expected=expected, found=found or "the template refuses it")
+    return None if found == expected else wrong
 
 
 def check_history(candidate: Candidate) -> Iterator[CapabilityFinding]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -76,15 +75,11 @@ def _answers(random: Random) -> Iterator[Said]:
     yield proof_answer(reasoning=thought, calls=_CALLS[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    answer: str
-    following: Sequence[Mapping[str, Any]]
-    right: str
+_Case = tuple[str, Sequence[Mapping[str, Any]], str]
+"""An answer, what is said next, and what the template writes between them and behind that."""
 
 
 def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:
-    """Yield answers, what is said next, and what the template writes between them and behind that."""
     for answer in _answers(random):
         shown = show_after_prompt(candidate, answer)
         bare = min(with_and_without_end(candidate.format, shown.answer), key=len) if shown else ""
@@ -102,18 +97,16 @@ def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:
             shows = all(str(message["content"]) in behind for message in following)
             # A template that leaves the answer out, or writes a part of it elsewhere, does not show what follows it.
             if whole.count(_WORD) == 1 and behind.startswith(closers) and shows:
-                yield _Case(bare, following, behind[len(closers) :])
+                yield bare, following, behind[len(closers) :]
 
 
 def _extended(turn: Turn, case: _Case) -> Counterexample | ExtendError | None:
     """Return a counterexample, None where what is appended is right, and the error where there is a reason against it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TemplateWarning)
+    answer, following, right = case
+    with warnings.catch_warnings(action="ignore", category=TemplateWarning):
         try:
-            found = turn.next(case.answer, case.following).prompt
+            found = turn.next(answer, following).prompt
         except ExtendError as error:
             return error
-    kept = turn.prompt + case.answer
-    if found == kept + case.right:
-        return None
-    return Counterexample(answer=case.answer, expected=case.right, found=found[len(kept) :])
+    kept = turn.prompt + answer
+    return None if found == kept + right else Counterexample(answer=answer, expected=right, found=found[len(kept) :])

@@ -124,12 +124,8 @@ def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = Map
         lines += ["", "| not examined | why |", "|---|---|"]
         lines += [f"| {_prose(name)} | {_prose(why)} |" for name, why in failures.items()]
     for name, report in reports.items():
-        lines += [
-            "",
-            f"## {_prose(name)}",
-            "",
-            *([_prose(report.refusal)] if report.refusal else _table("capability", report.findings)),
-        ]
+        body = [_prose(report.refusal)] if report.refusal else _table("capability", report.findings)
+        lines += ["", f"## {_prose(name)}", "", *body]
         lines += ["", *_table("history", report.history, in_history=True)] if report.history else []
         for finding in (*report.failed, *report.history):
             if finding.counterexample:
@@ -183,10 +179,8 @@ def diff(example: Counterexample) -> Iterator[str]:
         return
     for part in _PARTS:
         pair = [_comparable(part, message.get(part)) for message in (expected, found)]
-        if pair[0] != pair[1]:
-            yield from (
-                f"{sign} {part}: {json.dumps(it, ensure_ascii=False)}" for sign, it in zip("-+", pair, strict=True)
-            )
+        for sign, it in zip("-+", pair, strict=True) if pair[0] != pair[1] else ():
+            yield f"{sign} {part}: {json.dumps(it, ensure_ascii=False)}"
 
 
 def _message(text: str) -> Mapping[str, Any] | None:

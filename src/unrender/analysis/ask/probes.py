@@ -170,17 +170,18 @@ class Spent:
 
     def _why_over(self) -> str:
         limits = self._limits
-        if self.exhausted > MAX_SLOW_RENDERINGS:
-            return "the template reaches the limits of rendering"
-        if self._renderings >= limits.analysis_renderings:
-            return f"the template has more variants than {limits.analysis_renderings} renderings show"
-        if self._characters > limits.analysis_characters:
-            return f"the template writes more than {limits.analysis_characters} characters for the probes"
-        if self._searched > limits.analysis_searched:
-            return f"the template writes calls that take more than {limits.analysis_searched} characters and values to find"
-        if self._seconds > limits.analysis_seconds:
-            return f"the template takes more than {limits.analysis_seconds} seconds to analyse"
-        return ""
+        reasons = (
+            (self.exhausted, MAX_SLOW_RENDERINGS, "reaches the limits of rendering"),
+            (self._renderings + 1, limits.analysis_renderings, "has more variants than {} renderings show"),
+            (self._characters, limits.analysis_characters, "writes more than {} characters for the probes"),
+            (
+                self._searched,
+                limits.analysis_searched,
+                "writes calls that take more than {} characters and values to find",
+            ),
+            (self._seconds, limits.analysis_seconds, "takes more than {} seconds to analyse"),
+        )
+        return next((f"the template {why.format(most)}" for spent, most, why in reasons if spent > most), "")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -308,14 +309,11 @@ def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequ
 
 def text_between(text: str | None, left: str, right: str) -> str | None:
     """Return what is between the last `left` and the first `right` after it, or None."""
-    if text is None or left not in text:
-        return None
-    rest = text.rpartition(left)[2]
-    return rest.partition(right)[0] if right in rest else None
+    _, found, rest = (text or "").rpartition(left)
+    return rest.partition(right)[0] if found and right in rest else None
 
 
 def carries_needle(text: str) -> bool:
     """Return whether any needle is left in `text`."""
-    return any(needle in text for needle in NEEDLES) or any(
-        str(number + i) in text for number in NUMBERS for i in range(3)
-    )
+    numbers = (str(number + i) for number in NUMBERS for i in range(3))
+    return any(needle in text for needle in (*NEEDLES, *numbers))

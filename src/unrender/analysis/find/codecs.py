@@ -84,15 +84,9 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     """Choose how strings are written: the first way that explains most of them."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
     escapes = _escapes(written, strings, codec)
-    raw: dict[str, Any] = {"strings": Strings.RAW, "typed_by": Typing.SCHEMA}
-    quoted: dict[str, Any] = {"strings": Strings.QUOTED}
-    in_cdata = raw | {"cdata": True}
-    unopened = [raw, in_cdata, *([raw | {"escapes": escapes}] if escapes else [])]
-    options: list[dict[str, Any]] = [
-        *({"strings": Strings.JSON, "ascii_only": ascii_only} for ascii_only in (False, True)),
-        {"strings": Strings.PYTHON},
-        *([in_cdata, quoted, quoted | {"escapes": escapes}] if codec.string_open else unopened),
-        {"strings": Strings.SINGLE},
+    opened = bool(codec.string_open)
+    options = [
+        {"strings": kind} | option for kind in Strings for option in _string_options(kind, escapes, opened=opened)
     ]
     if codec.typed_by is Typing.ATTRIBUTE:
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
@@ -117,6 +111,24 @@ def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Code
             return ()
         forms |= dict(zip(pieces[1::2], found.groups(), strict=True))
     return tuple((character, form) for character, form in forms.items() if form != character)
+
+
+def _string_options(
+    strings: Strings, escapes: tuple[tuple[str, str], ...], *, opened: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield what may be said of strings in this notation; `opened` says that something is before strings and before no number."""
+    match strings:
+        case Strings.JSON:
+            yield from ({"ascii_only": ascii_only} for ascii_only in (False, True))
+        case Strings.PYTHON | Strings.SINGLE:
+            yield {}
+        case Strings.RAW:
+            unopened: tuple[dict[str, Any], ...] = ({}, {"cdata": True}, {"escapes": escapes})
+            yield from ({"typed_by": Typing.SCHEMA} | option for option in (unopened[1:2] if opened else unopened))
+        case Strings.QUOTED:
+            yield from ({}, {"escapes": escapes}) if opened else ()
+        case _:
+            assert_never(strings)
 
 
 def _container_options(containers: Containers, written: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -339,7 +339,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
 
 def _header(lead: str, asked: Continuations) -> str:
     bare, prompt = asked.bare, asked.prompt or ""
-    if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
+    if bare is not None and lead.startswith(bare) and lead != bare:
         return lead[len(bare) :]
     # `Q[Be brief.]</u><bot>` is the prompt, and the history has `Q</u><bot>Hi`: `<bot>` is what asks.
     parts = lexemes(prompt[len(bare) :][:MAX_MARKER]) if bare and prompt.startswith(bare) else []
