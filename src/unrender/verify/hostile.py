@@ -164,8 +164,7 @@ def stops(run: Run) -> CapabilityFinding:
     ends = Turn(prompt="", request=candidate.request, format=candidate.format, begun=begun).stop
     tried = []
     for found in claimed(candidate, answers, show_after_prompt):
-        last = "Rome" if found.said.calls else found.said.content
-        before = found.answer[: found.answer.rfind(last)]
+        before = found.answer.rpartition("Rome" if found.said.calls else found.said.content)[0]
         stop = next((stop for stop in ends if stop in before), "")
         wrong = Counterexample(answer=found.answer, expected="one answer", found=f"generation stops at {stop!r}")
         tried.append(wrong if stop else None)

@@ -195,12 +195,12 @@ def later_turns(run: Run) -> Iterator[CapabilityFinding]:
     """
     call, said = proof_answer(calls=(_CALL,)), proof_answer(content="Some are.", reasoning="Animals.")
     no_calls = "" if show(run.candidate, call) else "the template does not render calls"
-    for capability, last, reason in (
-        ("after another answer", said, NOT_WRITTEN),
-        ("after a tool's result", call, no_calls),
+    after_result = () if no_calls else run.answers
+    for capability, last, asked, reason in (
+        ("after another answer", said, run.answers, NOT_WRITTEN),
+        ("after a tool's result", call, after_result, no_calls),
     ):
         later = replace(run.candidate, before=(user("Are they striped?"), last))
-        asked = () if last is call and no_calls else run.answers
         shown = [found for answer in asked if (found := show(later, answer))]
         message = later.read(later.prompt or "", []).message if shown else Message()
         wrong = Counterexample(answer="", expected=message_json(Message()), found=message_json(message))

@@ -68,7 +68,7 @@ def _require(prober: Prober) -> dict[str, Any]:
     for _ in range(MAX_RETRIES):
         if _renders(prober, changes):
             break
-        repairs = [changes | {"requires_typed_content": True}, changes | {"requires_tools": True}]
+        repairs = (changes | {name: True} for name in ("requires_typed_content", "requires_tools"))
         working = next((repair for repair in repairs if _renders(prober, repair)), None)
         repaired = working or _with_missing_variable(prober, changes)
         if repaired is None:

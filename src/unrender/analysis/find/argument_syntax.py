@@ -15,7 +15,7 @@ from markupsafe import escape
 
 from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
 from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS, Spent
-from unrender.analysis.find.codecs import Finding, find_json_codec, find_value_codec
+from unrender.analysis.find.codecs import FoundCodec, find_json_codec, find_value_codec
 from unrender.analysis.find.skeletons import Row, arguments_span, find_tokens, joined_skeleton, literal_after, make_row
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
 from unrender.format.tokens import lexemes
@@ -147,7 +147,7 @@ def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None
     return replace(arguments, entry=entry, codec=codec)
 
 
-def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple[Finding, str | None]:
+def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple[FoundCodec, str | None]:
     for values, body in written.many:
         texts = None if body is None else read_entries(body, arguments, values, after)
         if texts:

@@ -26,11 +26,11 @@ _MARKS = "\"'\\<>&\n"
 """Characters that templates escape in raw text."""
 
 
-Finding = tuple[Codec, tuple[str, ...]]
+FoundCodec = tuple[Codec, tuple[str, ...]]
 """A codec, and a sentence for each value that it does not reproduce."""
 
 
-def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> Finding:
+def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> FoundCodec:
     """Find the layout in which `text` writes `values` as one JSON object or Python dictionary."""
     python = {"strings": Strings.PYTHON, "words": Words.PYTHON, "containers": Containers.PYTHON}
     quoted = (layout | {"escapes": _IN_STRING} for layout in _json_layouts())
@@ -42,7 +42,7 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> Findin
     return Codec(), (f"the arguments {text!r:.200} are written in no known layout",)
 
 
-def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> Finding:
+def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> FoundCodec:
     """Find the codec that writes each of `values` as in `written`.
 
     `arguments` holds what is known of the syntax so far.

@@ -32,7 +32,7 @@ _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class SlotSpan:
     """The text[start:end] that writes a value, or fills a slot of item number `owner`."""
 
     start: int
@@ -43,7 +43,7 @@ class Span:
     """What the text is as JSON, where it was read as that."""
 
 
-def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Span]:
+def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[SlotSpan]:
     """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order.
 
     There are no more of them once the search is over what is allowed.
@@ -60,10 +60,10 @@ def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Sp
             spent.search(len(text) - start)
         else:
             spent.search(end - start)
-            yield Span(start=start, end=end, value=value)
+            yield SlotSpan(start=start, end=end, value=value)
 
 
-def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> Span | None:
+def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> SlotSpan | None:
     """Find where `arguments` is written as one JSON object, or else as a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
@@ -76,7 +76,7 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
     quote = text.rfind('"{', start, at)
     quoted = next(json_spans(text[quote:], '"', 1, spent), None) if quote >= 0 else None
     if quoted and _same(quoted.value, arguments, spent):
-        return Span(start=quote, end=quote + quoted.end)
+        return SlotSpan(start=quote, end=quote + quoted.end)
     # `{'a': None}` is not JSON: each closing brace is tried, until what is before it is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MAX_PLACES):
@@ -85,11 +85,11 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
             return None
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             if ast.literal_eval(text[brace:end]) == arguments:
-                return Span(start=brace, end=end)
+                return SlotSpan(start=brace, end=end)
     return None
 
 
-def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> Span | None:
+def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> SlotSpan | None:
     """Find the JSON object that holds this call's name and arguments, and no other call's."""
     name_at = text.find(call.name, position)
     if name_at < 0:
@@ -142,7 +142,7 @@ class Row:
     after: str
 
 
-def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Sequence[Span] = ()) -> list[Span]:
+def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Sequence[SlotSpan] = ()) -> list[SlotSpan]:
     """Find all `words` in `text` outside the `covered` tokens; return both in order.
 
     `words` gives the slot and the owner of each text.
@@ -153,13 +153,13 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
     for match in re.finditer(pattern, text):
         if not any(token.start <= match.start() < token.end for token in covered):
             slot, owner = words[match.group()]
-            found.append(Span(start=match.start(), end=match.end(), slot=slot, owner=owner))
+            found.append(SlotSpan(start=match.start(), end=match.end(), slot=slot, owner=owner))
     return sorted(found, key=lambda token: token.start)
 
 
 def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
     """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
-    wholes: list[Span] = []
+    wholes: list[SlotSpan] = []
     for owner, call in enumerate(calls):
         position = wholes[-1].end if wholes else 0
         if mode is ToolMode.JSON_NATIVE:
@@ -182,7 +182,7 @@ def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent,
     return Row(before=before, items=tuple(items), betweens=tuple(betweens), after=after) if all(items) else None
 
 
-def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> Span | None:
+def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> SlotSpan | None:
     words = dict.fromkeys(call.arguments, (Slot.KEY, 0))
     words |= {str(value): (Slot.VALUE, 0) for value in call.arguments.values()}
     name_at = text.find(call.name, position)
@@ -196,7 +196,7 @@ def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> S
     ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
     prefix, suffix = outer_literals(entry)
     end = (ends or [last_value])[-1] + len(suffix)
-    return Span(start=inside[0].start - len(prefix), end=end)
+    return SlotSpan(start=inside[0].start - len(prefix), end=end)
 
 
 def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]], spent: Spent) -> Skeleton:
@@ -208,7 +208,7 @@ def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]
     return joined_skeleton([text[: tokens[0].start], *skeleton_of(text, tokens), text[tokens[-1].end :]])
 
 
-def make_row(text: str, tokens: Sequence[Span], count: int) -> Row | None:
+def make_row(text: str, tokens: Sequence[SlotSpan], count: int) -> Row | None:
     """Cut `text` into items by their owners 0 … `count`-1; None when one is missing or two are interleaved."""
     groups = [[token for token in tokens if token.owner == owner] for owner in range(count)]
     if not all(groups):
@@ -228,7 +228,7 @@ def make_row(text: str, tokens: Sequence[Span], count: int) -> Row | None:
     )
 
 
-def skeleton_of(text: str, tokens: Sequence[Span]) -> Skeleton:
+def skeleton_of(text: str, tokens: Sequence[SlotSpan]) -> Skeleton:
     """Return slots and literals from the first token to the last."""
     parts: list[Part] = [tokens[0].slot]
     for token, following in itertools.pairwise(tokens):
