@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from operator import attrgetter
 
 import pytest
@@ -10,9 +9,6 @@ from cases import beside
 
 from unrender import ChatTemplate
 from unrender.analysis import Analysis, Evidence, Shown
-from unrender.analysis.ask.answers import Answers, Continuations, Turns
-from unrender.analysis.evidence import collect_evidence
-from unrender.format import CallSyntax, Reasoning, TurnTexts
 
 SOURCE = beside(__file__, "source.jinja")
 SIDES = {
@@ -48,38 +44,6 @@ def test_each_comparison_has_its_two_texts(analysis):
     assert all(item.left.text != item.right.text and item.finding for item in shown)
     assert attrgetter(shown[0].part)(analysis.format) == analysis.format.turn.headers
     assert {item.comparison for item in shown if item.rule} == {"R1", "C1", "T1", "T2", "T5", "T6", "A1", "A3"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "missing"),
-    [
-        ({"reasoning": Reasoning()}, {"R1", "R3"}),
-        ({"tools": CallSyntax(), "tolerated": ()}, {"R3"}),
-        ({"turn": TurnTexts()}, {"R2"}),
-    ],
-)
-def test_what_a_format_has_not_is_not_shown(analysis, changes, missing):
-    """Comparisons about a part that the format does not have are left out."""
-    known = Answers(content="C", reasoned="RC", call="f", reasoned_call="Rf")
-    turns = Turns(question=Continuations(prompt="<bot>", prompt_no_thinking="<bot>."), content="<bot>C")
-    whole, less = (
-        {item.comparison for item in collect_evidence(turns, known, {}, format, {})}
-        for format in (analysis.format, replace(analysis.format, **changes))
-    )
-
-    assert {"R1", "R2", "R3", "T1"} <= whole
-    assert missing <= whole - less
-
-
-def test_content_that_is_cut_off_is_shown_in_part():
-    """Where content up to a closer disappears, the first such rendering is compared; of a long text the beginning is kept."""
-    thinking = ChatTemplate.from_string(SOURCE).analysis.format
-    answers = Answers(content="x" * 9000, cut={"</a>": None, "</think>": "C.", "</x>": "D"})
-
-    found = collect_evidence(Turns(question=Continuations()), answers, {}, thinking, {})
-
-    assert [(item.comparison, item.right.text) for item in found] == [("R1", "C.")]
-    assert found[0].left == Shown(what="content", text="x" * 2000)
 
 
 def test_split_gives_both_texts_again():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from unrender import ArgumentsText, ContentText, Malformed, MessageFinished, Parser, Request, Tool, ToolCallStarted
+from unrender import ContentText, Malformed, MessageFinished, Parser, Request, Tool
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
-from unrender.parser.quoting import Quoter
+from unrender.grammar import Grammar, chars, content
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
@@ -67,46 +67,31 @@ def test_copies_are_independent() -> None:
     assert (reader.message.content, twin.message.content) == ("<tool_", "<tool_call>")
 
 
-def quoter() -> Quoter:
-    """Return a quoter that has quoted one token and waits for the rest of another."""
-    made = Quoter(("<a>", "[b]"))
-    assert made.ordinary("x<a>y[b") == f"x{STAND_IN}a>y"
-    return made
-
-
-STAND_IN = chr(0x10F000)
-"""What stands for the first of the characters with which special tokens begin."""
-
-
 def test_what_is_quoted_goes_on_over_chunks() -> None:
-    """Half a token waits; events get their characters back."""
-    made = quoter()
+    """Half a token waits; what may become a longer one waits until what follows shows which it is."""
+    reader = Parser(Format(), Request(), special_tokens=("<a>", "[b]"))
+    assert reader.feed("x<a>y[b", special=False) == [ContentText("x<a>y")]
+    assert reader.feed("]", special=False) == [ContentText("[b]")]
+    assert reader.feed("<", special=False) == []
+    assert reader.finish() == [ContentText("<"), MessageFinished()]
 
-    assert made.ordinary("]") == f"{chr(0x10F001)}b]"
-    assert made.unquote(ContentText(f"x{STAND_IN}a>{chr(0x10F001)}")) == ContentText("x<a>[")
-    assert (made.release(), made.used, made.tokens) == ("", True, ("<a>", "[b]"))
-    assert (quoter().release(), quoter().used) == ("[b", True)
+    other = Parser(Format(), Request(), special_tokens=("<a", "<ab"))
+    found = [other.feed(text, special=False) for text in ("x<a", "b", "<a!")]
+    assert found == [[ContentText("x")], [ContentText("<ab")], [ContentText("<a!")]]
 
 
 def test_every_event_gets_its_characters_back() -> None:
-    """Texts and names; what has none is the same."""
-    made = quoter()
+    """Texts, names, arguments and reports."""
+    reader = Parser(FORMAT, Request(tools=None))
+    events = reader.feed("<think>", special=True) + reader.feed("a <think> b", special=False)
+    events += reader.feed("</think><tool_call>", special=True)
+    events += reader.feed('{"name": "<think>", "arguments": {"a": "<tool_call>"}}', special=False)
+    events += reader.feed("</tool_call>", special=True) + reader.finish()
 
-    assert made.unquote(ArgumentsText(0, STAND_IN)) == ArgumentsText(0, "<")
-    assert made.unquote(Malformed(STAND_IN, 1, "x")) == Malformed("<", 1, "x")
-    assert made.unquote(ToolCallStarted(0, "id", f"{STAND_IN}n")) == ToolCallStarted(0, "id", "<n")
-    assert made.unquote(MessageFinished()) == MessageFinished()
-
-
-def test_nothing_is_used_where_nothing_was_quoted() -> None:
-    """Half a token waits, and is not one yet."""
-    made = Quoter(("<a>",))
-
-    assert (made.ordinary("x <"), made.used, made.ordinary("b"), made.used) == ("x ", False, "<b", False)
-
-
-def test_a_token_that_may_become_a_longer_one_waits() -> None:
-    """Until what follows it shows which it is."""
-    made = Quoter(("<a", "<ab"))
-
-    assert (made.ordinary("x<a"), made.ordinary("b"), made.ordinary("<a!")) == ("x", f"{STAND_IN}ab", f"{STAND_IN}a!")
+    assert reader.message.reasoning == "a <think> b"
+    assert [(call.name, call.arguments) for call in reader.message.tool_calls] == [("<think>", '{"a": "<tool_call>"}')]
+    letters = Parser(Format(), Request(), grammar=Grammar(content(chars("a-z", 1, None))), special_tokens=("<think>",))
+    reported = [*letters.feed("ab<think>", special=False), *letters.finish()]
+    assert [event.text for event in reported if isinstance(event, Malformed)] == ["<"]
+    events += reported
+    assert all(character < "\U0010f000" for event in events for character in repr(event))
