@@ -36,9 +36,10 @@ def served():
     """Return the model, as a gateway takes it."""
     if not all(map(installed, ("xllamacpp", "aiohttp", "openai"))):
         pytest.skip("llama.cpp and the gateway's packages are needed: `python3 scripts/test.py`")
+    from real_engines import example_model  # noqa: PLC0415 - only where its packages are
+
     from unrender.gateway import Failure  # noqa: PLC0415
-    from unrender.gateway.config import read  # noqa: PLC0415 - only where its packages are
-    from unrender.gateway.example import example_model  # noqa: PLC0415
+    from unrender.gateway.config import read  # noqa: PLC0415
 
     try:
         path = example_model(KEPT)
