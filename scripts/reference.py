@@ -65,6 +65,7 @@ PUBLIC = (
     "unrender.playground",
     "unrender.gateway",
     "unrender.gateway.config",
+    "unrender.gateway.telemetry",
     "unrender.integrations.llama_cpp",
     "unrender.integrations.mlx_lm",
     "unrender.integrations.transformers",

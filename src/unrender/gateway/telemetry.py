@@ -18,6 +18,8 @@ from unrender.gateway.record import Record, usage_of
 if TYPE_CHECKING:
     from unrender.gateway.answers.answer import Answer
 
+__all__ = ["Telemetry", "exporting"]
+
 SCOPE = "unrender.gateway"
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)

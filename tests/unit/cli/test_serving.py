@@ -246,14 +246,16 @@ def _post(url, body):
 
 @pytest.mark.slow
 def test_server_finishes_what_it_has_begun(tmp_path):
-    """At SIGTERM the answer on its way is finished, and new requests are refused, as `/ready` says."""
+    """At SIGTERM the answer on its way is finished and logged as a line of JSON, and new requests are refused, as `/ready` says."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     config = tmp_path / "gateway.toml"
     config.write_text(f'port = {port}\n[[models]]\nname = "m"\nrate = 40.0\n')
     url = f"http://127.0.0.1:{port}"
-    server = subprocess.Popen([sys.executable, "-m", "unrender", "serve", "--config", config], stderr=subprocess.PIPE)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "unrender", "serve", "--log", "--config", config], stderr=subprocess.PIPE
+    )
     try:
         while b"listening at" not in server.stderr.readline():
             pass
@@ -271,6 +273,10 @@ def test_server_finishes_what_it_has_begun(tmp_path):
         assert lines[-2] == b"data: [DONE]\n"
         assert refused == 503
         assert server.wait(10) == 0
+        ready, *_, asked = map(json.loads, server.stderr)
+        assert (ready["level"], ready["logger"], ready["message"][:9]) == ("info", "unrender.gateway", "m: ready,")
+        assert (asked["level"], asked["model"], asked["outcome"]) == ("info", "m", "ok")
+        assert {"time", "seconds", "request"} <= asked.keys()
     finally:
         server.kill()
         server.communicate()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import logging
 
@@ -20,7 +19,6 @@ from serving import CALL, HELLO, TOOL, Told, metric, posted, served
 
 from unrender import Usage
 from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Keys, Piece
-from unrender.gateway.record import write_log
 from unrender.gateway.telemetry import Telemetry
 
 SECRET = "a word that nobody may log"
@@ -198,25 +196,6 @@ def test_failed_request_is_a_span_with_its_error():
     assert span.attributes["error.type"] == "engine"
     assert not span.status.is_ok
     assert measured == {"gen_ai.server.request.duration"}
-
-
-def test_log_is_lines_of_json():
-    """Each request is a line with its id and its trace; a warning is a line with a message."""
-    stream = io.StringIO()
-    handler = write_log(stream)
-    try:
-        headers = {"x-request-id": "r-1", "traceparent": f"00-{TRACE}-{PARENT}-01"}
-        posted(served(Told([EngineError("x")])), CHAT, json={"messages": HELLO}, headers=headers)
-    finally:
-        for name in ("unrender.gateway", "uvicorn"):
-            logging.getLogger(name).removeHandler(handler)
-            logging.getLogger(name).setLevel(logging.NOTSET)
-
-    warning, request = map(json.loads, stream.getvalue().splitlines())
-    assert (warning["level"], request["level"]) == ("warning", "info")
-    assert "r-1" in warning["message"]
-    assert (request["request"], request["trace"], request["outcome"]) == ("r-1", TRACE, "engine")
-    assert {"time", "seconds"} <= request.keys()
 
 
 def test_mounts_into_fastapi():

@@ -62,9 +62,6 @@ class _Silence:
 class Connection:
     """Speaks to one engine. `idle` is how many seconds it may be silent in the middle of an answer."""
 
-    health = "/health"
-    """What answers with a success once the engine can."""
-
     def __init__(self, url: str, *, key: str = "", idle: float = 300.0) -> None:
         self.url: str = url.rstrip("/")
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
@@ -113,10 +110,10 @@ class Connection:
         async with self._request(path, body) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
-    async def problem(self) -> str | None:
-        """Return None when the engine's health is good, else what is wrong."""
+    async def problem(self, path: str) -> str | None:
+        """Return None when a path answers with a success, else what is wrong."""
         try:
-            async with self._request(self.health):
+            async with self._request(path):
                 return None
         except EngineError as error:
             return error.message
@@ -168,7 +165,6 @@ class HttpEngine:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        connection.health = self.health
         self._where: str = connection.url + self.path
 
     def _path(self, job: Job) -> str:  # noqa: ARG002
@@ -209,7 +205,7 @@ class HttpEngine:
 
     async def ready(self) -> str | None:
         """Ask for its health."""
-        return await self._connection.problem()
+        return await self._connection.problem(self.health)
 
     async def close(self) -> None:
         """Close all connections."""
