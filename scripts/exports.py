@@ -48,7 +48,7 @@ For each chat template: of how many capabilities transformers' own parser reads 
 the response template leaves out, or why there is none.
 Call syntaxes that are only tolerated are left out everywhere.
 Reasoning is read where an answer begins, or a message inside of one: what looks like it further on is content.
-What no response template can say is told in [the how-to](../howto/export.md).
+What no response template can say is told in [the how-to](../howto/transformers.md#export-a-response-template).
 Beside [those that TRL brings](trl.md), ours are compared answer by answer.
 
 | template | read alike | left out, or why refused |
@@ -58,7 +58,7 @@ TRL_OPENING = """# Response templates beside those of TRL
 Written by `scripts/exports.py`; do not edit.
 
 [TRL](https://pypi.org/project/trl/) {version} brings {templates} response templates, written by hand, for {chats} chat templates.
-Here transformers' own parser reads the same answers by [ours](../howto/export.md), which are derived, and by TRL's.
+Here transformers' own parser reads the same answers by [ours](../howto/transformers.md#export-a-response-template), which are derived, and by TRL's.
 
 The answers are written by the chat template: text, reasoning, calls, and arguments that are awkward, such as quotes, white
 space at the ends, words that look like numbers, and the format's own markers.

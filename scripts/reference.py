@@ -284,7 +284,7 @@ def public_names(_page: str = "") -> str:
     """Return every public name, with its members, sorted within its module.
 
     Public are what is in a module's `__all__` or, in a module without one, what is defined there and has no underscore; and of their
-    classes the members without one. A line that goes is a change that needs a deprecation (docs/reference/versioning.md).
+    classes the members without one. A line that goes is a change that needs a deprecation (docs/dev/contributing.md, versions and deprecation).
     """
     return "".join(f"{line}\n" for module in PUBLIC for line in sorted(set(_lines(module))))
 
@@ -573,7 +573,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/reference/limits.md": limits,
     "docs/reference/format.schema.json": schema_text,
     "docs/reference/api.txt": public_names,
-    "docs/reference/engines.md": engines,
+    "docs/installation.md": engines,
     "docs/glossary.md": glossary,
     "docs/dev/contributing.md": tasks,
     "docs/reference/formats.md": formats,

@@ -70,6 +70,39 @@ MOVED: Mapping[str, str] = {
     "SECURITY.md": "security-policy.md",
 }
 """Files beside docs/ that are pages of the site; links to others lead to pages that show the file."""
+REDIRECTS: Mapping[str, str] = {
+    "dev/extending": "dev/contributing.html#extend-unrender",
+    "explanation/decisions/declared": "explanation/architecture.html#what-is-declared",
+    "explanation/decisions/final-events": "explanation/analysis.html#events-are-final",
+    "explanation/decisions/held-calls": "explanation/architecture.html#calls-are-held-until-theyre-complete",
+    "explanation/decisions/needles": "explanation/analysis.html#needles-instead-of-tag-shapes",
+    "explanation/decisions/one-machine": "explanation/architecture.html#one-machine",
+    "explanation/decisions/proof": "explanation/analysis.html#checks-inside-derivation",
+    "explanation/decisions/saved-parsers": "explanation/architecture.html#a-parser-is-saved-as-what-it-was-fed",
+    "explanation/decisions/two-waists": "explanation/architecture.html#two-waists-format-and-grammar",
+    "explanation/grammar-worth": "explanation/performance.html#what-a-grammar-is-worth",
+    "howto/any-renderer": "howto/declared-formats.html#use-a-model-without-a-jinja-template",
+    "howto/engine-parsers": "howto/vllm.html#replace-vllms-or-sglangs-parsers",
+    "howto/explain": "howto/debug.html#see-why-an-output-was-read-as-it-was",
+    "howto/export": "howto/transformers.html#export-a-response-template",
+    "howto/grammar-by-hand": "howto/declared-formats.html#write-a-format-by-hand",
+    "howto/index": "tutorial.html",
+    "howto/keep-a-format": "howto/declared-formats.html#save-compare-and-edit-a-format",
+    "howto/llama-cpp-python": "howto/llama-server.html#llama-cpp-python",
+    "howto/mlx-lm": "howto/llama-server.html#mlx-lm",
+    "howto/next-turn": "howto/recipes.html#keep-prompts-growing",
+    "howto/ollama": "howto/llama-server.html#ollama-and-lm-studio",
+    "howto/one-application": "howto/tools-without-support.html#send-the-same-request-to-every-model",
+    "howto/playground": "playground.html#see-a-template-in-the-browser",
+    "howto/rescue": "howto/debug.html#find-calls-that-a-server-left-in-the-text",
+    "howto/test-your-template": "howto/lint.html#test-your-template-in-ci",
+    "howto/train": "howto/training-masks.html#many-turns-trl-verl-skyrl-and-others",
+    "howto/verify": "howto/lint.html#verify-the-format",
+    "reference/engines": "installation.html#tested-engines-and-libraries",
+    "reference/errors": "howto/debug.html#errors-by-their-text",
+    "reference/versioning": "dev/contributing.html#versions-and-deprecation",
+}
+"""Old addresses of pages that others have taken in, and where their text is now."""
 SHOWN = "source"
 """The folder of the pages that show a file."""
 UNFOUND = (f"{SHOWN}/", "changelog.md")
@@ -127,9 +160,9 @@ _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 _BOOSTED: Mapping[str, int] = {
     "installation": 4,
+    "howto/debug": 5,
     "howto/": 3,
     "tutorial": 3,
-    "reference/errors": 5,
     "gallery": 2,
     "reference/api/unrender.md": 4,
 }
@@ -201,8 +234,20 @@ def on_post_template(output_content: str, **_: Any) -> str:
 
 
 def on_post_build(config: Any) -> None:
-    """Write the playground beside the pages."""
+    """Write the playground beside the pages, and a page at each old address that leads to the new one."""
+    for old, new in REDIRECTS.items():
+        path = Path(config["site_dir"], f"{old}.html")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(redirect(posixpath.relpath(new, posixpath.dirname(old) or ".")), encoding="utf-8")
     write(Path(config["site_dir"]) / "playground", pyodide=os.environ.get("UNRENDER_PYODIDE", PYODIDE))
+
+
+def redirect(address: str) -> str:
+    """Return a page that sends its reader to another; works without scripts and from the disk."""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Moved</title><link rel="canonical" href="{address}">'
+        f'<meta http-equiv="refresh" content="0; url={address}"><p>This page is now <a href="{address}">here</a>.</p></html>\n'
+    )
 
 
 class Docstrings(Extension):

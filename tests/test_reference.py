@@ -28,7 +28,7 @@ def test_page_is_current(name: str) -> None:
 
     current = reference.PAGES[name](page) == page
 
-    assert current, f"run `python scripts/reference.py {name}`; for public names see docs/reference/versioning.md"
+    assert current, f"run `python scripts/reference.py {name}`; for public names see docs/dev/contributing.md"
 
 
 def test_words_are_defined_once() -> None:
