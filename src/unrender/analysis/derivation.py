@@ -34,7 +34,7 @@ from unrender.analysis.find.turn_frame import TurnFrame, find_frame, next_opener
 from unrender.analysis.rebuilding import calls_are_refuted, find_doubts, with_headers
 from unrender.conversation.capabilities import Capabilities
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
-from unrender.format.checks import field_texts
+from unrender.format.checks import texts_in
 from unrender.format.tokens import lexemes, literal_texts, preserved_tokens
 from unrender.formats import declared_formats
 from unrender.proof.claims import Proof, possible_format, prove, writable
@@ -242,7 +242,7 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
     # The `, ` and `: ` of a codec are only in JSON: they are not markers.
-    texts = (text for place, text in field_texts((reasoning, *parts), "") if "codec" not in place)
+    texts = (text for place, text in texts_in((reasoning, *parts), "") if "codec" not in place)
     markers = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
 

@@ -55,7 +55,7 @@ def text_problem(text: str) -> str:
 
 def _rows(format: Format) -> Iterator[Invariant]:
     size = 0
-    for place, text in field_texts(format, ""):
+    for place, text in texts_in(format, ""):
         where = place.removeprefix(".")
         if isinstance(text, tuple):
             yield where, len(text) > MAX_ITEMS, f"expected at most {MAX_ITEMS} entries, found {len(text)}"
@@ -98,7 +98,7 @@ def _rows(format: Format) -> Iterator[Invariant]:
 # The parts by themselves.
 
 
-def field_texts(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]]:
+def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]]:
     """Yield every text and every list of a format, or of a part, with its path; each list before what is in it."""
     if isinstance(value, str):
         if not isinstance(value, StrEnum):
@@ -106,11 +106,11 @@ def field_texts(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, 
     elif isinstance(value, tuple):
         yield where, value
         for at, item in enumerate(value):
-            yield from field_texts(item, f"{where}[{at}]")
+            yield from texts_in(item, f"{where}[{at}]")
     else:
         # `fields` would make the list anew each time; analysis checks a dozen formats for each template.
         for name in getattr(value, "__dataclass_fields__", ()):
-            yield from field_texts(getattr(value, name), f"{where}.{name}")
+            yield from texts_in(getattr(value, name), f"{where}.{name}")
 
 
 def _reasoning(reasoning: Reasoning) -> Iterator[Invariant]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from unrender.format import Format
-from unrender.format.checks import field_texts
+from unrender.format.checks import texts_in
 
 BRACKETS = ("<>", "[]", "«»", "‹›", "⟦⟧", "⟨⟩", "⟪⟫", "【】", "〖〗", "〔〕", "〈〉", "《》", "「」", "『』", "◁▷")
 _BRACKETED = "|".join(rf"\{pair[0]}[^\{pair[0]}\{pair[1]}\s]*\{pair[1]}" for pair in BRACKETS)
@@ -57,4 +57,4 @@ def special_tokens(texts: Iterable[str]) -> Iterator[str]:
 
 def literal_texts(value: Any) -> Iterator[str]:
     """Return all literals in a part of a format, in order."""
-    return (text for _, text in field_texts(value, "") if isinstance(text, str))
+    return (text for _, text in texts_in(value, "") if isinstance(text, str))
