@@ -42,7 +42,7 @@ from unrender.verify.grammars import Accepts, lark_reader
 PAGE = ROOT / "docs" / "reference" / "json-schema.md"
 SERVER = "http://localhost:1234/"
 """Where the suite says that its remote documents are."""
-KEYWORD_TABLE = """# JSON Schema in grammars
+KEYWORD_TABLE = """# JSON Schema support
 
 Written by `scripts/json_schema.py`; do not edit.
 Every line is tried on the engines that read the dialects.

@@ -4,7 +4,7 @@
 writes values: analysis takes the codec that writes what the template wrote.
 
 Rules: each axis of a codec is read by a `match` that ends in `assert_never`, here and wherever else code depends on the
-axis. So mypy lists the places that a new member needs (docs/dev/extending.md).
+axis. So mypy lists the places that a new member needs (docs/dev/contributing.md).
 """
 
 from __future__ import annotations
