@@ -65,7 +65,6 @@ WIDE = frozenset({"index.md", "playground.md"})
 
 DOCS = "docs"
 MOVED: Mapping[str, str] = {
-    "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security-policy.md",
 }

@@ -65,7 +65,7 @@ def test_links_between_files_become_links_between_pages() -> None:
     assert website.for_site(from_docs, "explanation/analysis.md") == (
         "[a](../changelog.md) [b](security.md#top) [c](../source/src/unrender/turn.py.md) [d](https://e.org/x.md)"
     )
-    assert website.for_site(from_root, "index.md") == "[a](tutorial.md) ![b](images/answer.svg)"
+    assert website.for_site(from_root, "changelog.md") == "[a](tutorial.md) ![b](images/answer.svg)"
 
 
 @pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))
@@ -136,6 +136,32 @@ def test_the_gallery_has_what_was_derived_of_models() -> None:
     assert shown.count(" · append-only: ") == shown.count("#### ")
     assert " · append-only: no, because of thoughts: after user → thought + content → user" in shown
     assert shown.count("#v1=") > len(json.loads(website.DERIVED.read_text("utf-8"))) / 2
+
+
+def test_the_home_page_leads_to_rows_of_the_gallery() -> None:
+    """Each model that it names is a heading there."""
+    home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    rows = {re.sub(r"[^\w-]", "", name.lower()) for name in json.loads(website.DERIVED.read_text("utf-8"))}
+    named = re.findall(r"gallery\.html#([\w-]+)", home)
+
+    assert len(named) > 5
+    assert [name for name in named if name not in rows] == []
+
+
+def test_old_addresses_lead_to_pages() -> None:
+    """Each page that another has taken in leads to a heading there, and is gone itself."""
+    pages = {old: new.partition("#") for old, new in website.REDIRECTS.items()}
+    texts = {
+        old: (ROOT / "docs" / page.replace(".html", ".md")).read_text("utf-8") for old, (page, _, _) in pages.items()
+    }
+    slugs = {
+        old: {re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in text.splitlines()}
+        for old, text in texts.items()
+    }
+
+    assert [old for old in pages if (ROOT / "docs" / f"{old}.md").exists()] == []
+    assert [old for old, (_, _, anchor) in pages.items() if anchor and anchor not in slugs[old]] == []
+    assert 'url=../howto/debug.html#a"' in website.redirect("../howto/debug.html#a")
 
 
 def test_the_page_of_unrender_has_every_name_once() -> None:
