@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unrender.analysis.ask.answers import Answers, Turns
-from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING
+from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING, carries_needle
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
 from unrender.analysis.find.turn_frame import TurnFrame, end_in_history, tail_of
 from unrender.format import Content, ContentMode, Spelling
@@ -188,6 +188,8 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
         return None
     opening, _, after_content = mixed.partition(CONTENT)
+    if carries_needle(opening):  # `[{"name": "f"}]Hi[{"name": "f"}]`: a call is before the content as well.
+        return None
     before_reasoning, reasoned, _ = (answers.reasoned_call or "").partition(REASONING)
     if reasoned and before_reasoning.strip() == opening.strip():  # Content beside calls is where reasoning is.
         return None

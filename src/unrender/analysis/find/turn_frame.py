@@ -261,6 +261,8 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
+    if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
+        shared = bare  # The end of the question's turn is not a part of the answer.
     return _without_opener(shared, answers)
 
 
