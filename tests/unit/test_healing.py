@@ -6,7 +6,9 @@ import json
 import warnings
 from dataclasses import replace
 
+import damaged
 import pytest
+from answers import all_template_paths, template_named
 from cases import cases
 from vendor import all_vendor_templates, vendor_cases
 
@@ -117,6 +119,20 @@ def test_arguments_that_the_schema_refuses(name, wrong, by, after):
     assert "Tea" in text[: healing.cut]
     first, *_ = completed(turn, text[: healing.cut] + healing.sample(1))
     assert not turn.problems(first)
+
+
+@pytest.mark.parametrize("template", all_template_paths())
+def test_refused_number_in_each_format(template):
+    """Wherever a format writes a number, a call with another value there keeps what is before it, also behind a header's layout."""
+    for label, turn, text, _ in damaged.answers(template_named(template)):
+        if label == "number":
+            before, after = text.rsplit("3", 1)
+            healing = turn.heal(before + '"x"' + after)
+            assert healing is not None
+            assert healing.cut <= len(before)
+            assert "Paris" in text[: healing.cut]
+            first, *_ = completed(turn, text[: healing.cut] + healing.sample(1))
+            assert not turn.problems(first)
 
 
 @pytest.mark.parametrize("begun", [10, 21, 40])

@@ -130,7 +130,9 @@ class Remainder:
             return self._handmade(self.handmade, values, roles=roles)
         if self.in_call:
             expansion = self._calls(values, roles=roles)
-            rest = resume_any(expansion.grammar, (self.begun,), loose=True)
+            # Read loosely, the blank of `hour = ` may also begin the line that ends a value.
+            whole, begun = expansion.grammar, (self.begun,)
+            rest = resume_any(whole, begun) or resume_any(whole, begun, loose=True)
             if rest is None:
                 raise GrammarError(f"no call begins with {self.begun!r:.80}")
             return replace(expansion, grammar=rest)
