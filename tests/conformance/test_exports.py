@@ -45,6 +45,7 @@ def test_what_can_be_expressed_is(path: Path) -> None:
 
 
 @TRANSFORMERS
+@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_transformers_read_our_message(path: Path) -> None:
     """Every rendering of the template is read into our message, apart from what the export says it leaves out."""

@@ -267,6 +267,11 @@ def _closer(text: str, split: _Splitter, ends: Collection[str]) -> Marker:
 # Between parts.
 
 
+def repeated(turn: TurnTexts) -> list[str]:
+    """Return the last token of each header: models and templates repeat it."""
+    return [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
+
+
 @kept(10_000)
 def _frame(format: Format) -> Answer:
     """Return an answer without parts; what is between them depends on the format alone.
@@ -281,9 +286,9 @@ def _frame(format: Format) -> Answer:
     # A stray `</think>` says nothing where reasoning has an opener of its own; where it has none, it ends reasoning.
     if reasoning.mode is not ReasoningMode.DELIMITER and not reasoning.ends_within_start:
         others = [*(end + _after_reasoning(turn) for end in _spellings(format, reasoning.end)), *others]
-    # Models repeat the last token of their header.
-    lasts = [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
-    dropped = [it for it in _markers((*turn.headers, *format.ignored, *lasts, *others)) if holds_token(it.text)]
+    dropped = [
+        it for it in _markers((*turn.headers, *format.ignored, *repeated(turn), *others)) if holds_token(it.text)
+    ]
     joints = [it for it in _markers((*format.ignored, *others)) if not holds_token(it.text)]
     return Answer(
         written=EMPTY,

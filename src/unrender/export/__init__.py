@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from unrender.answer.build import own_calls
+from unrender.answer.build import own_calls, repeated
 from unrender.answer.nodes import Calls
 from unrender.errors import ExportError
 from unrender.export.response_calls import (
@@ -137,7 +137,10 @@ def _unasked(format: Format) -> list[str]:
 def _reasoning_ends(format: Format) -> Iterator[str]:
     """Yield patterns for what ends reasoning: with its joint, but alone where no reasoning is written in a way of its own."""
     markers, core = format.reasoning, spelled(format, format.reasoning.end)
-    joint = _joint(format.turn.reasoning_to_content)
+    joint, closed = _joint(format.turn.reasoning_to_content), _joint(format.turn.start_to_content)
+    # After `</think>` alone, which the prompt writes or the model at once, follows what begins an answer.
+    if closed and closed != joint and format.turn.prefill_no_thinking.strip() == markers.end.strip():
+        yield rf"(?:\A\s*|(?<={escaped_pattern(markers.start.strip())})){core}{closed}"
     begun = escaped_pattern(markers.empty.removesuffix(markers.end.strip()))
     if not joint or begun in ("", escaped_pattern(markers.empty)) or markers.empty == markers.start + markers.end:
         yield beside_text(markers.end, core) + joint
@@ -168,7 +171,8 @@ def _closers(format: Format) -> str:
     """Return what ends the text that belongs to no other region, or is dropped from it."""
     calls = own_calls(format)
     others = (*_unasked(format), *_wrappers(format), *_joints(format), *(between_calls(calls) if calls else ()))
-    return any_of((*turn_ends(format), *others, *map(escaped_pattern, format.ignored)))
+    begun = (rf"\A{escaped_pattern(token)}" for token in repeated(format.turn))
+    return any_of((*turn_ends(format), *others, *map(escaped_pattern, format.ignored), *begun))
 
 
 def _wrappers(format: Format) -> Iterator[str]:

@@ -13,7 +13,7 @@ from unrender.verify import Verdict, verify_export
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"), key=lambda path: path.stem)
 REFUSED = {
     *("attributes", "call-words", "calls-on-lines", "clauses", "equal-markers", "fenced-lines", "indented"),
-    *("json-name-key", "keywords", "line-left-out", "lines-of-arguments", "name-first", "name-on-line"),
+    *("json-name-key", "keywords", "line-left-out", "lines-of-arguments", "name-first", "name-on-line", "name-twice"),
     *("options", "python-calls", "python-dict", "python-quoted", "raw-indented", "raw-lines"),
     *("raw-options", "raw-query", "spaced-leads", "tagged-key", "words-as-markers", "wrapped-beside-calls"),
 }
