@@ -1,9 +1,9 @@
-"""Releases of an engine, unpacked → how many of its plug-in's tests pass in each.
+"""Releases of a package, unpacked → whether tests pass with each.
 
 python scripts/older.py TESTS PACKAGE==VERSION ...      exits with 1 if a test fails in one of them
 
-A release is read from `.cache/releases`, where it's unpacked once, in place of the one that is installed. Of its compiled parts, which
-parsers don't import, there's nothing there.
+A release is read from `.cache/releases`, where it's unpacked once, in place of the one that is installed. Compiled parts of more than
+50 MB are left out: they are for GPUs, and parsers don't import them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from environment import ROOT
 
+LARGE = 50_000_000
 UNPACKED = ROOT / ".cache" / "releases"
 
 
@@ -38,8 +39,8 @@ def unpacked(release: str) -> Path:
             subprocess.run([*command, "--only-binary", ":all:"], check=True)
             (wheel,) = Path(downloads).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
-                modules = [name for name in archive.namelist() if not name.endswith(".so")]
-                archive.extractall(folder, modules)
+                small = [it for it in archive.infolist() if it.file_size < LARGE or not it.filename.endswith(".so")]
+                archive.extractall(folder, small)
     return folder
 
 
