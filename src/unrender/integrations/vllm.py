@@ -259,7 +259,7 @@ class _Parser:
         if not hasattr(request, "_parser_structured_outputs") and getattr(
             getattr(request, "text", None), "format", None
         ):
-            if turn.request.tool_choice in ("auto", "none"):
+            if not turn.request.call_required:
                 return  # vLLM holds the answer to this form itself, and takes no other beside it.
             request.text = request.text.model_copy(update={"format": None})
         found = constraint_of(turn)
