@@ -1,12 +1,14 @@
 """A real vLLM without a model: a template's name → what its chat server makes of an answer, by its own classes.
 
-Usable only where vLLM is installed (`python3 scripts/run.py plugins`).
+Usable only where vLLM is installed (`python3 scripts/run.py plugins`), in each of the releases that the plug-in supports: what a
+release's servers don't tell a parser, it isn't told here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 from collections.abc import Iterable, Sequence
 from functools import cache
 from types import SimpleNamespace
@@ -40,9 +42,24 @@ def parser_class(
 ) -> Any:
     """Return the class that the server makes its parsers of."""
     manager = importlib.import_module("vllm.parser").ParserManager
-    return manager.get_parser(
-        tools, reasoning, enable_auto_tools=True, model_name="m", tokenizer=tokenizer(name), tool_strict_level=level
-    )
+    more = {"tokenizer": tokenizer(name)} if is_told("vllm.renderers.online_derenderer") else {}
+    more |= {"tool_strict_level": level} if level else {}
+    return manager.get_parser(tools, reasoning, enable_auto_tools=True, model_name="m", **more)
+
+
+@cache
+def is_told(server: str) -> bool:
+    """Return whether a server of this release tells its parsers the prompt, by its module."""
+    return ".set_prompt_token_ids(" in inspect.getsource(importlib.import_module(server))
+
+
+def parser_of(name: str, request: Any, prompt: str, server: str, cls: Any = None) -> Any:
+    """Return the parser for a request, told of the prompt as the server tells it."""
+    cls = cls or parser_class(name)
+    parser = cls(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
+    if is_told(server):
+        parser.set_prompt_token_ids(ids(name, prompt))
+    return parser
 
 
 def chat(**more: Any) -> Any:
@@ -66,10 +83,13 @@ def streamed(
     name: str, request: Any, prompt: str, chunks: Sequence[str], cls: Any = None
 ) -> tuple[list[Any], str | None]:
     """Return the deltas and the finish reason that the chat server streams."""
-    module = importlib.import_module("vllm.entrypoints.openai.chat_completion.stream_processor")
     cls = cls or parser_class(name)
     parser = cls(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
-    processor = module.ChatStreamProcessor(request, parser, enable_auto_tools=True, parser_cls=cls)
+    try:
+        module = importlib.import_module("vllm.entrypoints.openai.chat_completion.stream_processor")
+        processor = module.ChatStreamProcessor(request, parser, enable_auto_tools=True, parser_cls=cls)
+    except ModuleNotFoundError:
+        processor = _Older(request, parser)
     deltas: list[Any] = []
     reason = None
     before = ids(name, prompt)
@@ -79,6 +99,20 @@ def streamed(
         deltas += [step.delta] if step.delta else []
         reason = step.finish_reason
     return deltas, reason
+
+
+class _Older:
+    """The stream of the chat server before 0.33, which has no class for it."""
+
+    def __init__(self, request: Any, parser: Any) -> None:
+        self._request, self._parser = request, parser
+        self._called = False
+
+    def step(self, text: str, tokens: list[int], reason: str | None, before: list[int]) -> Any:
+        """Return the delta of a chunk, and the finish reason."""
+        delta = self._parser.parse_delta(text, tokens, self._request, before, finished=reason is not None)
+        self._called = self._called or bool(delta and delta.tool_calls)
+        return SimpleNamespace(delta=delta, finish_reason="tool_calls" if reason and self._called else reason)
 
 
 def folded(deltas: Iterable[Any]) -> tuple[str, str, list[tuple[str, ...]]]:
@@ -113,15 +147,14 @@ def items(
             )
             yield context
 
-    async def run() -> Any:
+    async def run() -> list[Any]:
         server = SimpleNamespace(_raise_if_error=lambda *_: None)
         stream = serving._process_simple_streaming_events(
             server, request, None, generated(), context, "m", tokenizer(name), None, 0, lambda event: event
         )
         return [event async for event in stream]
 
-    asyncio.run(run())
-    done = context.streamed_output_items
+    done = [event.item for event in asyncio.run(run()) if event.type == "response.output_item.done"]
     texts = {
         kind: "".join(part.text for item in done if item.type == kind for part in item.content)
         for kind in ("reasoning", "message")

@@ -438,7 +438,9 @@ class ChatTemplate:
         if not all(isinstance(id, str) for id in known_ids):
             raise MessageError(f"known_ids: expected texts, found {known_ids!r:.60}")
         write = partial(self.writing, documents=documents, tool_format=tool_format)
-        format = self._format_behind(prompt, offer, tool_format, lambda: write(offer, request, template_kwargs))
+        format = self._format_behind(
+            prompt, offer, tool_format, lambda: write(offer, request, template_kwargs), forced=request.call_required
+        )
         after = after_header(format, prompt) if continued else None
         return Turn(
             prompt=prompt,
@@ -458,7 +460,7 @@ class ChatTemplate:
         )
 
     def _format_behind(
-        self, prompt: str, offer: Offer, tool_format: str | None, make_writer: Callable[[], Writer]
+        self, prompt: str, offer: Offer, tool_format: str | None, make_writer: Callable[[], Writer], *, forced: bool
     ) -> Format:
         """Return how the answer to a prompt is written, with the template's end-of-sequence token among the ends of a turn."""
         from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- loaded when it is used
@@ -470,9 +472,10 @@ class ChatTemplate:
         usual = tool_format in (None, "auto", "none")
         if not offer.tools or (usual and self.capabilities.supports_tools):
             return format
-        # In prompts of `prepare`, tools that the template ignores are described in our words, and called as these say.
+        # In prompts of `prepare`, tools that the template ignores are described in our words, and called as these say. A call
+        # that is required is written so behind any prompt.
         writer = make_writer()
-        return writer.ended if writer.injection and writer.injection.text in prompt else format
+        return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
 
     def response_template(self, *, target: Target | str = "transformers") -> Exported:
         """Return the format as a response template, which an engine reads.

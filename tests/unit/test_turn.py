@@ -9,7 +9,7 @@ import pytest
 from cases import cases
 from lexing import written_anew
 
-from unrender import ChatTemplate, SchemaWarning, Turn
+from unrender import ChatTemplate, GrammarError, SchemaWarning, Turn
 from unrender.formats import declared_format
 
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -45,6 +45,21 @@ def test_what_differs_is_written_for_itself(dialect, changed):
     assert json.dumps(getattr(one, dialect)()) != json.dumps(getattr(other, dialect)())
     for turn in (one, other, begun):
         assert json.dumps(getattr(turn, dialect)()) == json.dumps(written_anew(turn, dialect))
+
+
+@pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "now"}}])
+def test_a_required_call_is_held_where_the_template_writes_none(dialect, choice):
+    """Behind any prompt it is JSON in tags, as `prepare` describes it; where `tool_format` is none, nothing can be written."""
+    template, told = ChatTemplate.from_string(SOURCE), {"tools": tools(["a"]), "tool_choice": choice}
+    turn = template.turn("<user>Hello</><assistant>", **told)
+    sample = turn.sample(1)
+
+    assert sample.startswith("<tool_call>")
+    assert [call.name for call in turn.parse(sample).tool_calls][:1] == ["now"]
+    assert written_anew(turn, dialect)
+    with pytest.raises(GrammarError, match="a call is required, and this template writes none"):
+        getattr(template.prepare(HELLO, tool_format="none", **told), dialect)()
 
 
 def test_a_structural_tag_may_be_changed():

@@ -377,11 +377,6 @@ class _Order:
     stops: tuple[str, ...]
     """What no free text holds."""
 
-    @property
-    def wanted(self) -> bool:
-        """Whether there must be a call."""
-        return self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
-
     def whole_answer(self) -> Node:
         """Return the whole answer, after the header where no prompt writes it."""
         unasked = self.format.turn.unasked
@@ -442,7 +437,7 @@ class _Order:
         thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
         run = in_sequence(calls, ending(self.format))
         called = in_sequence(Choice((thinking, Literal(turn.start_to_tools))), run)
-        return called if self.wanted else Choice((replace(self, calls=None).answer(), called))
+        return called if self.request.call_required else Choice((replace(self, calls=None).answer(), called))
 
     def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
         """Return content and calls, each after its joint."""
@@ -456,12 +451,14 @@ class _Order:
         last = in_sequence(self.calls, ending(self.format))
         beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
         followed = in_sequence(Literal(turn.content_to_tools), last)
-        only_calls = in_sequence(Literal(to_tools), self.calls if turn.tools_first and not self.wanted else last)
+        only_calls = in_sequence(
+            Literal(to_tools), self.calls if turn.tools_first and not self.request.call_required else last
+        )
         if beside is not wrapper and beside.wraps_empty:
             only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
         shown = self.calls.openers or turn.content_to_tools.strip()
         # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
-        if self.wanted:
+        if self.request.call_required:
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = in_sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls

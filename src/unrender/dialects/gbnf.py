@@ -21,7 +21,7 @@ from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, lo
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence
-from unrender.nodes.patterns import Ranges, bounds_text
+from unrender.nodes.patterns import Ranges, bounds_text, complement
 
 ANY_CHARACTER = "[^\\x00]"
 
@@ -158,8 +158,8 @@ _BEFORE_DIGITS = re.compile(r"(?<=[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff])(?=[0-9A
 def text_pieces(text: str) -> list[str]:
     r"""Cut a text into pieces that an engine reads correctly; most texts are one piece.
 
-    xgrammar 0.2.8 writes a character below U+0100 as `\xE9` for itself, and then takes hexadecimal digits after it for
-    more of the same character: it refuses `Québec` as one text.
+    xgrammar 0.2.7 and 0.2.8 write a character below U+0100 as `\xE9` for themselves, and then take hexadecimal digits after it for
+    more of the same character: they refuse `Québec` as one text.
 
     >>> text_pieces("Québec")
     ['Qué', 'bec']
@@ -178,6 +178,9 @@ def _text(text: str) -> str:
 def _class(ranges: Ranges, *, negated: bool) -> str:
     if not ranges:
         return ANY_CHARACTER if negated else '""'
+    # Negated, xgrammar 0.2.7 reads `§` as the last ASCII character: what is left is written instead. No text holds NUL.
+    if negated and max(high for _, high in ranges) > "\x7f":
+        ranges, negated = complement((("\0", "\0"), *ranges)), False
     # `[^]` would be a class of all characters.
     if ranges == (("^", "^"),) and not negated:
         return '"^"'

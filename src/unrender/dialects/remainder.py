@@ -136,6 +136,10 @@ class Remainder:
             if rest is None:
                 raise GrammarError(f"no call begins with {self.begun!r:.80}")
             return replace(expansion, grammar=rest)
+        if self.request.call_required and own_calls(self.format) is None:
+            raise GrammarError(
+                "tool_choice: a call is required, and this template writes none; name a tool_format that says how"
+            )
         # The answer may have begun with words, a thought or half a call: what is left of it is the grammar.
         whole = Grammar(answer_of(self.format, self.request).written)
         if run is None:

@@ -72,8 +72,8 @@ def require(names: Mapping[str, Sequence[str]]) -> None:
             getattr(found, name)
 
 
-def above(ours: type, theirs: type, name: str, **fields: Any) -> type:
-    """Return a class that has our methods above an engine's.
+def above(ours: type, theirs: type, name: str, *, new: Sequence[str] = ()) -> type:
+    """Return a class that has our methods above an engine's; of those in `new`, an engine may have none.
 
     Raises `TypeError` when the engine does not have such a method, or calls it with what ours does not take.
     """
@@ -82,11 +82,13 @@ def above(ours: type, theirs: type, name: str, **fields: Any) -> type:
         if method.startswith("_") or not isinstance(own, (*_CALLED, property)):
             continue
         if not hasattr(theirs, method):
+            if method in new:
+                continue
             raise TypeError(f"{where} has no {method!r}")
         # What an engine reads as a property has no parameters.
         for found in _differing(getattr(ours, method), getattr(theirs, method)) if isinstance(own, _CALLED) else ():
             raise TypeError(f"{where}.{method}: {found}")
-    return type(name, (ours, theirs), fields)
+    return type(name, (ours, theirs), {})
 
 
 def _differing(ours: Any, theirs: Any) -> Iterator[str]:

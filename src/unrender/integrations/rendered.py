@@ -25,7 +25,6 @@ from unrender import (
     Request,
     SchemaWarning,
     TemplateError,
-    ToolChoice,
     Turn,
     deltas,
     prefill,
@@ -41,7 +40,6 @@ TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """The environment variable that names a template's file, for engines that were given one, or models that have none."""
 REPAIR = "UNRENDER_REPAIR"
 """The environment variable that names which damaged calls engines' plug-ins repair, as in `Policy`."""
-_FREE = (ToolChoice.AUTO, ToolChoice.NONE)
 
 
 @kept(1_000_000)
@@ -127,7 +125,7 @@ def json_form(schema: Any) -> dict[str, Any]:
 
 def is_forced(request: Request) -> bool:
     """Return whether the request demands a form of the answer: a call, or JSON of a schema."""
-    return request.tool_choice not in _FREE or request.response_schema is not None
+    return request.call_required or request.response_schema is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from unrender import ChatTemplate, ExportError, ExtendError, Message, assistant_mask
+from unrender import ChatTemplate, ExportError, ExtendError, Message, MessageError, assistant_mask
 from unrender.integrations.rendered import lenient_turn
 from unrender.integrations.transformers import AS_WRITTEN, chat_template
 from unrender.token_ids import PromptEncoder
 from unrender.training import Rollout, TrainingRow
 
 _Tokenizer = TypeVar("_Tokenizer")
+_MARK = {"read_by": "unrender"}
+"""The `response_template` of a tokenizer whose format cannot be exported."""
 Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
 """The ids of answers, and their log probabilities if there are any."""
 
@@ -35,14 +37,20 @@ def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tok
 
     It takes the same arguments as transformers' own (text or ids, one or a batch, `prefix` with the prompt, `tools`)
     and returns messages whose calls have their arguments as objects. No text raises an error: what cannot be read as a
-    call is content. Without `tools`, any name counts as a tool. `response_template` is also set, since trainers look
-    for it: to the format's export, or to a mark if the format has none. `template` is by default the tokenizer's own.
+    call is content; tools that cannot be read raise `ValueError`, which trainers catch. Without `tools`, any name counts as a
+    tool. `response_template` is also set, since trainers look for it: to the format's export, or to a mark if the format has none,
+    which `save_pretrained` leaves out. Of a processor, its tokenizer is given the same. `template` is by default the tokenizer's own.
     Raises `TemplateError` when there is none.
     """
-    found: Any = tokenizer
-    read = template or chat_template(found)
-    found.parse_response = _Responses(found, read)
-    found.response_template = _exported(read)
+    given: Any = tokenizer
+    inner = getattr(given, "tokenizer", given)
+    read = template or chat_template(given if getattr(given, "chat_template", None) else inner)
+    exported = _exported(read)
+    for found in (given,) if inner is given else (given, inner):
+        found.parse_response = _Responses(inner, read)
+        found.response_template = exported or _MARK
+        if exported is None and hasattr(found, "save_pretrained"):
+            found.save_pretrained = _Unmarked(found)
     return tokenizer
 
 
@@ -128,11 +136,30 @@ def _columns(rows: Sequence[TrainingRow], longest: int) -> dict[str, Any]:
     return {**columns, "logprobs": None} if None in columns["logprobs"] else columns
 
 
-def _exported(template: ChatTemplate) -> dict[str, Any]:
+def _exported(template: ChatTemplate) -> dict[str, Any] | None:
     try:
         return dict(template.response_template().template)
-    except ExportError as error:
-        return {"read_by": "unrender", "why": str(error)}
+    except ExportError:
+        return None
+
+
+class _Unmarked:
+    """`save_pretrained` of one tokenizer or processor, without the mark: in a checkpoint no library could read it."""
+
+    def __init__(self, saved: Any) -> None:
+        self._saved = saved
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Save as the class of the tokenizer does."""
+        inner = getattr(self._saved, "tokenizer", self._saved)
+        marked = [found for found in (self._saved, inner) if getattr(found, "response_template", None) == _MARK]
+        for found in marked:
+            found.response_template = None
+        try:
+            return type(self._saved).save_pretrained(self._saved, *args, **options)
+        finally:
+            for found in marked:
+                found.response_template = dict(_MARK)
 
 
 class _Responses:
@@ -152,10 +179,11 @@ class _Responses:
         rows = texts if isinstance(texts, list) else [texts]
         # One prompt for a batch is the prompt of each: `["a", "b"]` may be two answers to one question.
         before = prefixes if isinstance(prefixes, list) else [prefixes] * len(rows)
-        read = [
-            _as_trained(lenient_turn(self._template, prompt, tools).parse(text))
-            for text, prompt in zip(rows, before, strict=batch)
-        ]
+        try:
+            turns = [lenient_turn(self._template, prompt, tools) for prompt in before]
+        except MessageError as error:
+            raise ValueError(str(error)) from error
+        read = [_as_trained(turn.parse(text)) for turn, text in zip(turns, rows, strict=batch)]
         return read if batch else read[0]
 
     def _texts(self, given: Any) -> str | list[str]:

@@ -3,9 +3,9 @@
 vLLM finds it when both are installed, by the entry point `vllm.general_plugins`, so no other flag is needed:
 `vllm serve MODEL --enable-auto-tool-choice --tool-call-parser unrender --reasoning-parser unrender`.
 
-Strategy: of vLLM's parsers only those of response templates see the whole answer and the rendered prompt, so ours take their
-place: one reading gives reasoning, content and calls. The classes here become vLLM's when `register` puts them above its own;
-until then nothing of vLLM is imported. The extra `vllm` says which releases it fits; `scripts/run.py plugins` tests it.
+Strategy: one reading gives reasoning, content and calls, so one class above vLLM's `Parser` stands for both of vLLM's parsers.
+vLLM composes parsers by name in `ParserManager.get_parser`; `register` answers there for the name `unrender`, and passes every other
+name on. Until then nothing of vLLM is imported. The extra `vllm` says which releases it fits; `scripts/run.py plugins` tests it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import inspect
 import json
 import logging
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from unrender import ChatTemplate, GrammarError, MessageError, Parser, Turn
+from unrender import ChatTemplate, GrammarError, MessageError, Parser, TemplateError, Turn
 from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import (
     ReasoningGate,
     ReasoningTokens,
+    closing_tag,
     constraint_of,
     engine_template,
     is_forced,
@@ -35,20 +37,15 @@ from unrender.integrations.rendered import (
 )
 
 NAME = "unrender"
-_TEMPLATES = "vllm.parser.response_template"
 _RESPONSES = "vllm.entrypoints.openai.responses.serving"
+_PARSER = "vllm.parser.abstract_parser"
 _USED = {
-    _TEMPLATES: (
-        "ResponseTemplateParser",
-        "ResponseTemplateReasoningParser",
-        "ResponseTemplateToolParser",
-        "_as_tool_dicts",
-        "validate_tokenizer_response_template",
-    ),
-    "vllm.tool_parsers": ("ToolParserManager",),
-    "vllm.reasoning": ("ReasoningParser", "ReasoningParserManager"),
-    "vllm.parser.abstract_parser": ("Parser",),
+    "vllm.parser": ("ParserManager",),
+    _PARSER: ("Parser",),
     "vllm.parser.utils": ("count_history_tool_calls",),
+    "vllm.tool_parsers": ("ToolParser", "ToolParserManager"),
+    "vllm.tool_parsers.utils": ("iter_response_function_tool_dicts",),
+    "vllm.reasoning": ("ReasoningParser", "ReasoningParserManager"),
     "vllm.exceptions": ("VLLMValidationError",),
     "vllm.sampling_params": ("StructuredOutputsParams",),
     "vllm.entrypoints.generate.base.protocol": (
@@ -60,6 +57,8 @@ _USED = {
     "vllm.envs": ("VLLM_ENFORCE_STRICT_TOOL_CALLING",),
 }
 """All of vLLM that is used, by module."""
+_NEW = ("set_prompt_token_ids",)
+"""Methods that vLLM calls since 0.32; before, nothing tells a parser the prompt of a whole answer."""
 _log = logging.getLogger("unrender.vllm")
 
 
@@ -69,51 +68,69 @@ def register() -> None:
     Raises, and changes nothing, in releases that have another shape; the entry point is `registration.vllm`.
     """
     require(_USED)
-    templates: Any = importlib.import_module(_TEMPLATES)
-    check = templates.validate_tokenizer_response_template
-    if getattr(check, "of_unrender", False):  # An engine may call its plug-ins more than once in a process.
+    manager: Any = importlib.import_module("vllm.parser").ParserManager
+    theirs = manager.get_parser
+    if getattr(theirs, "of_unrender", False):  # An engine may call its plug-ins more than once in a process.
         return
-    if not {"reasoning_parser", "tool_parser"} <= inspect.signature(check).parameters.keys():
-        raise TypeError(f"{_TEMPLATES}.{check.__name__} is not told the names of the parsers")
-    reasoning: Any = above(_ReasoningParser, templates.ResponseTemplateReasoningParser, "UnrenderReasoningParser")
-    tools: Any = above(_ToolParser, templates.ResponseTemplateToolParser, "UnrenderToolParser")
-    parts = {"reasoning_parser_cls": reasoning, "tool_parser_cls": tools}
-    reasoning.whole = tools.whole = above(_Parser, templates.ResponseTemplateParser, "UnrenderParser", **parts)
-    managers = (
-        (importlib.import_module("vllm.tool_parsers").ToolParserManager, tools),
-        (importlib.import_module("vllm.reasoning").ReasoningParserManager, reasoning),
+    tool_parsers, reasoning = map(importlib.import_module, ("vllm.tool_parsers", "vllm.reasoning"))
+    whole = above(_Parser, importlib.import_module(_PARSER).Parser, "UnrenderParser", new=_NEW)
+    parts = (
+        (
+            reasoning.ReasoningParserManager,
+            above(_ReasoningParser, reasoning.ReasoningParser, "UnrenderReasoningParser"),
+        ),
+        (tool_parsers.ToolParserManager, above(_ToolParser, tool_parsers.ToolParser, "UnrenderToolParser")),
     )
     # All are tried before one is registered: a plug-in is in the engine whole, or not at all.
-    for manager, parser in managers:
-        inspect.signature(manager.register_module).bind(NAME, module=parser)
-    for manager, parser in managers:
-        manager.register_module(NAME, module=parser)
-    templates.validate_tokenizer_response_template = _validator(check)
+    inspect.signature(theirs).bind(NAME, NAME, enable_auto_tools=True, model_name="", is_harmony=False)
+    for registry, parser in parts:
+        inspect.signature(registry.register_module).bind(NAME, module=parser)
+    for registry, parser in parts:
+        registry.register_module(NAME, module=parser)
+    manager.get_parser = _chooser(theirs, whole)
 
 
-def _validator(theirs: Any) -> Any:
-    """Return vLLM's check of a tokenizer's response template, which ours need not have."""
+def _chooser(theirs: Any, whole: type) -> Any:
+    """Return vLLM's choice of a parser by name, with ours for the name `unrender`."""
 
-    # It is told the names of both parsers: where one is ours, the checkpoint needs no response template.
-    def validate(*given: Any, **named: Any) -> None:
-        if NAME not in named.values():
-            theirs(*given, **named)
+    def get_parser(
+        tool_parser_name: str | None = None,
+        reasoning_parser_name: str | None = None,
+        enable_auto_tools: bool = False,
+        model_name: str | None = None,
+        is_harmony: bool = False,
+        **more: Any,
+    ) -> Any:
+        names = {tool_parser_name, reasoning_parser_name} - {None, ""}
+        given = (tool_parser_name, reasoning_parser_name, enable_auto_tools, model_name, is_harmony)
+        if NAME not in names:
+            return theirs(*given, **more)
+        flags = f"--tool-call-parser {tool_parser_name} and --reasoning-parser {reasoning_parser_name}"
+        if len(names) > 1:
+            raise TypeError(f"{flags} cannot be combined: choose {NAME} for both, or for one alone")
+        if is_harmony:
+            # Prompts, grammars and the Responses server of such a model are vLLM's own code as well.
+            raise TypeError(
+                "vLLM reads the Harmony format of this model with its own code alone: leave out --tool-call-parser unrender and "
+                "--reasoning-parser unrender, or serve the model with the gateway, `unrender serve`"
+            )
+        tokenizer = more.pop("tokenizer", None)
+        # What vLLM composes knows the parsers and the level that were asked for.
+        composed = theirs(*given, **more)
+        if composed is None:
+            return None
+        named = ("reasoning_parser_cls", "tool_parser_cls", "tool_strict_level")
+        parts = {name: getattr(composed, name, None) for name in named}
+        parser = type(whole.__name__, (whole,), {**parts, "_enable_auto_tools": enable_auto_tools})
+        if tokenizer is not None:
+            try:
+                parser(tokenizer)
+            except Exception as error:
+                raise TypeError(f"{NAME} cannot be used with the tokenizer of {model_name!r}: {error}") from error
+        return parser
 
-    validate.of_unrender = True  # type: ignore[attr-defined]
-    return validate
-
-
-def _refuse_harmony(parser: type) -> None:
-    """Raise `ValueError` where vLLM's parser of Harmony is about to refuse ours, in words that help.
-
-    Prompts, grammars and the Responses server of such a model are vLLM's own code as well, so nothing can take its place.
-    """
-    harmony = getattr(sys.modules.get("vllm.parser.harmony"), "HarmonyParser", None)
-    if parser in (getattr(harmony, "reasoning_parser_cls", None), getattr(harmony, "tool_parser_cls", None)):
-        raise ValueError(
-            "vLLM reads the Harmony format of this model with its own code alone: leave out --tool-call-parser unrender and "
-            "--reasoning-parser unrender, or serve the model with the gateway, `unrender serve`"
-        )
+    get_parser.of_unrender = True  # type: ignore[attr-defined]
+    return staticmethod(get_parser)
 
 
 def _let_calls_end_first() -> None:
@@ -142,34 +159,16 @@ def _begins_something(part: Any) -> bool:
 
 
 class _ToolParser:
-    """Chooses the parser of whole answers; it reads nothing itself."""
-
-    whole: type
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse_harmony(type(self))
-        super().__init__(*args, **kwargs)
-
-    @classmethod
-    def unified_parser_cls(cls) -> type:
-        return cls.whole
+    """Stands for the parser of whole answers in vLLM's list of tool parsers; it reads nothing itself."""
 
 
 class _ReasoningParser:
-    """Chooses the parser of whole answers, and tells the engine when to begin with a grammar that waits for reasoning."""
-
-    whole: type
+    """Tells the engine when to begin with a grammar that waits for reasoning."""
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
-        _refuse_harmony(type(self))
-        # Past the class between, which reads the checkpoint's response template: for ours there need be none.
-        importlib.import_module("vllm.reasoning").ReasoningParser.__init__(self, tokenizer, *args, **kwargs)
+        super().__init__(tokenizer, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is above
         self._template = engine_template(tokenizer)
         self._gate = ReasoningGate(self._template, tokenizer)
-
-    @classmethod
-    def unified_parser_cls(cls) -> type:
-        return cls.whole
 
     @property
     def reasoning_start_str(self) -> str | None:
@@ -189,29 +188,25 @@ class _ReasoningParser:
 class _Parser:
     """Reads the answer to one request, and says what it may be."""
 
-    _enable_auto_tools: bool
+    _enable_auto_tools = False
     _reasoning_parser: Any
     _tool_parser: Any
     _stream_state: Any
     model_tokenizer: Any
-    tool_strict_level: Any
+    tool_strict_level: Any = None
     always_adjust_request = True
 
     def __init__(
         self,
         tokenizer: Any,
         tools: Sequence[Any] | None = None,
-        *,
-        enable_auto_tools: bool | None = None,
-        response_template: object = None,
+        *args: Any,
         **kwargs: Any,
     ) -> None:
-        del response_template  # As above: the class between would read it.
-        importlib.import_module("vllm.parser.abstract_parser").Parser.__init__(self, tokenizer, tools, **kwargs)
-        if enable_auto_tools is not None:
-            self._enable_auto_tools = enable_auto_tools
+        super().__init__(tokenizer, tools, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is above
         engine_template(tokenizer)  # Raises at startup for a tokenizer without one.
-        self._offered = importlib.import_module(_TEMPLATES)._as_tool_dicts(tools)
+        self._offered = _offered(tools)
+        self._variables = dict(kwargs.get("chat_template_kwargs") or {})
         self._prompt: str | None = None
         self._parser: Parser | None = None
         self._tokens = 0
@@ -254,23 +249,35 @@ class _Parser:
         if not turn.request.calls_allowed or not importlib.import_module("vllm.envs").VLLM_ENFORCE_STRICT_TOOL_CALLING:
             return False
         level = self.tool_strict_level
-        level = self._tool_parser.default_tool_strict_level if level is None else level
+        level = getattr(self._tool_parser, "default_tool_strict_level", None) if level is None else level
         asked = any(tool.strict for tool in turn.request.tools or ()) or not turn.request.parallel_tool_calls
-        return asked or level > 0
+        return asked or (level or 0) > 0
 
     def _constrain(self, request: Any, turn: Turn) -> None:
+        # Responses before 0.33 wait for the end of reasoning, where there is a parser of reasoning.
+        waits = not hasattr(request, "_grammar_from_parser") and self._reasoning_parser is not None
+        if not hasattr(request, "_parser_structured_outputs") and getattr(
+            getattr(request, "text", None), "format", None
+        ):
+            if not turn.request.call_required:
+                return  # vLLM holds the answer to this form itself, and takes no other beside it.
+            request.text = request.text.model_copy(update={"format": None})
         found = constraint_of(turn)
         for loss in found.losses:
             _log.warning("not constrained: %s", loss)
-        if found.tag is None:
+        content = closing_tag(turn) if waits else found.tag
+        if content is None:
             return
         params = importlib.import_module("vllm.sampling_params").StructuredOutputsParams
-        tag = params(structural_tag=json.dumps(found.tag))
+        tag = params(structural_tag=json.dumps(content))
         if hasattr(request, "_parser_structured_outputs"):  # Of Responses, which show the client its own form again.
             request._parser_structured_outputs = tag
         else:
-            request.structured_outputs, request.response_format = tag, None
-        request._grammar_from_parser = True  # The tag begins with the reasoning.
+            request.structured_outputs = tag
+            if hasattr(request, "response_format"):
+                request.response_format = None
+        if not waits:
+            request._grammar_from_parser = True  # The tag begins with the reasoning.
 
     def parse(
         self,
@@ -334,7 +341,7 @@ class _Parser:
         offered = self._offered if self._tool_parser is not None and _reads_calls(choice, auto=auto) else None
         return rendered_turn(
             self._template(request),
-            self._prompt or "",
+            self._prompt if self._prompt is not None else self._likely_prompt(request),
             tools=offered or None,
             tool_choice=choice if offered else None,
             parallel_tool_calls=request.parallel_tool_calls is not False,
@@ -343,6 +350,21 @@ class _Parser:
             continued=_continues(request),
             known_calls=self._known_calls(request),
         )
+
+    def _likely_prompt(self, request: Any) -> str:
+        """Return a prompt that ends as the request's own does, where vLLM doesn't tell it."""
+        own = ("add_generation_prompt", "continue_final_message", "tools", "messages", "chat_template")
+        variables = {name: value for name, value in self._variables.items() if name not in own}
+        asked = [{"role": "user", "content": "?"}]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                turn = self._template(request).prepare(
+                    asked, tools=self._offered or None, tool_format="none", chat_template_kwargs=variables
+                )
+        except (TemplateError, MessageError):  # The template refuses this conversation, or these tools.
+            return ""
+        return turn.prompt + (_last_text(request) if _continues(request) else "")
 
     def _template(self, request: Any) -> ChatTemplate:
         # A request may bring a template of its own: its answer is written by that, not by the model's.
@@ -356,6 +378,21 @@ class _Parser:
         if state.history_tool_call_cnt_initialized:
             return int(state.history_tool_call_cnt)
         return int(importlib.import_module("vllm.parser.utils").count_history_tool_calls(request))
+
+
+def _offered(tools: Sequence[Any] | None) -> list[dict[str, Any]]:
+    """Return the functions that a request offers, of Responses and of Chat Completions, as plain data."""
+    utils = importlib.import_module("vllm.tool_parsers.utils")
+    plain = [tool.model_dump(exclude_none=True) if hasattr(tool, "model_dump") else tool for tool in tools or ()]
+    chat = [tool for tool in plain if isinstance(tool, dict) and isinstance(tool.get("function"), dict)]
+    return [*utils.iter_response_function_tool_dicts(list(tools or ())), *chat]
+
+
+def _last_text(request: Any) -> str:
+    """Return the text of a request's last message."""
+    last = request.messages[-1]
+    content = (last if isinstance(last, Mapping) else vars(last)).get("content") or ""
+    return content if isinstance(content, str) else "".join(str(part.get("text") or "") for part in content)
 
 
 def _reads_calls(choice: Any, *, auto: bool) -> bool:

@@ -68,9 +68,6 @@ USUAL = Policy()
 """What is read by where nobody says otherwise."""
 
 
-_OBLIGED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
-
-
 def instead_of_call(request: Request, name: str) -> str:
     """Return what the request wanted instead of a call of tool `name`; "" when the call is as wanted.
 
@@ -84,7 +81,7 @@ def instead_of_call(request: Request, name: str) -> str:
 
 def instead_of_silence(request: Request, calls: int) -> str:
     """Return what the request wanted instead of an answer with only `calls` calls; "" when it is as wanted."""
-    return _wanted(request) if not calls and request.tool_choice in _OBLIGED else ""
+    return _wanted(request) if not calls and request.call_required else ""
 
 
 def refuse(events: Iterable[object]) -> None:

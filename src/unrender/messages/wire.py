@@ -230,6 +230,11 @@ class Request:
         return self.tool_choice is not ToolChoice.NONE and self.tools != ()
 
     @property
+    def call_required(self) -> bool:
+        """Whether the answer must hold a call."""
+        return self.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
+
+    @property
     def one_call(self) -> bool:
         """Whether an answer may hold at most one call."""
         return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED

@@ -125,7 +125,6 @@ _REQUESTS: Mapping[str, Request] = {
     "a schema": Request(response_schema=_SCHEMA),
 }
 """By what they want: the requests for which grammars are written."""
-_WANTED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 _CALLS = ((TOOL_NAMES[0], {"text": "Rome", "count": 3}), (TOOL_NAMES[1], {"flag": True}))
 _ANSWERS = (
     proof_answer(content="Rain is likely."),
@@ -202,7 +201,7 @@ def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFindin
 
 def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
     by_hand, calls = candidate.grammar is not None, candidate.format.tools.mode is not ToolMode.NONE
-    requests = {name: request for name, request in _REQUESTS.items() if calls or request.tool_choice not in _WANTED}
+    requests = {name: request for name, request in _REQUESTS.items() if calls or not request.call_required}
     known: set[tuple[str, str]] = set()
     switches = (None, True, False) if candidate.capabilities.supports_enable_thinking else (None,)
     for thinking, tools in product(switches, (PROOF_TOOLS, ())):
@@ -234,7 +233,7 @@ def _may_be_said(turn: Turn, found: CutOut) -> bool:
     said, request = found.said, turn.request
     # What goes on after a text at which generation stops is no model's.
     bare = min(with_and_without_end(turn.format, found.answer), key=len)
-    apart = bool(said.content) and request.tool_choice in _WANTED
+    apart = bool(said.content) and request.call_required
     # `Action: f` and then `Final Answer: Hi`: content that a marker parts from calls is a turn of its own.
     apart |= bool(said.content and said.calls and turn.format.turn.tools_to_content.strip())
     names = [call.name for call in said.calls]
@@ -248,7 +247,7 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
             return list(json.loads(content)) == ["city"]
         return False
     named = names == [request.named_tool] if request.named_tool else bool(names)
-    wanted = named or request.tool_choice not in _WANTED
+    wanted = named or not request.call_required
     return wanted and (request.calls_allowed or not names) and (len(names) < 2 or not request.one_call)
 
 

@@ -65,7 +65,14 @@ def text_up_to(*stops: str, end: str) -> TagFormat:
         (sequence(ref("word"), FLAG), in_sequence(word("w"), JSON)),
         (sequence(until("<x>"), "<x>", FLAG), in_sequence(text_up_to("<x>", end="<x>"), JSON)),
         (until("<x>"), {"type": "any_text", "excludes": ["<x>"]}),
-        (until("§e"), ebnf('root ::= "§" root-s1 | [^§] root | ""\nroot-s1 ::= "§" root-s1 | [^e§] root | ""\n')),
+        # Beside a character that is not ASCII, what is left of all others is written: xgrammar 0.2.7 reads `[^é]` wrongly.
+        (
+            until("ée"),
+            ebnf(
+                'root ::= "é" root-s1 | [\\x01-,.-\\]_-èê-\ud7ff\ue000-\U0010ffff^-] root | ""\n'
+                'root-s1 ::= "é" root-s1 | [\\x01-,.-\\]_-df-èê-\ud7ff\ue000-\U0010ffff^-] root | ""\n'
+            ),
+        ),
     ],
     ids=lambda value: "" if isinstance(value, dict) else repr(value),
 )

@@ -143,27 +143,13 @@ def test_a_plug_in_takes_what_the_engine_gives():
     class Theirs:
         def read(self, text, *, end): ...
 
-    assert vars(above(Ours, Theirs, "Both", kept=1))["kept"] == 1
+    assert issubclass(above(Ours, Theirs, "Both"), Theirs)
+    assert above(Ours, type("Older", (), {}), "Both", new=("read",))().read("") is None
     above(Ours, type("Theirs", (), {"read": lambda self, text: None}), "Both")
     for signature in ("self", "self, words, *, end", "self, text, more, *, end", "self, text, *, end, more=1"):
         other = type("Theirs", (), {"read": eval(f"lambda {signature}: None")})
         with pytest.raises(TypeError, match="Theirs.read: expected"):
             above(Ours, other, "Both")
-
-
-def test_harmony_is_refused_in_words_that_help(site):
-    """Where vLLM has chosen its parser of Harmony, ours says what to do, before vLLM says what it requires."""
-    harmony = "class HarmonyParser:\n    reasoning_parser_cls = None"
-    engine(site, "vllm", "0.33.0", {**ENGINES["vllm"]["files"], "parser/harmony.py": harmony})
-    code = (
-        "from vllm.parser.harmony import HarmonyParser\nfrom vllm.tool_parsers import ToolParserManager\n"
-        "HarmonyParser.tool_parser_cls = ToolParserManager.known['unrender']\n"
-        "try:\n    HarmonyParser.tool_parser_cls(None)\nexcept ValueError as error: print(error)\n"
-    )
-
-    run = started(site, "vllm.general_plugins", code)
-
-    assert "leave out --tool-call-parser unrender and --reasoning-parser unrender" in run.stdout
 
 
 def test_the_pytest_plugin_needs_no_new_pytest():

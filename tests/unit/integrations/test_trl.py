@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +16,8 @@ from byte_tokenizer import byte_level
 from unrender import ChatTemplate, TemplateError
 from unrender.integrations.trl import install, masked, rollout_func
 
-SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+SOURCE = (TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8")
 TOOL = {
     "type": "function",
     "function": {"name": "now", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},
@@ -90,6 +95,50 @@ def test_trainers_find_a_response_template(tokenizer):
     )
 
 
+class Saved(Tokenizer):
+    """It keeps what it would write into a checkpoint, as a tokenizer of transformers does."""
+
+    response_template: Any = None
+    written: Any = None
+
+    def save_pretrained(self, folder):
+        self.written = {"folder": folder, "response_template": self.response_template}
+
+
+CODE = (TEMPLATES / "python-calls.jinja").read_text(encoding="utf-8")
+"""No response template reads its calls, which are code."""
+
+
+def test_the_mark_of_a_format_without_export_is_not_saved():
+    """Trainers find it; a checkpoint doesn't hold it, whose readers would refuse it. An export is saved."""
+    marked, exported = install(Saved(CODE)), install(Saved())
+    for tokenizer in (marked, exported):
+        tokenizer.save_pretrained("there")
+
+    assert marked.response_template == {"read_by": "unrender"}
+    assert marked.written == {"folder": "there", "response_template": None}
+    assert exported.written == {"folder": "there", "response_template": exported.response_template}
+
+
+def test_a_processor_gives_its_tokenizer_the_same():
+    """Trainers read with the tokenizer of a vision model's processor."""
+    processor = SimpleNamespace(
+        tokenizer=Tokenizer(), chat_template=SOURCE, name_or_path="", bos_token=None, eos_token="<|end|>"
+    )
+    install(processor)
+
+    for found in (processor, processor.tokenizer):
+        assert found.parse_response("Hi", prefix=PROMPT) == {"role": "assistant", "content": "Hi"}
+        assert "fields" in found.response_template
+
+
+def test_tools_that_cannot_be_read_are_an_error_that_trainers_catch(tokenizer, monkeypatch):
+    """Functions need pydantic; without it TRL's own fallback, plain text, is taken."""
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    with pytest.raises(ValueError, match="a function as a tool needs pydantic"):
+        tokenizer.parse_response("Hi", prefix=PROMPT, tools=[len])
+
+
 def test_a_tokenizer_without_template_is_refused():
     """There is nothing to read by."""
     with pytest.raises(TemplateError, match="stand-in"):
@@ -117,8 +166,9 @@ def test_masks_are_columns():
 
 def test_the_real_libraries_read_with_it():
     """TRL's own function gives our messages, with a tokenizer of transformers; without `install` it knows no such template."""
-    utils = pytest.importorskip("trl.chat_template_utils", exc_type=ImportError)
     transformers = pytest.importorskip("transformers")
+    pytest.importorskip("trl")
+    utils = importlib.import_module("trl.chat_template_utils")
     from tokenizers import Tokenizer as Fast  # noqa: PLC0415
     from tokenizers import decoders, models, pre_tokenizers  # noqa: PLC0415
 
@@ -135,10 +185,12 @@ def test_the_real_libraries_read_with_it():
     prompt, answer, broken = (
         tokenizer(text, add_special_tokens=False)["input_ids"] for text in (PROMPT, CALL, CALL.replace("1", "oops"))
     )
-    read = utils.parse_response(tokenizer, answer, prefix=prompt, tools=[TOOL])
+    # Tools are told since TRL 1.16.
+    told = {"tools": [TOOL]} if "tools" in inspect.signature(utils.parse_response).parameters else {}
+    read = utils.parse_response(tokenizer, answer, prefix=prompt, **told)
 
     assert read["tool_calls"][0]["function"] == {"name": "now", "arguments": {"n": 1}}
-    assert "oops" in utils.parse_response(tokenizer, broken, prefix=prompt, tools=[TOOL])["content"]
+    assert "oops" in utils.parse_response(tokenizer, broken, prefix=prompt, **told)["content"]
     row = masked(tokenizer)(
         {"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hé."}]}
     )

@@ -36,7 +36,6 @@ from unrender import (
     Request,
     SchemaWarning,
     TemplateError,
-    ToolChoice,
     Turn,
     UnrenderError,
 )
@@ -57,7 +56,6 @@ _NOTED = re.compile(r"messages\[(\d+)\]")
 """A message that a note is about."""
 _NOT_EXTENDED = "prompt_not_extended"
 """The code for a conversation that cannot be continued as it was generated, where that is required."""
-_FORCED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 _NO_CALL = "tool_choice: the model made no call, and no grammar made it"
 _NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
 _WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
@@ -153,7 +151,7 @@ class Prepared:
         # A call is guaranteed where a grammar binds the whole answer. Where the model may answer in text, a lazy grammar begins
         # only at a trigger: before that, "<tool_call> is how I call" is text that begins like a call, and what was streamed
         # as one cannot be taken back.
-        bound = self.grammar is not None and self.turn.request.tool_choice in _FORCED
+        bound = self.grammar is not None and self.turn.request.call_required
         written = calls == Calls.WRITTEN or (calls == Calls.CERTAIN and (bound or engine.obeys))
         return Policy(calls="written" if written else "complete", repair=repair)
 
@@ -161,7 +159,7 @@ class Prepared:
         """Return the parameters that promise something which nothing makes the engine keep."""
         request = self.turn.request
         promises = {
-            "tool_choice": request.tool_choice in _FORCED,
+            "tool_choice": request.call_required,
             "response_format": request.response_schema is not None,
         }
         return [name for name, made in promises.items() if made and not self.grammar and not engine.obeys]
@@ -175,7 +173,7 @@ class Prepared:
             return ()
         request, message = self.turn.request, outcome.message
         called = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
-        if request.tool_choice in _FORCED:
+        if request.call_required:
             return () if called else (_NO_CALL,)
         if called or request.response_schema is None:
             return ()
@@ -393,7 +391,7 @@ class Turns:
 
     def _constrained(self, turn: Turn, engine: EngineCapabilities) -> bool:
         request = turn.request
-        due = request.tool_choice in _FORCED or request.response_schema is not None
+        due = request.call_required or request.response_schema is not None
         free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
 
