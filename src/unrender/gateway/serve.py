@@ -6,11 +6,8 @@ or after `drain` seconds. A second signal ends it at once.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import gc
 import logging
-import signal
 import socket
 import time
 from types import FrameType
@@ -28,7 +25,6 @@ _BACKLOG = 2048
 """Connections that may wait to be taken."""
 _COLLECT = (10_000, 20, 20)
 """When the collector looks for circles of objects, of which a request leaves none: seldom, since it stops all streams."""
-_NOT_READ = "SIGHUP is gone: settings are read at the start alone; start a new gateway, and end this one with SIGTERM"
 _LAST = 1
 """Seconds that answers are given to break off, when time is up."""
 
@@ -53,8 +49,6 @@ class Server(uvicorn.Server):
         """Listen."""
         await super().startup(sockets)
         if self._alone:
-            with contextlib.suppress(NotImplementedError, AttributeError):  # Windows knows no such signal.
-                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _log.error, _NOT_READ)
             # Modules, formats and templates stay for good. Looked through again and again, they would stop all streams for 0.1 s.
             gc.collect()
             gc.freeze()
