@@ -45,9 +45,9 @@ class Shown:
     """One side of a comparison."""
 
     what: str
-    """What was rendered, in words."""
+    """The rendering, in words."""
     text: str
-    """What the template wrote: of an answer, from its start; of a prompt, from the question's end."""
+    """The template's text: of an answer, from its start; of a prompt, from the question's end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +75,18 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What was learnt about a template."""
+    """Findings about a template."""
 
     format: Format
     capabilities: Capabilities
     evidence: tuple[Evidence, ...] = ()
     """Per part of the format: the comparison that found it, with both of its renderings."""
     diagnostics: tuple[str, ...] = ()
-    """What could not be determined, and why."""
+    """Points that could not be determined, and why."""
     given_up: tuple[str, ...] = ()
-    """What was found and does not hold, in words: the format claims less. Each is a diagnostic as well."""
+    """Findings that do not hold, in words: the format claims less. Each is a diagnostic as well."""
     renderings: int = 0
-    """How many probes were rendered."""
+    """The number of probes that were rendered."""
     stopped_early: bool = False
     """A limit was met, or analysis itself failed: under less load, or in another release, it may find more."""
 

@@ -55,7 +55,7 @@ class _Findings:
     format: Format
     tools: ToolsFinding
     given_up: tuple[str, ...]
-    """What was found and cannot be part of a format."""
+    """Findings that cannot be part of a format."""
     rules: Mapping[str, str]
     """By comparison: the name of the heuristic that decided."""
 

@@ -69,7 +69,7 @@ _COMPARISONS = (
     ("tagged", "A2", "tools.arguments.entry", "what is around a value?", "call", "other_value"),
     ("calls", "A3", "tools.arguments.codec", "what tells a string from a number?", "call", "numeral"),
 )
-"""When it tells something, the comparison's name, the part of the format, the question, and both sides: keys of `_WORDS`."""
+"""For each comparison: when it tells something, its name, the part of the format, the question, and both sides: keys of `_WORDS`."""
 
 
 def collect_evidence(

@@ -44,7 +44,7 @@ _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
 """The names of our files; what a stopped process left ends in `.tmp`."""
 _FIRST_WORDS = b'{"unrender": "analysis", '
-"""What each of our files begins with."""
+"""The first bytes of each of our files."""
 _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for package in (jinja2, markupsafe)))
 """The packages that analyse: nothing else is loaded for it, beside Python's own modules."""
 

@@ -270,7 +270,7 @@ class Media:
 
     @property
     def data(self) -> Any:
-        """What the part holds: a URL, or what stands in its place."""
+        """The part's data: a URL, or what stands in its place."""
         return _value(self.part, self.kind)
 
 

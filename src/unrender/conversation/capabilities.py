@@ -13,7 +13,7 @@ Context = tuple[tuple[str, ContextValue], ...]
 
 
 class ReasoningPlace(StrEnum):
-    """Where in a message the template looks for reasoning."""
+    """The place in a message where the template looks for reasoning."""
 
     NOWHERE = "nowhere"
     FIELD = "field"
@@ -31,13 +31,13 @@ class Refusal:
     feature: str
     """One of the names of `concede.FEATURES`."""
     why: str
-    """What the template does, for a note."""
+    """The template's behaviour, for a note."""
     concessions: tuple[str, ...] = ()
     """The words of the concessions with which it takes such a conversation; empty where none helps."""
     thinking: bool | None = None
-    """Whether it does so with thinking, or without; None where that changes nothing."""
+    """True if it does so with thinking, False if without; None where that changes nothing."""
     tools: bool | None = None
-    """Whether it does so where tools are offered, or where none are; None where that changes nothing."""
+    """True if it does so where tools are offered, False if where none are; None where that changes nothing."""
 
     def holds(self, *, thinking: bool | None, tools: bool) -> bool:
         """Return whether it does so in a request with this thinking, and with or without tools."""
@@ -46,7 +46,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a template renders, and in which shape it wants messages, as probes show it."""
+    """Abilities of a template and the shape in which it wants messages, as probes show them."""
 
     supports_tools: bool = False
     """The offered tools are written into the prompt."""
@@ -103,7 +103,7 @@ class Capabilities:
     requires_single_types: bool = False
     """Each parameter must be described with one type."""
     refuses: tuple[Refusal, ...] = ()
-    """What conversations it refuses, or does not show in full."""
+    """Conversations that it refuses, or does not show in full."""
 
     @property
     def thinking_switch(self) -> str:

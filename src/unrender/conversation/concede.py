@@ -38,10 +38,10 @@ class Concession:
     """One way to say a conversation otherwise."""
 
     words: str
-    """What is done, for a note."""
+    """The change, for a note."""
     rewrite: Callable[[Conversation, Format], Conversation]
     why: str = ""
-    """What the template does otherwise, for a note."""
+    """The template's behaviour without the change, for a note."""
 
 
 Way = tuple[Concession, ...]
@@ -313,11 +313,11 @@ class Feature:
     example: Conversation
     """A short conversation with this feature."""
     found: Callable[[Conversation], bool]
-    """Whether a conversation has it."""
+    """A test for it in a conversation."""
     calls: bool = False
     """It is one of calls or results, which only templates that write them are asked for."""
     thoughts: bool = False
-    """Whether a template takes it may depend on thinking."""
+    """True if thinking may decide whether a template takes it."""
 
 
 def _roles(conversation: Conversation) -> tuple[str, ...]:

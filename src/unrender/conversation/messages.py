@@ -81,7 +81,7 @@ class Said:
 
 Conversation = tuple[Said, ...]
 Continued = Literal["content", "reasoning", True]
-"""What of the last message the model has to continue; True is its content."""
+"""The part of the last message that the model has to continue; True is its content."""
 
 
 def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
@@ -438,7 +438,7 @@ _OPENING = re.compile(r"\s*+\{\s*+")
 _COLON = re.compile(r"\s*+:\s*+")
 _COMMA = re.compile(r"\s*+,\s*+")
 _ENDED = ('"', "{", "[", "t", "f", "n")
-"""How values begin that show where they end. A number may go on: `3` is the beginning of `34`."""
+"""Characters that begin values which show their own end. A number may go on: `3` is the beginning of `34`."""
 
 
 def arguments_text(arguments: Any) -> str:

@@ -40,15 +40,15 @@ class Injection:
     format_name: str
     """The declared format whose call syntax is asked for; empty when it is the template's own."""
     text: str
-    """What was put into the system message."""
+    """The text that was put into the system message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is done about tools in place of a template."""
+    """Steps taken about tools in place of a template."""
 
     format: Format
-    """How the answer is written when tools are offered."""
+    """The format of the answer when tools are offered."""
     format_name: str = ""
     offers: bool = False
     """The tools are put into the system message."""

@@ -38,7 +38,7 @@ from unrender.messages.wire import (
 )
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
-"""What OpenAI, Anthropic and MCP call a tool's JSON Schema."""
+"""Names of a tool's JSON Schema: OpenAI's, Anthropic's and MCP's."""
 _CUSTOM = "a call of it is free text; offer a function with one text as its parameter"
 _KEPT = ("name", "description", "parameters", "strict")
 _SECTION = re.compile(r"^\s*(args|arguments|parameters)\s*:\s*$", re.IGNORECASE)

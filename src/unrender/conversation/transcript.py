@@ -80,7 +80,7 @@ class Writer:
 
     @property
     def as_text(self) -> bool:
-        """Whether arguments that are not JSON stay text."""
+        """True if arguments that are not JSON stay text."""
         return self.capabilities.supports_string_arguments and not self.plan.writes_calls
 
     def _told(self, conversation: Conversation) -> Conversation:

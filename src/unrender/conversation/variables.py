@@ -25,32 +25,32 @@ from unrender.messages.wire import checked_list, checked_object
 from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
 
 THINKING = "enable_thinking"
-"""What transformers calls the switch; templates have names of their own for it, which are found by analysis."""
+"""The switch's name in transformers; templates have names of their own for it, which are found by analysis."""
 EFFORT, BUDGET = "reasoning_effort", "thinking_budget"
 _SWITCHES = (THINKING, "thinking", EFFORT, BUDGET)
-"""What applications say about thinking, to every template."""
+"""Names that applications set for thinking, in every template."""
 _MORE = "chat_template_kwargs"
 """Holds more variables, as engines take them."""
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
-"""How much to think, in words, from the least to the most."""
+"""Amounts of thinking, in words, from the least to the most."""
 _NOT_AT_ALL = ("none", "off", "disabled", "no", "false")
 _AMOUNTS: Mapping[str, tuple[str, ...]] = {EFFORT: ("effort", "strength"), BUDGET: ("budget",)}
-"""What names of variables have in them that take such words, or a number of tokens."""
+"""Words in the names of variables that take such words, or a number of tokens."""
 _ON, _OFF = "/think", "/no_think"
-"""What some templates look for in a message: it switches thinking on, or off."""
+"""Words that some templates look for in a message: they switch thinking on, or off."""
 NOT_SET = STANDARD_VARIABLES | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
-"""What no caller sets: those, and the functions that templates call."""
+"""Names that no caller sets: those, and the functions that templates call."""
 _ARGUMENTS = (
     *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_format"),
     *("continue_final_message", "tool_format", "add_generation_prompt"),
 )
-"""What is said to `prepare`, or known to it, and not to the template."""
+"""Arguments of `prepare`, and facts known to it, that are not variables of the template."""
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
-"""What no client of a server may say to the template."""
+"""Names that no client of a server may set in the template."""
 DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
 """Names of variables that hold today's date."""
 _CLOSE = 0.85
-"""How alike a name must be to be a misspelled one: `tool_choise` is, `reasoning_effort` is not one for `reasoning_format`."""
+"""The likeness from which a name counts as a misspelled one: `tool_choise` does, `reasoning_effort` does not for `reasoning_format`."""
 _QUESTION = "Hello"
 _TRIED = (True, False, "low", "high", 1)
 """Values of which some change what a template writes, whatever its variable is for."""
@@ -63,7 +63,7 @@ class TemplateKwargs:
     context: Mapping[str, Any]
     """Variables of the template."""
     thinking: bool | None = None
-    """Whether the model thinks, as asked or by default; None where nobody can switch it, or the prompt does not show it."""
+    """True if the model thinks, as asked or by default; None where nobody can switch it, or the prompt does not show it."""
     word: str = ""
     """Switch at the end of the last question, e.g. `/no_think`, for templates that look for it there."""
     switched: Mapping[str, Any] = field(default_factory=dict)
@@ -282,7 +282,7 @@ class Variable:
 
     name: str
     default: Any = None
-    """What the template takes it for when it is left out, where its source says so as a constant; else None."""
+    """The template's value for it when it is left out, where its source says so as a constant; else None."""
     changes: tuple[Any, ...] = ()
     """Of some values that were tried, those that change the prompt of a short conversation."""
 

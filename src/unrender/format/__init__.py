@@ -73,7 +73,7 @@ FORMAT_VERSION = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a model's answers are written down: reasoning, content, calls and the text around them, as plain data.
+    """The form of a model's answers: reasoning, content, calls and the text around them, as plain data.
 
     A Format obeys the invariants of `unrender.format.checks` (bounded texts, complete skeletons, markers that can be
     told apart): making one that breaks an invariant raises `FormatError`, which names the field.

@@ -142,7 +142,7 @@ _FENCE = "```"
 _WORDED_FENCE = re.compile(r"```\w")
 
 NamedMarker = tuple[str, str]
-"""Where a marker is in the Format, and its text."""
+"""The place of a marker in the Format, and its text."""
 
 
 def _answer(format: Format) -> Iterator[Invariant]:

@@ -75,7 +75,7 @@ class CallWriter:
     calls: Calls
     tool: str
     parameters: Reading
-    """What the arguments obey."""
+    """The schema of the arguments."""
     rules: Rules
     """The rules that a call refers to."""
     write_json: JsonWriter
@@ -279,7 +279,7 @@ class CallWriter:
 
     @property
     def holds_quotes(self) -> bool:
-        """Whether a text may hold the quote that ends it, with nothing escaped, as in `f(a='it's')`."""
+        """True if a text may hold the quote that ends it, with nothing escaped, as in `f(a='it's')`."""
         in_code = self.arguments.in_code and self.arguments.close.core == ")"
         return in_code and len(self.codec.string_close) == 1 and not self.codec.escapes
 

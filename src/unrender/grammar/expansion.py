@@ -28,7 +28,7 @@ from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON
 
 
 class Values(StrEnum):
-    """How a JSON value with a schema is written."""
+    """The spelling of JSON values that have a schema."""
 
     SPELLED = "spelled"
     """Nodes, character by character."""

@@ -44,7 +44,7 @@ NEVER = Choice(())
 
 
 class CallCount(StrEnum):
-    """How many calls an answer shall have."""
+    """The number of calls that an answer shall have."""
 
     ANY = "any"
     NONE = "none"
@@ -64,7 +64,7 @@ _SHARES = {
     CallCount.AT_MOST_ONE: ((CallCount.ONE, CallCount.NONE), (CallCount.NONE, CallCount.AT_MOST_ONE)),
     CallCount.SOME: ((CallCount.SOME, CallCount.ANY), (CallCount.NONE, CallCount.SOME)),
 }
-"""How a count is shared between a part and what follows it."""
+"""Ways to share a count between a part and what follows it."""
 
 _WANTED = {
     ToolChoice.NONE: CallCount.NONE,
@@ -269,7 +269,7 @@ class _Writer:
 
 
 _VALUES = (JsonValue(), nodes.PythonValue())
-"""What reads any value, and is written as a schema says."""
+"""Nodes that read any value, and are written as a schema says."""
 _ABOUT_ENTRIES = frozenset(("required", "dependentRequired", "dependentSchemas", "minProperties", "maxProperties"))
 """Keywords about several arguments at once."""
 _WORDS = frozenset(("integer", "number", "boolean", "null"))

@@ -23,7 +23,7 @@ CodeRanges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """How a node may start."""
+    """Ways in which a node may start."""
 
     ranges: CodeRanges = ()
     """Its possible first characters."""

@@ -95,14 +95,14 @@ class Markers:
     opener: tuple[Part, ...] = ()
     """An argument's markers up to its value."""
     separator: str = ""
-    """What is written between two arguments, if that is more than layout."""
+    """The text between two arguments, if that is more than layout."""
     followers: tuple[str, ...] = ()
-    """What may follow a closer."""
+    """Texts that may follow a closer."""
     call_close: tuple[Part, ...] = ()
-    """What closes a call."""
+    """The parts that close a call."""
     section_end: tuple[str, ...] = ()
     call_open: tuple[str, ...] = ()
-    """What begins a call, up to its name."""
+    """The texts that begin a call, up to its name."""
     turn_ends: tuple[str, ...] = ()
     escapes: tuple[str, ...] = ()
     """Forms of escaped characters: the finder finds them as well."""
@@ -265,7 +265,7 @@ class MarkedEnds:
 
     @cached_property
     def _before_value(self) -> tuple[tuple[Part, ...], ...]:
-        """What is written right before a value, as far as it cannot be the value's own beginning."""
+        """The text right before a value, as far as it cannot be the value's own beginning."""
         opener = self.markers.opener
         after_key = opener[opener.index(Slot.KEY) + 1 :] if Slot.KEY in opener else ()
         rows = (after_key, after_key[-1:])
@@ -314,7 +314,7 @@ class MarkedEnds:
 
     @cached_property
     def _remains(self) -> tuple[str, ...]:
-        """What is left of a closer of which the beginning, or more than the end of a word, is missing."""
+        """The rest of a closer of which the beginning, or more than the end of a word, is missing."""
         ends = {closer[at:] for closer in self.closers for at in range(1, len(closer)) if len(closer) - at >= _REMAINS}
         heads = {closer[:size] for closer in self.closers for size in range(2, len(closer))}
         short = {closer[1:] for closer in self.closers if len(closer) > 2}
@@ -368,7 +368,7 @@ def _pattern(parts: tuple[Part, ...]) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class ValueEnd:
-    """Where a value ends: at one of its marks, or, without one, at its closer. A value that fails has no certain end."""
+    """The end of a value: one of its marks, or, without one, its closer. A value that fails has no certain end."""
 
     mark: ValueMark | None = None
     failed: bool = False
@@ -422,7 +422,7 @@ class ValueMarks(Resumable):
 
     @property
     def _opened(self) -> bool:
-        """Whether the value holds an opener so far; one with another name has a closer of its own."""
+        """True if the value holds an opener so far; one with another name has a closer of its own."""
         if self.ends.markers.named:
             return self.depth > 0
         return any(mark.kind is Kind.OPENED for mark in self.marks)
@@ -471,7 +471,7 @@ class ValueMarks(Resumable):
 
     @property
     def depth(self) -> int:
-        """How many elements of the argument's own name are open inside of its value."""
+        """The number of elements of the argument's own name that are open inside of its value."""
         depth = 0
         for mark in self.marks:
             if mark.kind in (Kind.BROKEN, Kind.MENTIONED):

@@ -72,12 +72,12 @@ PYTHON_OR_JSON = (
     replace(PYTHON_LEXICON, keys_like_repr=True),
     replace(JSON_LEXICON, name="tojson", flexible=False, item_separator=", ", key_separator=": "),
 )
-"""Where both may be, free white space in one of them would be read as the other."""
+"""The notation where both may be: free white space in one of them would be read as the other."""
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
 class ExportedNotation(Enum):
-    """How an exported format can describe a codec's scalar values."""
+    """An exported format's description of a codec's scalar values."""
 
     JSON = auto()
     TEXT = auto()
@@ -98,7 +98,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notation:
-    """How one codec writes values."""
+    """The notation of one codec's values."""
 
     write: Callable[[str], str]
     """A string → the text that is written for it."""
@@ -109,14 +109,14 @@ class Notation:
     inside: Lexicon
     """The tokens of lists and objects, and of the values in them; means nothing where they are tags."""
     object_kind: str
-    """What arguments are called that are one object, e.g. `one JSON object`."""
+    """The name of arguments that are one object, e.g. `one JSON object`."""
     sentences: tuple[str, ...]
-    """What a model is told of values, one fact each."""
+    """Facts that a model is told of values, one sentence each."""
     exported: ExportedNotation
     is_json: bool
     """Every value is JSON."""
     losses: tuple[Loss, ...]
-    """What exports lose, in addition to what `exported` says."""
+    """Losses of exports, in addition to what `exported` says."""
 
     @property
     def verbatim(self) -> Quotes | None:

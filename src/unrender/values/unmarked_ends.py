@@ -30,7 +30,7 @@ _BLANK = r"\s"
 _LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
 """The pieces of what may follow that are patterns, with the characters that they may have; others are literal text."""
 END = "the end of the output"
-"""What ends a value that nothing follows."""
+"""The end of a value that nothing follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,9 @@ class Follow:
     between: str
     """The text between a value and the name of the next argument."""
     closing: tuple[Part, ...]
-    """What closes the arguments, then the call, and then all calls."""
+    """The parts that close the arguments, then the call, and then all calls."""
     further: tuple[Part, ...]
-    """What is between two calls, what begins a call, and its skeleton up to what follows its name."""
+    """The parts between two calls, those that begin a call, and its skeleton up to what follows its name."""
     ends: tuple[str, ...] = ()
     """Ends of turn."""
     trail: str = ""
@@ -61,12 +61,12 @@ class Follow:
 
     @cached_property
     def closed(self) -> bool:
-        """Whether a marker ends the arguments or the calls."""
+        """True if a marker ends the arguments or the calls."""
         return any(map(str.strip, map(text_of, self.closing)))
 
     @cached_property
     def begins(self) -> Finder:
-        """What begins a call, where prose does not write that: no value holds it."""
+        """The text that begins a call, where prose does not write that: no value holds it."""
         heads = [text.strip() for text in map(text_of, self.further[1:3]) if text.strip()][:1]
         return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
@@ -176,13 +176,13 @@ class Follow:
 
     @cached_property
     def _literals(self) -> Finder:
-        """What may follow, as far as it is the same text always."""
+        """Texts that may follow, as far as each is always the same."""
         every = (*self._next_arguments, *self._closings)
         return Finder("".join(pieces) for pieces in every if not any(piece in _LENGTHS for piece in pieces))
 
     @cached_property
     def _patterns(self) -> list[list[str]]:
-        """What else may follow: white space and names are free in it."""
+        """Patterns that may follow: white space and names are free in them."""
         return [
             found for found in (*self._next_arguments, *self._closings) if any(piece in _LENGTHS for piece in found)
         ]
@@ -212,7 +212,7 @@ class Follow:
 
     @property
     def _after_value(self) -> tuple[Part, ...]:
-        """What an argument ends with: at most white space, or the value would have a marker of its own."""
+        """The text that an argument ends with: at most white space, or the value would have a marker of its own."""
         entry = self.entry
         return entry[entry.index(Slot.VALUE) + 1 :]
 
@@ -244,7 +244,7 @@ class Follow:
 
     @property
     def _closings(self) -> list[list[str]]:
-        """What closes the arguments, with what closes the run of calls, or begins the next one."""
+        """Texts that close the arguments, with what closes the run of calls, or begins the next one."""
         further, tools = self.further, ("", *self.tools)
         if not self.closed:
             layout = _layout(_leading_text((*self._after_value, *further)))

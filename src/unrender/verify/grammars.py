@@ -96,7 +96,7 @@ _BYTES = (*(bytes([byte]) for byte in range(256)), b"<end>")
 
 
 class _ByteTokenizer:
-    """What llguidance asks of a tokenizer."""
+    """A tokenizer, as far as llguidance asks for one."""
 
     eos_token_id = END_TOKEN
     bos_token_id = None

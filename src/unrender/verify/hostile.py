@@ -51,7 +51,7 @@ _NAMES = ("weather.get", "get-weather", "2fa", "get", "get_weather_now", "functi
 """Names of tools that APIs allow; one begins another, and one is a word that formats write before names."""
 _RESULT = "Kezmar"
 _RESULTS: tuple[Any, ...] = ({"city": _RESULT, "dry": True, "wind": None}, [_RESULT, {"dry": False}])
-"""What tools return that is no text."""
+"""Results of tools that are no text."""
 _ASKED = user("Are they striped?")
 _KEYS = (
     *("$filter", "filter[name]", "page[size]", "a b", "@type", "a/b", "2fa", "x-y.z", "class", "name", "arguments"),

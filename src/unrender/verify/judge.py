@@ -80,7 +80,7 @@ Show = Callable[[Candidate, Said], CutOut | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What the checks of one template share."""
+    """State that the checks of one template share."""
 
     template: ChatTemplate
     candidate: Candidate

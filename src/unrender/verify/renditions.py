@@ -42,17 +42,17 @@ class Candidate:
     capabilities: Capabilities
     eos_token: str = ""
     thinking: bool | None = None
-    """Whether prompts switch thinking on or off; None leaves that to the template."""
+    """True for prompts that switch thinking on, False for off; None leaves that to the template."""
     gave_up: bool = False
     """The analysis gave up claims that did not hold: what the format does not claim is then no part of what is checked."""
     question: str = _QUESTION
-    """What the user asks, or a tool returns."""
+    """The user's question, or a tool's result."""
     before: Conversation = ()
     """The conversation before that; where a call ends it, the question is its result."""
     tools: tuple[Mapping[str, Any], ...] = PROOF_TOOLS
-    """What is offered."""
+    """The tools that are offered."""
     request: Request = REQUEST
-    """What answers are read with: the same tools."""
+    """The request that answers are read with: the same tools."""
     grammar: Grammar | None = None
     """A grammar made by hand that reads answers instead of the format."""
     rendered: dict[Template, dict[str, str | None]] = field(default_factory=dict, compare=False)

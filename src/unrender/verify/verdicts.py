@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
     @property
     def in_history(self) -> str:
-        """What the verdict means for the history: whether the next prompt keeps what was written before it."""
+        """The verdict's meaning for the history: whether the next prompt keeps what was written before it."""
         return {Verdict.PASSED: "kept", Verdict.FAILED: "changed"}.get(self, str(self))
 
 
@@ -39,11 +39,11 @@ class Counterexample:
     """A message that was not parsed back from its rendering."""
 
     answer: str
-    """What the template wrote, as the model would."""
+    """The template's text, as the model would write it."""
     expected: str
     found: str
     chunking: str = "whole"
-    """How the answer was cut, e.g. `whole` or `every 1`."""
+    """The cutting of the answer into chunks, e.g. `whole` or `every 1`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,9 @@ class Report:
     """All findings on one template."""
 
     findings: tuple[CapabilityFinding, ...]
-    """What holds of the format: answers, prompts, grammars."""
+    """Findings about the format: answers, prompts, grammars."""
     history: tuple[CapabilityFinding, ...] = ()
-    """What holds of the template's history, whatever the format: whether each prompt begins with the one before."""
+    """Findings about the template's history, whatever the format: whether each prompt begins with the one before."""
 
     refusal: str = ""
     """Why the template rendered no conversation, and nothing was checked; empty when one was rendered."""

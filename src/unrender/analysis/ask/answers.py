@@ -49,14 +49,14 @@ Body = Callable[[str | None], str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuations:
-    """What a template writes after one input, up to the end of the conversation. None means that it refuses."""
+    """Texts that a template writes after one input, up to the end of the conversation. None means that it refuses."""
 
     prompt: str | None = None
     """The generation prompt."""
     prompt_no_thinking: str | None = None
     """The same, with thinking switched off."""
     bare: str | None = None
-    """What follows the input when there is neither an answer nor a generation prompt."""
+    """The text after the input when there is neither an answer nor a generation prompt."""
     bare_no_thinking: str | None = None
     answers: tuple[str, ...] = ()
     """Answers of every shape that the template does not refuse, and of which it writes anything."""
@@ -73,14 +73,14 @@ class Continuations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """What a template writes around answers, and where one turn follows another."""
+    """Texts that a template writes around answers, and where one turn follows another."""
 
     question: Continuations
     """After a user's question."""
     result: Continuations | None = None
     """After a tool's result; None where the template takes no calls or no results."""
     opening: str = ""
-    """What is before a conversation's first question."""
+    """The text before a conversation's first question."""
     opening_with_tools: str = ""
     """The same where tools are offered: some templates show them right before a question."""
     content: str | None = None
@@ -145,7 +145,7 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What follows the header in answers of each shape, to the end of the text; None for a shape that is not rendered.
+    """Texts after the header in answers of each shape, to the end of the text; None for a shape that is not rendered.
 
     Unless said otherwise, a call has one argument.
     """
@@ -173,12 +173,12 @@ class Answers:
     cut: Mapping[str, str | None] = field(default_factory=dict)
     """By marker that may close reasoning: content that begins with a word and that marker."""
     instructions: str = ""
-    """What the prompt says before the question, where it begins a thought in words; else nothing."""
+    """The text of the prompt before the question, where it begins a thought in words; else nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCall:
-    """What a template writes for one call with values that are not numbers, by these values; None where it refuses."""
+    """Texts that a template writes for one call with values that are not numbers, by these values; None where it refuses."""
 
     kinds: Mapping[str, str | None] = field(default_factory=dict)
     """By name of a JSON type: one argument of that type."""

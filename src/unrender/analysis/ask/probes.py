@@ -161,7 +161,7 @@ class Spent:
 
     @property
     def is_over(self) -> bool:
-        """Whether a limit has been exceeded, which is final."""
+        """True if a limit has been exceeded, which is final."""
         # The clock of a thread goes on while its machine is suspended, or collects a large process's garbage.
         before, self._looked = self._looked, now()
         self._seconds += min(self._looked - before, self._limits.rendering_seconds)
@@ -218,7 +218,7 @@ class Prober:
 
     @property
     def words(self) -> str:
-        """Where evidence is looked for: the template's source or, of a function, all that it has written so far."""
+        """The text that evidence is looked for in: the template's source or, of a function, all that it has written so far."""
         return self.template.source or "\n".join(text for text in self.texts.values() if text)
 
     def with_capabilities(self, **changes: Any) -> Prober:

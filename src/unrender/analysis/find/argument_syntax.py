@@ -24,7 +24,7 @@ from unrender.proof.split import Solution, common_prefix, common_suffix, is_word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentsFinding:
-    """How arguments are written, and what could not be explained."""
+    """The notation of arguments, and what could not be explained."""
 
     arguments: Arguments
     unexplained: tuple[str, ...] = ()

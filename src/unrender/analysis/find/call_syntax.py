@@ -27,7 +27,7 @@ from unrender.format.tokens import lexemes
 from unrender.proof.split import Solution, common_suffix, is_tag, solve, split_last_tag, tags_of
 
 NOT_RENDERED = "tool calls are not rendered"
-"""What diagnostics say of a template without calls."""
+"""The diagnostic for a template without calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class ToolsFinding:
     content_as_reasoning: bool = False
     """Content beside calls is written in reasoning's markers."""
     end: str = ""
-    """What ends a turn with calls, where that is not the usual end."""
+    """The text that ends a turn with calls, where that is not the usual end."""
     diagnostics: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
     """By comparison: the name of the heuristic that decided."""
@@ -55,11 +55,11 @@ class ToolsFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known about the other parts of an answer when calls are looked at."""
+    """Facts about the other parts of an answer, for looking at calls."""
 
     reasoning: ReasoningFinding
     content: Content
-    """How content beside calls is wrapped."""
+    """The wrapping of content beside calls."""
     turn_end: str
 
 

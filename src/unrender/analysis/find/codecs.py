@@ -21,7 +21,7 @@ _SEPARATORS: tuple[dict[str, Any], ...] = tuple(
 )
 _INDENTS = (2, 4, 1, 3, 8)
 _IN_STRING = (('"', '\\"'), ("\\", "\\\\"), ("\n", "\\n"))
-"""How a JSON string writes the characters of an object that it holds."""
+"""Escapes in a JSON string of characters of an object that it holds."""
 _MARKS = "\"'\\<>&\n"
 """Characters that templates escape in raw text."""
 

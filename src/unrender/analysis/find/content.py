@@ -22,7 +22,7 @@ class Tails:
     calls: str
     """Empty when calls are not rendered."""
     common: str
-    """What both end in, with whole markers."""
+    """The end that both have in common, with whole markers."""
     before_eos: bool = False
     """EOS, which is in no tail, ends the turn after content."""
     unended: bool = False
@@ -50,7 +50,7 @@ def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentFinding:
-    """How content is wrapped, and what ends a turn that has content."""
+    """The wrapping of content, and the text that ends a turn that has content."""
 
     content: Content
     turn_end: str
@@ -59,7 +59,7 @@ class ContentFinding:
     lead: str = ""
     """White space before the wrapper where nothing else of the answer is before it."""
     after_reasoning: str = ""
-    """What is before the wrapper after reasoning only, and not at the start of an answer."""
+    """The text before the wrapper after reasoning only, and not at the start of an answer."""
 
     @property
     def spellings(self) -> tuple[Spelling, ...]:
@@ -154,7 +154,7 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
 
 def _closer(start: str, tails: Tails, openings: Openings) -> str:
-    """Where content is written after reasoning only, take the marker that closes what opens it."""
+    """Take the marker that closes what opens content, where content is written after reasoning only."""
     openers, (parts, tags) = tags_of(start), _parts_and_tags(openings.reasoned_tail)
     if not openers or not tags or tails.content.strip() or parts[tags[0]] not in closers_of(openers[-1]):
         return ""

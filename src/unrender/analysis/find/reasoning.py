@@ -23,7 +23,7 @@ from unrender.format.tokens import lexemes
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 
 UNSEEN_JOINT = "\n\n"
-"""What models write after reasoning that their template does not render: an empty line."""
+"""The text that models write after reasoning that their template does not render: an empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class ReasoningRecord:
     answers: Answers
     openings: Openings
     content_end: str
-    """What ends content and nothing else."""
+    """The text that ends content and nothing else."""
 
 
 def find_openings(answers: Answers, frame: TurnFrame) -> Openings:

@@ -40,7 +40,7 @@ class SlotSpan:
     slot: Slot = Slot.ARGUMENTS
     owner: int = 0
     value: Any = None
-    """What the text is as JSON, where it was read as that."""
+    """The text as JSON, where it was read as that."""
 
 
 def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[SlotSpan]:

@@ -19,7 +19,7 @@ from unrender.limits import MAX_ITEMS, MAX_MARKER
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, is_word, split_last_tag, tags_of
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
-"""Where white space is, or may be: between words, and beside tags."""
+"""Places where white space is, or may be: between words, and beside tags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class TurnFrame:
     unasked: str = ""
     """The header, where no prompt asks for an answer, or the rest of it, where prompts end inside."""
     appended: str = ""
-    """What the template appends to a whole conversation, after the end of the last turn."""
+    """The text that the template appends to a whole conversation, after the end of the last turn."""
 
     def body(self, text: str | None) -> str | None:
         """Return the answer in a rendering of [user, answer], without the lead; None when it begins with another lead.

@@ -67,7 +67,7 @@ class Rewritten:
 
     @property
     def why(self) -> str:
-        """What is rewritten, and after what, without the template's own words: `thoughts: after user → content → user`."""
+        """The rewritten part, and what it comes after, without the template's own words: `thoughts: after user → content → user`."""
         return f"{self.what}: after {' → '.join(map(_in_words, self.conversation))}"
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Rewritten:
 
 
 class Needs(StrEnum):
-    """How much of a conversation decides what a template writes behind its last answer."""
+    """The part of a conversation that decides what a template writes behind its last answer."""
 
     ANSWER = "answer"
     """The answer, and what comes after it."""
@@ -89,7 +89,7 @@ class Needs(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """What a template writes behind an answer, and whether it changes what it has written before."""
+    """The text that a template writes behind an answer, and whether it changes what it has written before."""
 
     ends: Mapping[str, str]
     """By kind of answer: what ends it where a message comes after it."""
@@ -98,7 +98,7 @@ class Continuation:
     needs_system: frozenset[str] = frozenset()
     """Roles whose messages are written otherwise, or together with the system message, where the conversation has one."""
     needs: Needs = Needs.ANSWER
-    """How much of a conversation decides it."""
+    """The part of a conversation that decides it."""
     counts: bool = False
     """With results the template writes numbers that count the calls of the conversation."""
     restates_tools: bool = False
@@ -110,7 +110,7 @@ class Continuation:
 
     @property
     def append_only(self) -> bool:
-        """Whether the template changes nothing of what it has written of a conversation, when more is said."""
+        """True if the template changes nothing of what it has written of a conversation, when more is said."""
         return self.witness is None
 
     def rows(self) -> Iterator[tuple[str, str]]:
@@ -188,7 +188,7 @@ class _Probing:
 
     @property
     def is_over(self) -> bool:
-        """Whether time ran out."""
+        """True if time ran out."""
         return now() >= self._until
 
     def continuation(self) -> Continuation:

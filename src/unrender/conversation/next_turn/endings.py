@@ -23,7 +23,7 @@ class Ending:
     """The end of an answer, beside what a template writes of an answer of its kind."""
 
     prompts: Writer
-    """What wrote the prompt: the next one may be asked for with other variables."""
+    """The writer of the prompt: the next one may be asked for with other variables."""
     stub: Stub
     made: WrittenTail
     said: Answered

@@ -75,11 +75,11 @@ class Extender:
     remarked: frozenset[str] = frozenset()
     """Remarks on the prompt that were notes of an earlier turn: nobody has to be told at each turn."""
     extended: Extended | None = None
-    """How the turn's prompt came to be, if it extends another."""
+    """The origin of the turn's prompt, if it extends another."""
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """What the prompt has behind the last prompt and its answer."""
+        """The pieces of the prompt behind the last prompt and its answer."""
         return () if self.extended is None else appended_pieces(self.extended)
 
     def held(self) -> Iterator[Any]:

@@ -21,18 +21,18 @@ _WORD = "Wobblefern{}x{}z"
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """What was appended to a prompt and its answer, and what that was made from."""
+    """Text that was appended to a prompt and its answer, and the data that it was made from."""
 
     stub: Stub
     answer: Said
     """A short one of its kind."""
     new: Conversation
     lead: str
-    """What closes the answer, and is not in the template's own rendering."""
+    """Text that closes the answer, and is not in the template's own rendering."""
     end: str
-    """What ends the answer, as far as it does not hold that."""
+    """Text that ends the answer, as far as it does not hold that."""
     rest: str
-    """What the template writes behind its end."""
+    """The text that the template writes behind its end."""
 
     @property
     def text(self) -> str:

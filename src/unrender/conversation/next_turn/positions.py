@@ -35,7 +35,7 @@ _Calls = Callable[[int], SaidCall]
 
 
 class Position(NamedTuple):
-    """Where in a conversation an answer is."""
+    """The place of an answer in a conversation."""
 
     called: bool
     """Calls were made before it."""

@@ -96,7 +96,7 @@ class Stub:
     later: Conversation = ()
     """The same with one more call."""
     by: int = 0
-    """How many calls more the long conversation has, for a template that counts them."""
+    """The number of calls more that the long conversation has, for a template that counts them."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
         """Return how it goes on. Raises `ExtendError` where the template does not write the needle once, or refuses."""
