@@ -248,7 +248,7 @@ class ChatTemplate:
 
     @property
     def continuation(self) -> Continuation:
-        """What is written between an answer and the next one where tools are offered, and whether the template only appends."""
+        """The text between an answer and the next one where tools are offered, and whether the template only appends."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
 
         return continuation_of(probing(self.writing))

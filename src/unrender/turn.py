@@ -83,7 +83,7 @@ class Constrained:
 
     @property
     def _remainder(self) -> Remainder:
-        """What may follow the prompt."""
+        """The text that may follow the prompt."""
         raise NotImplementedError
 
     def _constraint(self, dialect: str) -> Any:
@@ -121,7 +121,7 @@ class Extending:
     unfinished: Unfinished = "error"
     restate: bool = True
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """What is said anew of the request, by the names that `ChatTemplate.prepare` has for it."""
+    """Changes to the request, by the names that `ChatTemplate.prepare` has for it."""
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -146,7 +146,7 @@ class Turn(Constrained):
     thinking: bool | None = None
     """True when the model thinks in this turn, as asked or by the template's default; None where that is unknown."""
     notes: tuple[str, ...] = ()
-    """What the prompt shows otherwise than it was said, or not at all. `prepare` gives each as a `TemplateWarning`, too."""
+    """Parts that the prompt shows otherwise than they were said, or not at all. `prepare` gives each as a `TemplateWarning`, too."""
     known_ids: tuple[str, ...] = ()
     """The ids of the calls in the conversation, one for each call, "" for a call without an id. New calls get other ids."""
     grammar: Grammar | None = None
@@ -154,7 +154,7 @@ class Turn(Constrained):
     limits: Limits = STANDARD
     """Limits of the grammar of the answer."""
     _source: Extender | None = field(default=None, compare=False, repr=False)
-    """What the next turn is made with: the template, and what it was told. None for a turn that was made by hand."""
+    """The maker of the next turn: the template, and what it was told. None for a turn that was made by hand."""
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -431,7 +431,7 @@ class _Broken:
     name: str
     start: int
     end: int
-    """Where reading it failed."""
+    """The position at which reading it failed."""
     stop: int
     status: CallStatus
 

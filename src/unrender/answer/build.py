@@ -375,7 +375,7 @@ class _Order:
     calls: Calls | None
     """Those in the format's own syntax, where calls may be made."""
     stops: tuple[str, ...]
-    """What no free text holds."""
+    """Texts that no free text holds."""
 
     def whole_answer(self) -> Node:
         """Return the whole answer, after the header where no prompt writes it."""

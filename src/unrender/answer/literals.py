@@ -11,12 +11,12 @@ _PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
 """A word of prose, with what may follow it there, or what begins a block of code: ` ```json ` and ` ```tool_code ` alike."""
 _FENCED = re.compile(r"```\w*")
 _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
-"""Where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
+"""Places where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
 _KEYED_EDGE = re.compile(r'(?<=>)(?=\{)|(?<=\{)(?=")|(?<=":)(?=.)|(?<=",)(?=")|(?<=\})(?=<)')
-"""Where white space may be in JSON that is written around a name, and beside the markers around it."""
+"""Places where white space may be in JSON that is written around a name, and beside the markers around it."""
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 
 

@@ -57,7 +57,7 @@ class Marker:
 
     @property
     def guarded(self) -> bool:
-        """Whether it ends in a letter and wants white space after it: it must not be found inside a longer word."""
+        """True if it ends in a letter and wants white space after it: it must not be found inside a longer word."""
         return bool(self.after) and self.core[-1:].isalnum()
 
     def variants(self) -> Iterator[str]:
@@ -109,7 +109,7 @@ class ArgumentsPart:
     separator: Marker
     codec: Codec
     empty: str | None
-    """What is written in place of no arguments, if that is not both markers, or `{}`."""
+    """The text in place of no arguments, if that is not both markers, or `{}`."""
     open_ended: bool
     """Values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
 
@@ -127,7 +127,7 @@ class ArgumentsPart:
 
     @property
     def in_code(self) -> bool:
-        """Whether arguments are between brackets and separators, as in code: `f(a=1, b=2)`."""
+        """True if arguments are between brackets and separators, as in code: `f(a=1, b=2)`."""
         return bool(self.separator and self.close)
 
 
@@ -144,7 +144,7 @@ class Calls(nodes.AnswerPart):
     """One call, up to the markers that all calls have."""
     arguments: ArgumentsPart
     envelope: Envelope | None
-    """Where the name and the arguments are in the JSON object that a call is; None where it is none."""
+    """The places of the name and the arguments in the JSON object that a call is; None where it is none."""
     id_parts: tuple[int, int] | None
     """The id of a call is what is said in `function[a:b]`."""
     index_start: int
@@ -170,7 +170,7 @@ class Calls(nodes.AnswerPart):
     tools: tuple[Tool, ...] | None = None
     """None when any name counts as a tool; the emitters cannot write that."""
     maximum: int | None = None
-    """How many calls may be written."""
+    """The largest number of calls that may be written."""
 
     @property
     def head(self) -> Marker:
@@ -229,14 +229,14 @@ _BRACE, _COMMA = Marker("{", ("{",)), Marker(", ", (",",))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one answer may be, from the end of the assistant's header to the end of the turn."""
+    """Anything that one answer may be, from the end of the assistant's header to the end of the turn."""
 
     written: nodes.Node
-    """How the parts follow each other where a model writes them."""
+    """The order of the parts where a model writes them."""
     parts: tuple[ReasoningPart | ContentPart | Calls, ...]
-    """What is read in free text, in any order. Where two begin with the same marker, the first counts."""
+    """The parts that are read in free text, in any order. Where two begin with the same marker, the first counts."""
     ends: tuple[Marker, ...]
-    """What ends a turn. One that is words counts only where nothing but another end, or a header, follows."""
+    """Markers that end a turn. One that is words counts only where nothing but another end, or a header, follows."""
     dropped: tuple[Marker, ...]
     """Special tokens between parts that have no meaning."""
     headers: tuple[Marker, ...]

@@ -57,7 +57,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """What may be generated in one turn, after `begun`, which the prompt has already written.
+    """The text that may be generated in one turn, after `begun`, which the prompt has already written.
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
     known, the prompt begins the answer with something that a grammar made by hand does not write, such a grammar is nested
@@ -178,7 +178,7 @@ class Remainder:
     @property
     @bounded_nesting
     def begins(self) -> bool:
-        """Whether the format writes answers that begin with what the prompt has begun."""
+        """True if the format writes answers that begin with what the prompt has begun."""
         whole = Grammar(answer_of(self.format, self.request).written)
         return any(
             self._after_begun(expand(whole, values, self.limits).grammar) is not None for values in reversed(Values)
@@ -253,7 +253,7 @@ class Remainder:
 
     @property
     def _calls_like_json(self) -> bool:
-        """Whether content that is JSON and a call begin alike: a lexer tells `{` from `{"name": "` only where both are spelled out."""
+        """True if content that is JSON and a call begin alike: a lexer tells `{` from `{"name": "` only where both are spelled out."""
         calls, beside = own_calls(self.format), self.request.calls_allowed and self.request.response_schema is not None
         return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 

@@ -23,7 +23,7 @@ _ANY = r"[\s\S]*?"
 
 
 class TriggerKind(StrEnum):
-    """How an engine compares a trigger with the output."""
+    """An engine's way to compare a trigger with the output."""
 
     WORD = "word"
     """As text, anywhere."""

@@ -18,16 +18,16 @@ from unrender.parser.streaming import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Where reading a call, or another part, could not go on."""
+    """The place where reading a call, or another part, could not go on."""
 
     begun: int
-    """Where the part begins, counted in characters of the output."""
+    """The beginning of the part, counted in characters of the output."""
     position: int
     """The first character that does not fit."""
     expected: str
-    """What could have been there, e.g. `the name of one of the tools`."""
+    """Text that could have been there, e.g. `the name of one of the tools`."""
     found: str
-    """What was there instead, up to a line's end; empty at the end of the output."""
+    """The text that was there instead, up to a line's end; empty at the end of the output."""
 
     def __str__(self) -> str:
         found = repr(self.found) if self.found else "the end of the output"
@@ -36,11 +36,11 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """How an output was read, and why."""
+    """The reading of an output, with its reasons."""
 
     output: str
     format: Format
-    """How the answer should have been written in this turn."""
+    """The format of the answer in this turn."""
     message: Message
     spans: tuple[Span, ...]
     """The role of every character, in order and without gaps."""
@@ -51,11 +51,11 @@ class Explanation:
     nearest: Nearest | None = None
     hints: tuple[Hint, ...] = ()
     expected: tuple[str, ...] = ()
-    """What could have come after the output, as `Parser.expected` says it."""
+    """Texts that could have come after the output, as `Parser.expected` says it."""
 
     @property
     def clean(self) -> bool:
-        """Whether everything was read, every call is whole, and nothing looks like a call that was not read."""
+        """True if everything was read, every call is whole, and nothing looks like a call that was not read."""
         return not (self.message.failed_calls or self.stops or self.hints)
 
     @property

@@ -26,12 +26,12 @@ from unrender.nodes import Role
 
 _MARKERS = (Role.MARKER, Role.LAYOUT)
 _NEAR = 0.5
-"""How much alike two names are, of 1, for one to be meant by the other."""
+"""The likeness of two names, of 1, from which one may be meant by the other."""
 _QUOTED = 60
 """Characters that are shown of what follows an end."""
 _DECODER = json.JSONDecoder()
 Advice = tuple[str, str]
-"""What is seen, and what to do about it; neither ends in a full stop."""
+"""An observation, and what to do about it; neither ends in a full stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +323,7 @@ def _openers(case: Case) -> list[str]:
 
 # `f(a=1)`, `"f"`, `f>`, `f {` and `f:0<` are calls; `f()` is how people write about functions.
 _CALLED = r"""(?:["'>]|\((?!\))|:?\d*\s*[\[<{|])"""
-"""What follows a name in all syntaxes of calls, and rarely in prose."""
+"""Signs that follow a name in all syntaxes of calls, and rarely in prose."""
 
 
 def _called(case: Case) -> list[str]:

@@ -33,7 +33,7 @@ UNREAD = (*SPOKEN, Role.REASONING)
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerReading:
-    """How `output` was read as the answer to a prompt."""
+    """The reading of `output` as the answer to a prompt."""
 
     turn: Turn
     output: str

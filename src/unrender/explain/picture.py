@@ -188,7 +188,7 @@ _SHOWN: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (list, _items("[", "]")),
     (frozenset, lambda values: _items("{", "}")(sorted(values, key=repr))),
 )
-"""How values of fields are shown, by the first class that fits; others as Python writes them."""
+"""Writers of fields' values, by the first class that fits; others are written as Python writes them."""
 
 
 def _shown(value: Any) -> str:

@@ -20,7 +20,7 @@ _CHARACTERS = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What came out after one chunk."""
+    """Events that came out after one chunk."""
 
     chunk: str | None
     """None for the end of the output."""

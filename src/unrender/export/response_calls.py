@@ -136,7 +136,7 @@ TemplateField = dict[str, Any]
 _PLACEHOLDER = re.compile(r"\w+")
 """Keys that a transform can name."""
 _LEAST_MARKER = 3
-"""How many characters a marker in free text needs: fewer are common there."""
+"""The number of characters that a marker in free text needs: fewer are common there."""
 _VALUES: Mapping[ExportedNotation, TemplateField] = {
     ExportedNotation.TEXT: {"name": "text", "args": {"strip": False}},
     ExportedNotation.JSON: {"name": "json", "args": {"allow_non_json": True}},

@@ -43,9 +43,9 @@ _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",
     "mirostat_mode", "mirostat_tau", "mirostat_eta", "logits_processor",
 )  # fmt: skip
-"""What is handed on to `Llama.generate` under the same name."""
+"""Settings that are handed on to `Llama.generate` under the same name."""
 _REFUSED = ("functions", "function_call", "logit_bias", "logprobs", "top_logprobs")
-"""What the handler cannot do, and does not pretend to."""
+"""Settings that the handler does not support, and refuses."""
 
 
 class Llama(Protocol):

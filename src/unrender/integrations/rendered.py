@@ -135,7 +135,7 @@ class Constraint:
     tag: dict[str, Any] | None
     """A structural tag, from the first token on; None where none can be written."""
     losses: tuple[str, ...] = ()
-    """What it does not hold, or why there is none."""
+    """Keywords that it does not hold, or the reason why there is none."""
 
 
 def constraint_of(turn: Turn) -> Constraint:

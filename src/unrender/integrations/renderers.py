@@ -78,7 +78,7 @@ class Renderer:
 
     @property
     def is_prefix_stable(self) -> bool:
-        """Whether the template only appends to what it has written, whatever messages hold."""
+        """True if the template only appends to what it has written, whatever messages hold."""
         return bool(self._template.continuation.append_only)
 
     def render(

@@ -90,7 +90,7 @@ class Read(str):
 
 
 class _Separated:
-    """What SGLang's reasoning parser asks a detector for."""
+    """A detector, as far as SGLang's reasoning parser asks for one."""
 
     def __init__(self, normal_text: str = "", reasoning_text: str = "") -> None:
         self.normal_text = normal_text

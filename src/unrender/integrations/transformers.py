@@ -23,7 +23,7 @@ from unrender import ChatTemplate, Event, GrammarError, LoadedTemplates, Message
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 
 AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-"""How output has to be decoded: markers are special tokens, and every space counts."""
+"""Options to decode output by: markers are special tokens, and every space counts."""
 
 
 class Decodes(Protocol):

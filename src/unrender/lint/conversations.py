@@ -105,23 +105,23 @@ class Subject:
 
     @cached_property
     def takes_tools(self) -> bool:
-        """Whether the names of offered tools are in the prompt."""
+        """True if the names of offered tools are in the prompt."""
         return FIRST in self.prompt([USER], TOOLS).text
 
     @cached_property
     def writes_calls(self) -> bool:
-        """Whether the template writes the calls of the history."""
+        """True if the template writes the calls of the history."""
         return FIRST in self.history([USER, calling(FIRST)]).text
 
     @cached_property
     def writes_reasoning(self) -> bool:
-        """Whether the last answer's reasoning is written."""
+        """True if the last answer's reasoning is written."""
         # In the last answer: many templates drop the reasoning of all others, on purpose.
         return THOUGHT in self.history([USER, {**ASSISTANT, "reasoning_content": THOUGHT}], **self.thinking).text
 
     @cached_property
     def writes_reasoning_with_calls(self) -> bool:
-        """Whether reasoning before calls is written when the calls come last."""
+        """True if reasoning before calls is written when the calls come last."""
         return THOUGHT in self.history([USER, calling(FIRST, reasoning_content=THOUGHT)], TOOLS, **self.thinking).text
 
     @property
@@ -139,7 +139,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """What shows one mistake."""
+    """The sign of one mistake."""
 
     text: str
     messages: Messages

@@ -46,7 +46,7 @@ from unrender.rendering.template import Rendering
 
 
 class Severity(StrEnum):
-    """How bad it is when a rule is broken."""
+    """The weight of a broken rule."""
 
     ERROR = "error"
     """Ordinary conversations fail, or what they say is lost or altered."""
@@ -64,7 +64,7 @@ class Rule:
     severity: Severity
     looks_for: str
     harm: str
-    """What goes wrong for users."""
+    """The harm to users."""
     fix: str
     check: Check
 
@@ -495,7 +495,7 @@ class Finding:
     rule: str
     severity: Severity
     text: str
-    """What was seen, in a sentence without a full stop."""
+    """The observation, in a sentence without a full stop."""
     harm: str
     fix: str
     messages: tuple[OpenAIMessage, ...]
@@ -507,7 +507,7 @@ class Finding:
 
     @property
     def page(self) -> str:
-        """Where the rule is explained, in the project's documentation."""
+        """The address of the rule's explanation, in the project's documentation."""
         return f"docs/reference/lint.md#{self.rule}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _CDATA = Finder((CDATA_END,))
 _GOES_ON = re.compile(r"[^\W_]|[\"':]")
 """Text right after a value that nothing ends: the value was not all of it."""
 _QUOTES = ("'", '"')
-"""What begins a string where a model writes Python though the format has raw text."""
+"""Signs that begin a string where a model writes Python though the format has raw text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Commit:
     """From here on nothing before is taken back."""
 
     recover: int = -1
-    """When not -1, it is a call, and where to go on when it breaks."""
+    """If not -1, it is a call, and reading goes on there when it breaks."""
     starts: bool = False
     """The call has its id, if it has one: it starts here."""
     release: bool = False
@@ -121,7 +121,7 @@ class ReadKey:
     heads: tuple[str, ...] = ()
     """The beginnings of the syntax's markers: no other key than a declared one holds one."""
     closing: str = ""
-    """How a key would begin that is a part of a closing tag, as in `</city>`."""
+    """The beginning of a key that is a part of a closing tag, as in `</city>`."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start, call = machine.buffer, machine.at, machine.current
@@ -237,16 +237,16 @@ class Value:
 
     codec: Codec
     suffix: Finder | Follow
-    """What ends a raw value."""
+    """The end of a raw value."""
     style: LiteralStyle
-    """How values are read that end by themselves."""
+    """The way to read values that end by themselves."""
     tags: TagStyle | None = None
     ends: MarkedEnds | None = None
-    """What else ends a raw value than its own marker."""
+    """Other ends of a raw value than its own marker."""
     between: int = 0
-    """Where to go on after a value without its end marker."""
+    """The instruction after a value without its end marker."""
     doubts: Doubts | None = None
-    """What no value holds; None where values show their ends by themselves."""
+    """Texts that no value holds; None where values show their ends by themselves."""
 
     def step(self, machine: Machine) -> bool:
         call = machine.current
@@ -413,13 +413,13 @@ class CloseTag:
     quote: str
     """Between the name and the end of the tag."""
     tail: int
-    """Where to go on after the call."""
+    """The instruction after the call."""
     closers: int
-    """How many markers that close a call this one is in place of."""
+    """The number of markers that close a call that this one is in place of."""
     is_last: bool
     """No other marker closes a call."""
     arguments: Finder
-    """What arguments begin with: none may follow the tag."""
+    """Beginnings of arguments: none may follow the tag."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -451,9 +451,9 @@ class DropEmpty:
     """Drops a call, or a section, that is empty: it has no meaning."""
 
     closers: int
-    """How many markers close a call and a run of calls."""
+    """The number of markers that close a call and a run of calls."""
     ends: Finder
-    """What ends a turn."""
+    """Ends of a turn."""
 
     def step(self, machine: Machine) -> bool:
         commit(machine)
@@ -474,9 +474,9 @@ class NoArguments:
 
     text: str
     begins: Finder
-    """What arguments begin with."""
+    """Beginnings of arguments."""
     after: int
-    """Where to go on after the arguments."""
+    """The instruction after the arguments."""
 
     def step(self, machine: Machine) -> bool:
         buffer, at = machine.buffer, machine.at
@@ -508,7 +508,7 @@ class Entries:
     entry: int
     done: int
     opener: str
-    """What every argument begins with; empty when it begins with its name."""
+    """The text that every argument begins with; empty when it begins with its name."""
     separator: str
     marks: Finder
     """The opener, and everything that may end the arguments."""
@@ -521,7 +521,7 @@ class Entries:
     repeated: frozenset[str] = frozenset()
     """Markers that end a value, which may be doubled."""
     after_key: str = ""
-    """What follows an argument's name."""
+    """The text that follows an argument's name."""
     bracketed: bool = False
     """A bracket or a marker follows that ends the arguments."""
 

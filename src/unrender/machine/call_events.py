@@ -24,9 +24,9 @@ _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
 """Roles of what may be between the text before a call and the call."""
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.:/-]{1,128}")
-"""What the name of a tool looks like that is not offered."""
+"""The look of the name of a tool that is not offered."""
 _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
-"""What may be most of a tool's name, at the end of the output."""
+"""Text that may be most of a tool's name, at the end of the output."""
 
 
 def begin_call(machine: Machine) -> CallState:

@@ -24,13 +24,13 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 UNLIMITED = 1 << 60
 _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
-"""What ends the arguments, by how they were written."""
+"""Texts that end the arguments, by how they were written."""
 _ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
 _BEFORE_START = frozenset((Role.NAME, Role.ID))
 _TEXTS = (Role.CONTENT, Role.REASONING)
 
 OptionGuard = re.Pattern[str] | None
-"""What the next character must match for an option to be tried; None for anything, the end of the output included."""
+"""A pattern that the next character must match for an option to be tried; None for anything, the end of the output included."""
 
 
 def at_edge(machine: Machine) -> bool:
@@ -65,7 +65,7 @@ class UpTo:
 
     finder: Finder
     flow: Flow
-    """What goes straight through."""
+    """Text that goes straight through."""
 
     @classmethod
     def first_of(cls, stops: tuple[str, ...]) -> UpTo:
@@ -93,7 +93,7 @@ class Value:
     style: LiteralStyle
     wanted: str
     first: str = ""
-    """When given, the character with which the value must begin."""
+    """If given, the character with which the value must begin."""
 
     def step(self, machine: Machine) -> bool:
         if machine.scanner is None:

@@ -36,14 +36,14 @@ _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
 _NULLS = ("null", "None")
 """Both of one length."""
 _HEADS = ("{", '"')
-"""What arguments begin with: an object, or the text of one."""
+"""Beginnings of arguments: an object, or the text of one."""
 _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
-"""How values are read, strictly or not."""
+"""Styles of reading values, strictly or not."""
 
 
 @dataclass(slots=True, eq=False)
 class EnvelopeState(Scanner):
-    """How far the object has been read. What it reads now is a value, with a scanner of its own."""
+    """The part of the object that has been read. It reads a value now, with a scanner of its own."""
 
     step: str = "_open"
     """The method that reads on."""
@@ -89,7 +89,7 @@ class ReadEnvelope:
     """The id comes after the arguments, which wait for it."""
     strict: bool
     ends: Finder
-    """What closes the call: where it comes, the object has ended, brace or not."""
+    """Texts that close the call: where one comes, the object has ended, brace or not."""
     shown: bool = False
     """A marker is before the object that is no fence: it is no answer in JSON."""
     known: frozenset[str] = frozenset()

@@ -49,31 +49,31 @@ class Frame(Resumable):
     targets: tuple[int, ...]
     """Program counters still to be tried."""
     otherwise: int
-    """Where to go when none is left."""
+    """The instruction when none is left."""
     at: int
     """Characters from the output's beginning, as `Machine.base` counts."""
     events: int
-    """How many events had been found, with those that are out."""
+    """The number of events that had been found, with those that are out."""
     spans: int
     span_end: int
     calls: int
     holds: bool = False
     """A commit does not close this frame; only its own end does."""
     sealed: int = -1
-    """Where to go when all calls that this frame holds have been read: a program counter."""
+    """The instruction when all calls that this frame holds have been read: a program counter."""
     reported: bool = True
     alone: bool = True
-    """What begins here shows a call by itself, or the name of a tool came after it."""
+    """True if what begins here shows a call by itself, or the name of a tool came after it."""
     whole: bool = False
     """Holds one whole call, and closes with it."""
     hub: int = -1
-    """Where the free text goes on in which a call was found that may be quoted; -1 where none may be."""
+    """The place where the free text goes on in which a call was found that may be quoted; -1 where none may be."""
     role: Role = Role.CONTENT
     """The role of that text."""
     anchored: bool = False
     """Nothing but its place on a line shows a call here."""
     quotation: Quotation | None = None
-    """What is open before the call: the call is held until the text after it decides."""
+    """The quotation that is open before the call: the call is held until the text after it decides."""
     serial: int = 0
     """Counts the ways back that a grammar made by hand opens."""
     stack: StackEntry | None = None
@@ -81,7 +81,7 @@ class Frame(Resumable):
     cut: bool = False
     """Open where the token limit has cut the output off."""
     limited: bool = False
-    """What was tried last from here has come up to that place."""
+    """True if the last attempt from here has come up to that place."""
     call: CallState | None = None
     """The call that was cut off here, if its name was read."""
     saved: CallState | None = None
@@ -119,25 +119,25 @@ class CallState(Resumable):
     keys: set[str] = field(default_factory=set)
     """The arguments that have a value."""
     kind: str = ""
-    """What the TYPE slot said of the current value."""
+    """The TYPE slot's word for the current value."""
     value: int | None = None
-    """Where the current value begins, if its text is looked at when it has ended."""
+    """The beginning of the current value, if its text is looked at when it has ended."""
     mark: int = 0
-    """Where the text of the id begins, in characters from the output's beginning."""
+    """The beginning of the id's text, in characters from the output's beginning."""
     start: int = 0
-    """Where the call's text begins, its opening markers included, in characters from the output's beginning."""
+    """The beginning of the call's text, its opening markers included, in characters from the output's beginning."""
     separated: int = 0
-    """How many arguments came before the separator that was read last."""
+    """The number of arguments that came before the separator that was read last."""
     closed: bool = False
     """The arguments are complete."""
     ended: bool = False
-    """What is around the arguments has been closed as well: a fence, or brackets."""
+    """True if the marks around the arguments have been closed as well: a fence, or brackets."""
     repaired: bool = False
     """A marker that closes the call, or a value of it, is missing or torn."""
     committed: bool = False
     """Nothing before the arguments is taken back."""
     broken: tuple[str, str, int] | None = None
-    """What was wanted where the call broke, what was met, and the position, while its end is looked for."""
+    """The expectation where the call broke, the text that was met, and the position, while its end is looked for."""
     cut: bool = False
     """Open where the token limit has cut the output off."""
     written: str = ""
@@ -149,7 +149,7 @@ class CallState(Resumable):
     streamed: bool = False
     """The tag that is open was read as a value."""
     sizes: tuple[int, int] = (0, 0)
-    """How many arguments and pieces there were when this copy was kept."""
+    """The numbers of arguments and pieces when this copy was kept."""
 
     def kept(self) -> Self:
         """Return a copy to come back to. It shares the texts, which only grow, so that a way back costs the same in a long call."""

@@ -23,7 +23,7 @@ IdMaker = Callable[[int, str], str]
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _TELLING = 6
-"""How long an id is at least that tells its position."""
+"""The least length of an id that tells its position."""
 _LENGTH = 9
 """The commonest form that templates ask of an id: nine letters and digits."""
 
@@ -92,7 +92,7 @@ class CallIds(Resumable):
         self.offset: int = len(known)
         """Calls of the conversation before this answer."""
         self.taken: dict[str, int] = dict.fromkeys(known, -1)
-        """Which call of the answer has an id; -1 for one before it."""
+        """The call of the answer that has an id; -1 for one before it."""
         self.made: list[str] = []
         """The ids that the model did not write, in the order in which they were given."""
 

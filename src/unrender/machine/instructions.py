@@ -44,7 +44,7 @@ class FreeText:
     ending: str
     """Layout that ends a turn: no part of the text when nothing follows."""
     flow: Flow
-    """What goes straight through."""
+    """Text that goes straight through."""
     openers: tuple[str, ...] = ()
     """The markers that show a call by themselves."""
 
@@ -130,7 +130,7 @@ class Attempt:
     otherwise: int
     reported: bool
     sealed: int = -1
-    """When not -1: hold back everything until all calls are read, then go there."""
+    """If not -1: hold back everything until all calls are read, then go there."""
     alone: bool = True
     """The marker shows a call by itself; others are reported only with the name of a tool after them."""
     hub: int = -1
@@ -257,7 +257,7 @@ class Look:
 
     markers: Finder = NO_MARKERS
     target: int = -1
-    """When not -1, where to go if one is here; else reading goes on."""
+    """If not -1, the target if one is here; else reading goes on."""
     ends: bool = False
     """The end of the output will do, too."""
     takes: bool = False
@@ -372,7 +372,7 @@ class Unsure:
     size: int
     hub: int
     ends: Finder | None = None
-    """What may follow: other ends, and what begins a part."""
+    """Texts that may follow: other ends, and what begins a part."""
     undeclared: Literal["", "opener", "closer"] = ""
     """It is a marker of reasoning that the format does not have."""
 
@@ -433,7 +433,7 @@ class Halt:
     """The end of the output."""
 
     wanted: str = ""
-    """What is missing when the output ends here."""
+    """The text that is missing when the output ends here."""
 
     def step(self, machine: Machine) -> bool:
         if self.wanted:

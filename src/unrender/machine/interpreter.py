@@ -75,17 +75,17 @@ class Machine(Resumable):
     """Instructions executed so far."""
     buffer: str = ""
     at: int = 0
-    """Where in `buffer` the reading is."""
+    """The position of the reading in `buffer`."""
     base: int = 0
     """The position of `buffer[0]`."""
     past: ReadText = field(default_factory=ReadText)
     scanner: Scanner | None = None
     flow: Taker | None = None
-    """What takes more of what was read last; None when only an instruction can tell."""
+    """The taker of more of what was read last; None when only an instruction can tell."""
     events: list[Event | BrokenText] = field(default_factory=list)
-    """What was found and has not been released."""
+    """Events that were found and have not been released."""
     released: int = 0
-    """How many of the events that `Frame.events` counts are out already."""
+    """The number of events, of those that `Frame.events` counts, that are out already."""
     span_roles: list[Role] = field(default_factory=list)
     span_ends: list[int] = field(default_factory=list)
     carried: list[str] = field(default_factory=list)
@@ -104,18 +104,18 @@ class Machine(Resumable):
     left: Frame | None = None
     """The way back of an attempt that has failed, for the instruction that opened it."""
     recover: int = 0
-    """Where reading goes on when it breaks off without a way back."""
+    """The place where reading goes on when it breaks off without a way back."""
     broke: bool = False
     """Reading has broken off."""
     failed_at: int = 0
-    """How far the attempts at one place have come, in `buffer`."""
+    """The furthest position of attempts at one place, in `buffer`."""
     wanted: str = ""
     reread: int = 0
     """Characters that were read for nothing, and then again."""
     searched: int = 0
     """Characters of calls that were looked through for a repair."""
     barrier: int = 0
-    """Where the latest failed call ends: its text opens no quotation."""
+    """The end of the latest failed call: its text opens no quotation."""
     cut_from: int = -1
     """The position of a marker after which the token limit has cut the output off."""
     call: CallState | None = None
@@ -514,7 +514,7 @@ class Machine(Resumable):
 
     @property
     def rereads(self) -> bool:
-        """Whether text that broke off may be searched for another beginning: that is allowed a bounded number of times."""
+        """True if text that broke off may be searched for another beginning: that is allowed a bounded number of times."""
         return self.reread <= self.position + FREE_REREADS
 
     def cut_at(self, opened: Frame | CallState) -> bool:
@@ -525,7 +525,7 @@ class Machine(Resumable):
 
     @property
     def quotation(self) -> Quotation | None:
-        """What is open before the call that is being read; None where it cannot be quoted."""
+        """The quotation that is open before the call that is being read; None where it cannot be quoted."""
         return self.frames[-1].quotation if self.frames else None
 
     def quote(self) -> bool:

@@ -20,7 +20,7 @@ Repairs = Literal["format", "offered", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How to read text that can mean two things. The defaults serve agents that execute the calls they get.
+    """Rules for reading text that can mean two things. The defaults serve agents that execute the calls they get.
 
     A call of a tool that nobody offered cannot be executed, and is most often a quoted example: it is content. A call
     at the very end of open reasoning is what models write when they forget the closer, and would be lost if ignored. A
@@ -33,24 +33,24 @@ class Policy:
     """
 
     unknown_tools: UnknownTools = "content"
-    """How to treat a call of a tool that was not offered. "content": as content, byte for byte, with a `Malformed` event.
+    """Treatment of a call of a tool that was not offered. "content": as content, byte for byte, with a `Malformed` event.
     "call": as a call whose `known` is False."""
     calls_in_reasoning: CallsInReasoning = "rescue"
-    """How to treat a call inside reasoning that was never closed. "rescue": as a call when nothing but closers follow it;
+    """Treatment of a call inside reasoning that was never closed. "rescue": as a call when nothing but closers follow it;
     until then it is held back. "ignore": as reasoning."""
     calls: CallRelease = "complete"
-    """When to give a call. "complete": when it is complete. "written": as it is written; a call that fails then stays in
+    """The time to give a call. "complete": when it is complete. "written": as it is written; a call that fails then stays in
     the message with its status, and its text is not given a second time."""
     failed_calls: FailedCalls = "auto"
-    """Where to put the text of a call that cannot be completed, if the call was not given as it was written. "apart": in
+    """The place for the text of a call that cannot be completed, if the call was not given as it was written. "apart": in
     `Message.failed_calls` and in the `Malformed` event alone. "content": in the content as well. "call": in a call whose
     arguments are this text, with its status, so that an agent answers it as it answers arguments that are no JSON; one
     that was cut off before its name is apart. "auto": apart where the token limit cut the call off, else in the content."""
     undeclared_reasoning: UndeclaredReasoning = "read"
-    """How to treat a common marker of reasoning at the start of an answer when the format does not have it. "read": as
+    """Treatment of a common marker of reasoning at the start of an answer when the format does not have it. "read": as
     reasoning, up to its closing marker, with a `Malformed` event. "content": as content, markers included."""
     repair: Repairs = "format"
-    """Which damaged calls to repair, each with a `Malformed` event. "format": those whose markers are missing, doubled, torn or spelt
+    """Damaged calls that are repaired, each with a `Malformed` event. "format": those whose markers are missing, doubled, torn or spelt
     another way, where the rest of the format's markers leaves one reading, and the call fits its schema. "offered": also calls in the
     syntax of another well-known format, where they begin a line, end the answer, and fit the schema of an offered tool: for callers
     who show what they run, or ask before. "none": none."""
@@ -65,7 +65,7 @@ class Policy:
 _WORDS: Mapping[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
 """The words of each field."""
 USUAL = Policy()
-"""What is read by where nobody says otherwise."""
+"""The policy where nobody says otherwise."""
 
 
 def instead_of_call(request: Request, name: str) -> str:

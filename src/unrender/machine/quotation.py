@@ -32,9 +32,9 @@ _PAIRS = {
 }
 """Quotation marks, and what closes each."""
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
-"""What may be between a call and the mark that closes its quotation: a backslash inside a string, or a stop."""
+"""Texts that may be between a call and the mark that closes its quotation: a backslash inside a string, or a stop."""
 _IN_STRING = ("\\n", "\\r", "\\t")
-"""What is written in a string for white space: behind a call that a mark precedes, it shows the string."""
+"""Escapes of white space in a string: behind a call that a mark precedes, one shows the string."""
 _MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
 _BACKQUOTES = re.compile(r"`*")
 _LEAST_FENCE = "```"
@@ -48,14 +48,14 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,256})?(/?)>")
 _CALLS = re.compile(r"calls?$", re.IGNORECASE)
 """The end of a tag's name that names calls: models write it around calls that the format writes without one."""
 _GOES_ON = re.compile(r"[,;:.!?)\]*_(\u2019\u201d'\"`]|\|(?!>)|[^\W\d_]")
-"""What goes on in a sentence: its punctuation, a remark, or a word; the word must be in small letters."""
+"""Continuations of a sentence: its punctuation, a remark, or a word; the word must be in small letters."""
 _SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _AFTER_SENTENCE = "\"')]*_`\u201d\u2019\u00bb "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotation:
-    """What is open before a call, and so what after it shows that the call is quoted."""
+    """The quotation that is open before a call, and so what after it shows that the call is quoted."""
 
     closers: tuple[str, ...] = ()
     """Texts of which one closes the quotation, with any white space before it."""
@@ -76,7 +76,7 @@ class Quotation:
 
     @property
     def spans_lines(self) -> bool:
-        """Whether what shows the quotation may be on a later line."""
+        """True if the end of the quotation may be on a later line."""
         return bool(self.closers or self.apart or self.fence or self.any_text)
 
     def closed(self, text: str, at: int, ends: Finder, *, final: bool) -> bool | None:

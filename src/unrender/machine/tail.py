@@ -48,11 +48,11 @@ class Tail:
     """Reads the closers of a call and of a run of calls, and then the next call."""
 
     closers: tuple[str, ...]
-    """What must follow a call, in order."""
+    """Texts that must follow a call, in order."""
     section: tuple[str, ...]
-    """What must follow the last call."""
+    """Texts that must follow the last call."""
     openers: Mapping[str, tuple[int, int]]
-    """What begins another call: where to go, and where to try when a failure must leave it text."""
+    """Markers that begin another call: where to go, and where to try when a failure must leave it text."""
     optional: frozenset[str]
     """Closers that are also ends of turn."""
     excess: frozenset[str]
@@ -63,15 +63,15 @@ class Tail:
     marks: Finder
     hub: int
     ends: Finder
-    """What ends a turn."""
+    """Ends of a turn."""
     stops: Finder
-    """What ends a call that broke: what closes it, and what begins the next one."""
+    """Ends of a call that broke: what closes it, and what begins the next one."""
     refused: Finder
-    """What ends the text of a broken call that is content: what closes it, what begins a call, and what ends the turn."""
+    """Ends of the text of a broken call that is content: what closes it, what begins a call, and what ends the turn."""
     unmarked: bool = False
     """Nothing but a tool's name shows a call: one whose JSON breaks the tool's schema is text."""
     repair: Repair | None = None
-    """What reads a call that is not written as the format has it."""
+    """The reader of a call that is not written as the format has it."""
 
     def step(self, machine: Machine) -> bool:
         if (suspended := self._end_failed(machine)) is not None:
@@ -430,7 +430,7 @@ class Unread:
     hub: int
     finder: Finder
     stops: Finder
-    """What ends the text wherever it is, also where a call was looked for."""
+    """Ends of the text wherever it is, also where a call was looked for."""
     openers: frozenset[str] = frozenset()
     """Markers that show a call by themselves, without white space: an answer that is nothing else says nothing."""
     ends: Finder | None = None

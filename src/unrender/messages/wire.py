@@ -20,11 +20,11 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which callers hand reasoning over; the first that holds text counts."""
 JsonSchema = Mapping[str, Any] | bool
 ReasoningField = Literal["reasoning_content", "reasoning"]
-"""What a wire form calls reasoning: DeepSeek's name, which most servers and templates took over, or OpenRouter's."""
+"""The name of reasoning in a wire form: DeepSeek's, which most servers and templates took over, or OpenRouter's."""
 
 
 class FunctionCallBody(TypedDict):
-    """What is called: the tool's name, and the arguments as JSON text."""
+    """The function that is called: the tool's name, and the arguments as JSON text."""
 
     name: str
     arguments: str
@@ -40,7 +40,7 @@ class ToolCallBody(TypedDict):
 
 
 class MessageFields(TypedDict, total=False):
-    """What an assistant's message may have beside content: reasoning under one of two names, and calls."""
+    """Fields that an assistant's message may have beside content: reasoning under one of two names, and calls."""
 
     reasoning_content: str
     reasoning: str
@@ -70,7 +70,7 @@ class ToolBody(TypedDict):
 
 
 class CallStatus(StrEnum):
-    """How far a tool call has come."""
+    """The progress of a tool call."""
 
     OPEN = "open"
     COMPLETE = "complete"
@@ -197,7 +197,7 @@ class Tool:
 
 
 class ToolChoice(StrEnum):
-    """How free the model is to call tools."""
+    """The freedom of the model to call tools."""
 
     AUTO = "auto"
     NONE = "none"
@@ -207,7 +207,7 @@ class ToolChoice(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What may be said in one turn: the tools, whether one must be called, and the schema of the content.
+    """Permissions for one turn: the tools, whether one must be called, and the schema of the content.
 
     `tools` is None when the tools are not known (any name counts as a tool), empty when there are none. The schema is
     copied and frozen.
@@ -226,17 +226,17 @@ class Request:
 
     @property
     def calls_allowed(self) -> bool:
-        """Whether the answer is searched for tool calls."""
+        """True if the answer is searched for tool calls."""
         return self.tool_choice is not ToolChoice.NONE and self.tools != ()
 
     @property
     def call_required(self) -> bool:
-        """Whether the answer must hold a call."""
+        """True if the answer must hold a call."""
         return self.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
 
     @property
     def one_call(self) -> bool:
-        """Whether an answer may hold at most one call."""
+        """True if an answer may hold at most one call."""
         return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED
 
     @cached_property

@@ -116,7 +116,7 @@ def _copied(text: StringIO) -> StringIO:
 
 
 _HARMLESS = frozenset((ContentText, ReasoningText, ArgumentsText))
-"""What mostly comes, one by one, and passes when nothing is held."""
+"""Events that come most often, one by one, and pass when nothing is held."""
 _TEXT = (ContentText, ReasoningText)
 
 

@@ -73,7 +73,7 @@ class Quoter(Resumable):
 
     @property
     def used(self) -> bool:
-        """Whether something was quoted, so that events need `unquote`."""
+        """True if something was quoted, so that events need `unquote`."""
         return bool(self._back)
 
     def unquote(self, event: Event | BrokenText) -> Event | BrokenText:

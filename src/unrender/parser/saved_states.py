@@ -31,7 +31,7 @@ _Choice = TypeVar("_Choice")
 
 @dataclass(slots=True, kw_only=True)
 class Transcript(Resumable):
-    """How a parser was made, and the text that it was fed.
+    """The making of a parser, and the text that it was fed.
 
     The text is kept in stretches, by what the caller knew about special tokens in it.
     """

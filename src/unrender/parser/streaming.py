@@ -159,13 +159,13 @@ class Parser(Resumable):
     """Finds what may end free text. A chunk without that goes through whole; the message gets it when an account is taken."""
     _tail: str
     _passing: list[str]
-    """What the machine had not decided, and the chunks since, of which it knows nothing yet."""
+    """Text that the machine had not decided, and the chunks since, of which it knows nothing yet."""
     _event: Any  # A call of an optional one would cost a question for each chunk.
     """Makes the event of a chunk; None while chunks wait."""
     _write: Callable[[str], object] | None
     """Adds a chunk to the arguments of the call; None for free text."""
     _told: int
-    """How many pieces of these the message has, where the caller was told of the call; else -1."""
+    """The number of pieces of these that the message has, where the caller was told of the call; else -1."""
 
     def __init__(
         self,

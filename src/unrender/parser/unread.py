@@ -21,14 +21,14 @@ _NAME = r"(?m)^[\s\[{\"'`(]{0,8}(?:\w{1,32}[.:/])?(?P<name>[^\s\"'`(){}\[\]<>:,=
 
 @dataclass(frozen=True, slots=True)
 class _Signs:
-    """What shows a call in content."""
+    """Signs of a call in content."""
 
     heads: frozenset[str]
     """The first characters of all of it."""
     markers: tuple[str, ...]
     closers: tuple[str, ...]
     lines: tuple[tuple[str, re.Pattern[str]], ...]
-    """What the format writes after a name, and lines that begin with a name and that."""
+    """Texts that the format writes after a name, and lines that begin with a name and that."""
 
 
 def unread_call(content: str, format: Format, request: Request) -> tuple[int, str] | None:

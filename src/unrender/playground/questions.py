@@ -42,7 +42,7 @@ _THINKING: Mapping[str, Mapping[str, bool]] = {
     "on": {"enable_thinking": True},
     "off": {"enable_thinking": False},
 }
-"""What the page's switch says → the variable that `prepare` is given."""
+"""The positions of the page's switch → the variable that `prepare` is given."""
 
 
 class BadQuestion(UnrenderError):

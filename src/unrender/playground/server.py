@@ -37,7 +37,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""What keeps a browser from doing more than the page asks for."""
+"""Headers that keep a browser from doing more than the page asks for."""
 
 
 def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
@@ -88,7 +88,7 @@ def _described(name: str, template: ChatTemplate) -> dict[str, str]:
 
 
 class _Desk:
-    """Where questions are answered."""
+    """A place where questions are answered."""
 
     def __init__(self, offered: Sequence[Mapping[str, str]]) -> None:
         self._offered = offered

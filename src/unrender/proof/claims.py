@@ -24,7 +24,7 @@ from unrender.proof.reading import Misread, Witness, misread, refused
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
 """The claims without which such answers are not read at all."""
 _FALSE, _UNCLAIMED, _UNWRITTEN = 10, 4, 2
-"""What an answer costs that is misread, one that the format does not claim to read, and one that no grammar allows."""
+"""The costs of an answer that is misread, of one that the format does not claim to read, and of one that no grammar allows."""
 _JOINTS = tuple(item.name for item in fields(TurnTexts) if "_to_" in item.name)
 
 
@@ -36,13 +36,13 @@ class Proof:
     given_up: tuple[str, ...] = ()
     """The claims that did not hold, in words."""
     misread: tuple[Misread, ...] = ()
-    """What is misread all the same, though the format claims to read it."""
+    """Answers that are misread all the same, though the format claims to read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Weaker:
     claim: str
-    """What is given up."""
+    """The claim that is given up."""
     parts: Callable[[Format], dict[str, Any]]
     """The weaker parts; none where the format does not make the claim."""
     needed_by: Callable[[Said], bool]
@@ -61,7 +61,7 @@ class _Trial:
     claim: str = ""
     """The claim that it does not make, and a stronger format does."""
     more: tuple[str, ...] = ()
-    """What cannot be without the claim, in words."""
+    """Claims that cannot be without this one, in words."""
     wrong: tuple[Misread, ...]
     faults: tuple[CutOut, ...]
     """The answers that it claims to read, and for which it is wrong."""

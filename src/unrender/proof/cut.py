@@ -16,13 +16,13 @@ class CutOut:
 
     said: Said
     name: str = ""
-    """What the answer says, in words, e.g. `content and a call`."""
+    """The answer's parts, in words, e.g. `content and a call`."""
     request: Request
-    """What the answer is read with: its tools, and the types of their arguments."""
+    """The request that the answer is read with: its tools, and the types of their arguments."""
     before: Conversation = ()
     """The conversation up to the answer."""
     prompt: str
-    """What asks for the answer."""
+    """The prompt that asks for the answer."""
     start: str
     """The rendering up to the answer."""
     answer: str
@@ -31,7 +31,7 @@ class CutOut:
 
     @property
     def asked(self) -> bool:
-        """Whether the start is the whole prompt, after which the answer comes."""
+        """True if the start is the whole prompt, after which the answer comes."""
         return self.start == self.prompt
 
     def read_after(self, format: Format) -> str:

@@ -46,7 +46,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAnswer:
-    """What an answer was read as."""
+    """The reading of an answer."""
 
     message: Message
     begun: str = ""
@@ -67,7 +67,7 @@ class Misread:
     cut_out: CutOut
     message: Message
     parts: frozenset[Role]
-    """What was misread."""
+    """The parts that were misread."""
 
 
 def read(

@@ -44,9 +44,9 @@ class RenderedPart:
     message: int | None = None
     """The message that it belongs to; None for what belongs to none, such as a generation prompt."""
     body: bool = False
-    """Whether it is a message's own words, or was written by the model; otherwise the template writes it around them."""
+    """True if it is a message's own words, or was written by the model; otherwise the template writes it around them."""
     sampled: bool = False
-    """Whether the model wrote it."""
+    """True if the model wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,9 @@ class Attributed:
     parts: tuple[RenderedPart, ...]
     """The parts, whose texts are the conversation; where bodies are not certain, one part holds it all."""
     bodies_certain: bool = True
-    """Whether it is certain where the messages' own words are."""
+    """True if it is certain where the messages' own words are."""
     sampled_certain: bool = True
-    """Whether it is certain what the model wrote."""
+    """True if it is certain what the model wrote."""
 
     def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
         """Return the pieces for an encoder. What the model wrote has special tokens.

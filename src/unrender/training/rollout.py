@@ -28,7 +28,7 @@ class TrainingRow:
     message_indices: list[int]
     """The message of the conversation that a token belongs to; -1 in the first prompt, at the ends of turns, and in generation prompts."""
     body: list[bool]
-    """Whether a token is a message's own words: all that was sampled, and what was said by users and tools after the first prompt."""
+    """For each token, True if it is a message's own words: all that was sampled, and what was said by users and tools after the first prompt."""
     prompt_length: int
     """The number of tokens before the first that was sampled."""
 

@@ -120,7 +120,7 @@ class CallCode:
         self.lines: dict[str, int] = {}
         """The same after content, by what shows such a call: a line that begins with a tool's name."""
         self.values: MarkedEnds | None = None
-        """What finds the ends of raw values that have an end marker."""
+        """A finder for the ends of raw values that have an end marker."""
         self.tail: int = code.reserve()
         codec = self.arguments.codec
         self.repair: Repair | None = repairs(
@@ -130,7 +130,7 @@ class CallCode:
 
     @cached_property
     def follow(self) -> Follow:
-        """What ends a value without an end marker of its own."""
+        """The ends of a value without an end marker of its own."""
         return open_ends(self.calls, self.ends, self.trail)
 
     def compile(self) -> list[CallEntry]:

@@ -107,7 +107,7 @@ class _Compiler:
     has_ids: bool
     code: Code = field(default_factory=Code)
     entered: list[tuple[int, str]] = field(default_factory=list)
-    """Where rules are entered, and which; where they begin is known at the end."""
+    """The places where rules are entered, and which; where they begin is known at the end."""
 
     def node(self, node: nodes.Node) -> int:  # noqa: C901 -- a table, by kind of node
         """Emit the code of `node`; returns where it begins."""

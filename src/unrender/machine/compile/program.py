@@ -35,7 +35,7 @@ from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
 CONTENT_HUB = 1
-"""Where in every program the text outside of all parts is read."""
+"""The place in every program where the text outside of all parts is read."""
 
 
 def compile_answer(answer: Answer) -> Program:
@@ -68,11 +68,11 @@ class _Compiler:
         self.dropped = (*answer.ends, *answer.dropped)
         self.code = Code()
         self.opening: dict[str, int] = {}
-        """What is tried where content begins: the markers that are words, and where they lead."""
+        """Markers that are words and are tried where content begins, and where they lead."""
         self.begins = self.answer = self.ended = CONTENT_HUB
-        """Where content may begin after calls, where it begins after reasoning, and where reading goes on after an end of turn."""
+        """The places where content may begin after calls, where it begins after reasoning, and where reading goes on after an end of turn."""
         self.undeclared: dict[str, int] = {}
-        """Where the markers lead that may begin an answer though the format does not have them."""
+        """The targets of markers that may begin an answer though the format does not have them."""
 
     def program(self) -> Program:
         # The hub is at the same address in every program: a prompt that skips reasoning begins there.
