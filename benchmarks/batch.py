@@ -1,4 +1,4 @@
-"""What reading recorded answers costs: answers a second through Arrow, in one and in two processes, beside other parsers.
+"""The cost of reading recorded answers: answers a second through Arrow, in one and in two processes, beside other parsers.
 
 python benchmarks/batch.py [--quick]      (in `.venv-engines` and `.venv-plugins` it finds the others: scripts/run.py)
 
@@ -160,7 +160,7 @@ PARSERS: dict[str, tuple[str, Callable[[Case], ReadText]]] = {
     "vLLM": ("vllm.parser.parser_manager", vllm_text),
     "SGLang": ("sglang.srt.function_call.function_call_parser", sglang_text),
 }
-"""What has to be importable, and what makes the function that reads one text."""
+"""Modules that have to be importable, and makers of the function that reads one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one worker measured."""
+    """Measurements of one worker."""
 
     rows: int
     wall: float

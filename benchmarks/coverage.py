@@ -1,4 +1,4 @@
-"""How many templates' answers vLLM's and SGLang's parsers read: each template with the best of all that a system registers.
+"""The number of templates whose answers vLLM's and SGLang's parsers read: each template with the best of all that a system registers.
 
 python benchmarks/coverage.py [TEMPLATE ...]    (in the environment of `python3 scripts/run.py peers`; all vendors' templates by default)
 
@@ -217,7 +217,7 @@ class Anything(dict[str, int]):
 
 
 class Tokenizer:
-    """What vLLM's parsers ask of a tokenizer."""
+    """A tokenizer, as far as vLLM's parsers ask for one."""
 
     def __init__(self) -> None:
         self.vocab = Anything()

@@ -37,7 +37,7 @@ _LIMIT = 1
 
 
 class Worded(Heard):
-    """What a client has heard, in words."""
+    """Words that a client has heard."""
 
     def came(self) -> list[tuple[float, str]]:
         """Return when each token came, and its number."""

@@ -1,4 +1,4 @@
-"""What a grammar is worth to a very small model: calls of tasks with known answers, with a grammar and without.
+"""The worth of a grammar to a very small model: calls of tasks with known answers, with a grammar and without.
 
 python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--engine transformers] [--show] [--json FILE]
 
@@ -154,7 +154,7 @@ CATEGORIES: Mapping[str, Callable[[random.Random], Task]] = {
 
 @dataclass(slots=True)
 class Tally:
-    """What became of a category's tasks in one mode."""
+    """Results of a category's tasks in one mode."""
 
     tasks: int = 0
     valid: int = 0

@@ -1,4 +1,4 @@
-"""What the next prompt costs, what of it an engine has seen before, and when its first token comes: `Turn.next` beside `prepare`.
+"""The cost of the next prompt, its share that an engine has seen before, and the time of its first token: `Turn.next` beside `prepare`.
 
 python benchmarks/next_turn.py [TEMPLATE ...] [--only cost kept first] [--quick] [--json FILE]   (default: all templates in ../shared)
 
@@ -73,7 +73,7 @@ CASES = {
     "as the template writes them, not sent back": (False, False),
     "with liberties, not sent back": (True, False),
 }
-"""How answers are written and come back → with liberties, with reasoning."""
+"""Ways in which answers are written and come back → with liberties, with reasoning."""
 Prompts = tuple[str, str, str]
 """The last prompt, the answer to it, and the next prompt."""
 
@@ -147,7 +147,7 @@ def _next(turn: Turn, text: str, news: Sequence[Any], extends: bool) -> Turn | N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What an agent's prompts have in common, before and after."""
+    """The text that an agent's prompts have in common, before and after."""
 
     case: str
     way: str
@@ -304,7 +304,7 @@ def llama(stack: ExitStack, path: Path, extend: Extend) -> Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class First:
-    """When the first token of an answer came."""
+    """The time of the first token of an answer."""
 
     seconds: float
     read: int

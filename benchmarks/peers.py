@@ -1,4 +1,4 @@
-"""What others need for the same text: each parser that can be imported, side by side, in one run.
+"""The needs of others for the same text: each parser that can be imported, side by side, in one run.
 
 python benchmarks/peers.py [--quick]      (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
 
@@ -42,7 +42,7 @@ class Call:
 
 @dataclass(slots=True)
 class Answer:
-    """What the pieces add up to."""
+    """The sum of the pieces."""
 
     reasoning: str = ""
     content: str = ""
@@ -65,7 +65,7 @@ class Answer:
 
     @property
     def arrival(self) -> str:
-        """How the arguments came; "whole" when more than half of a call's are one piece."""
+        """The arrival of the arguments; "whole" when more than half of a call's are one piece."""
         if not self.calls:
             return ""
         whole = any(max(map(len, call.arguments)) * 2 > len("".join(call.arguments)) for call in self.calls.values())

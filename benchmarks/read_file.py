@@ -1,4 +1,4 @@
-"""What `unrender batch read` needs for a large file: answers a second, and memory from the first tenth of the input to the last.
+"""The needs of `unrender batch read` for a large file: answers a second, and memory from the first tenth of the input to the last.
 
 python benchmarks/read_file.py [--gigabytes 5] [--jobs 2] [--folder DIR]      (5 GB take twice that on the disk, and a quarter of an hour)
 

@@ -47,7 +47,7 @@ class Reader:
 
     name: str
     module: str
-    """What must be importable; its first part is the distribution."""
+    """The module that must be importable; its first part is the distribution."""
     prepare: Callable[[Case, list[str]], Run]
     pieces: Callable[[Any], Iterator[Piece]]
 

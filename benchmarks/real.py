@@ -1,4 +1,4 @@
-"""Where time goes with a real engine and many tools: the gateway, and llama.cpp's own chat endpoint, in one run.
+"""The time with a real engine and many tools, by where it goes: the gateway, and llama.cpp's own chat endpoint, in one run.
 
 python benchmarks/real.py [FILE.gguf] [--quick] [--rounds 5] [--counts 1 50 263]
 

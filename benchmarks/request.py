@@ -1,4 +1,4 @@
-"""What a request costs: prompt, grammars, parser, answer, import; beside what engines and libraries take for the same.
+"""The cost of a request: prompt, grammars, parser, answer, import; beside what engines and libraries take for the same.
 
 python benchmarks/request.py [TEMPLATE.jinja …] [--quick] [--json FILE]
 
@@ -144,7 +144,7 @@ def grammars(template: ChatTemplate, runs: int) -> Iterator[Written]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What was measured of a dialect, in milliseconds."""
+    """Measurements of a dialect, in milliseconds."""
 
     dialect: str
     cold: dict[int, float]

@@ -42,7 +42,7 @@ TICK = 0.1
 SAMPLE = 2.0
 """Seconds between two looks at memory."""
 GROWTH = 1.1
-"""How much more memory the last quarter of a run may hold than the second."""
+"""The factor by which the last quarter of a run may hold more memory than the second."""
 SLACK = 8 << 20
 """Bytes more that are none of a leak."""
 FAULTS: Mapping[str, tuple[int, int]] = {
@@ -50,7 +50,7 @@ FAULTS: Mapping[str, tuple[int, int]] = {
     "cut": (2, 0), "garbage": (2, 0), "bytes": (1, 0), "error": (1, 0), "silent": (1, 0), "500": (1, 502), "400": (1, 400), "503": (1, 503),
     "long": (1, 400),
 }  # fmt: skip
-"""What may go wrong → how often, and the status; 0 where it begins well and then goes wrong."""
+"""Faults → how often they come, and the status; 0 where it begins well and then goes wrong."""
 STATUSES = {
     "500": (500, "out of memory"),
     "400": (400, "no such grammar"),
@@ -62,7 +62,7 @@ MIDDLE: Mapping[str, bytes] = {
     "bytes": b'data: {"content": "\xff\xc3"}\n\n',
     "error": b'data: {"error": {"code": 500, "message": "out of memory"}}\n\n',
 }
-"""What the engine says in the middle."""
+"""Bytes that the engine sends in the middle."""
 _ASKED = re.compile(rb"stream (\d+) tokens (\d+) fault (\w+) at (\d+)")
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _TOOL = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}

@@ -1,4 +1,4 @@
-"""What streaming costs: µs per 4-character chunk as the output grows, MB/s for whole texts, many streams, import time.
+"""The cost of streaming: µs per 4-character chunk as the output grows, MB/s for whole texts, many streams, import time.
 
 python benchmarks/streaming.py [--quick] [--json FILE]
 
@@ -45,7 +45,7 @@ CHUNK = 4
 LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
 STREAMS = 1_000
 CONTENT_BAR, ARGUMENTS_BAR = 3.0, 4.5
-"""How many times the parser that does nothing a chunk may cost."""
+"""The times that a chunk may cost what it costs the parser that does nothing."""
 
 TURN = TurnTexts(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n")
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
@@ -125,7 +125,7 @@ class Case:
     request: Request
     write: Callable[[int], str]
     bar: float
-    """How many times the parser that does nothing it may cost."""
+    """The times that it may cost what it costs the parser that does nothing."""
     policy: Policy = Policy()  # noqa: RUF009 -- frozen
 
 
@@ -208,7 +208,7 @@ def chunked(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What was measured of a case: µs per chunk for each length, ours and of the parser that does nothing."""
+    """Measurements of a case: µs per chunk for each length, ours and of the parser that does nothing."""
 
     case: Case
     costs: dict[int, float]

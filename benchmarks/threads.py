@@ -1,4 +1,4 @@
-"""How many threads a model in this process should have: tokens a second alone, and beside a busy process.
+"""Speed of a model in this process by its threads: tokens a second alone, and beside a busy process.
 
 python benchmarks/threads.py [FILE.gguf] [--rounds 5] [--tokens 20] [--engine transformers]
 

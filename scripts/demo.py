@@ -29,7 +29,7 @@ TOOLS = Environment.named("tools")
 PIECE, PAUSE = 20, 0.05
 """Bytes and seconds: the pace of the answer that was written here."""
 LLAMA = ("--only-binary", "xllamacpp", "--group", "engines")
-"""What pip is asked for: llama.cpp is not built here, since that takes long, and a compiler."""
+"""Options of pip: llama.cpp is not built here, since that takes long, and a compiler."""
 
 TEMPLATE = "GLM-4.6.jinja"
 ANSWER = """
@@ -148,7 +148,7 @@ class Gateway:
 
     @property
     def real(self) -> bool:
-        """Whether a model answers, and not the sampler."""
+        """True if a model answers, and not the sampler."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models") as answer:
             return bool(json.load(answer)["data"][0]["id"] == "gguf")
 

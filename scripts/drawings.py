@@ -69,7 +69,7 @@ _SHARES = {
     "function": ("right function", "name"),
     "arguments": ("right arguments", "argument"),
 }
-"""What is shown of answers, by the field of a result: its words and its colour."""
+"""Results that are shown of answers, by their fields: words and colour."""
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 50, 420, 250
 
 
@@ -253,7 +253,7 @@ def _said(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """What one thing costs: a value for each size."""
+    """The cost of one thing: a value for each size."""
 
     title: str
     points: Mapping[float, float]

@@ -29,7 +29,7 @@ class Environment:
 
     folder: Path
     install: Sequence[Sequence[str]] = field(default_factory=tuple)
-    """What pip is called with, one after the other."""
+    """Arguments of calls of pip, one call after the other."""
 
     @staticmethod
     def named(name: str, suffix: str = "") -> Environment:

@@ -162,7 +162,7 @@ class Pair:
     path: Path
     """The chat template."""
     name: str
-    """What TRL's source calls the response template."""
+    """The response template's name in TRL's source."""
     response_template: dict[str, Any]
 
 
@@ -211,7 +211,7 @@ def _run(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What transformers found, as JSON without what may differ, or a JSON string with the error that they raised."""
+    """Findings of transformers, as JSON without what may differ, or a JSON string with the error that they raised."""
 
     whole: str
     chunks: str

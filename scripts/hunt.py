@@ -35,7 +35,7 @@ SLICE = 60.0
 GRACE = 60
 """Seconds of processor time on top of that, after which the system stops a child that does not end."""
 PATIENCE = 20.0
-"""How many times its processor time a child may take by the clock on the wall before it is stopped: it may be waiting."""
+"""The times its processor time that a child may take by the clock on the wall before it is stopped: it may be waiting."""
 MEMORY = 3 << 30
 """Bytes of address space that a child may take."""
 

@@ -41,7 +41,7 @@ from unrender.verify.grammars import Accepts, lark_reader
 
 PAGE = ROOT / "docs" / "reference" / "json-schema.md"
 SERVER = "http://localhost:1234/"
-"""Where the suite says that its remote documents are."""
+"""The address of the suite's remote documents."""
 KEYWORD_TABLE = """# JSON Schema support
 
 Written by `scripts/json_schema.py`; do not edit.
@@ -147,7 +147,7 @@ def _keyword_rows() -> Iterator[str]:
 
 
 class Verdict(Enum):
-    """What a grammar makes of an instance."""
+    """A grammar's verdict on an instance."""
 
     RIGHT = "as JSON Schema says"
     IMPLIED = "refused, as a keyword implies its type (`minLength`: a string)"
@@ -160,7 +160,7 @@ class Verdict(Enum):
 
 
 ARGUED = (Verdict.IMPLIED, Verdict.FORMAT, Verdict.UNWRITTEN)
-"""What generation wants: values of the type that the keywords are about, in their format, with no undeclared keys."""
+"""Verdicts that generation wants: values of the type that the keywords are about, in their format, with no undeclared keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ TARGETS = {
     "parser": ("parser",),
     "values": ("values",),
 }
-"""What a run takes its sample from: folders and files of the package."""
+"""Folders and files of the package from which a run takes its sample."""
 TESTS = (
     "test_corpus.py",
     *(
@@ -64,13 +64,13 @@ TESTS = (
     "properties",
     "conformance",
 )
-"""Where tests are that may notice a mutant; those marked `slow` or `full` are not asked."""
+"""Tests that may notice a mutant; those marked `slow` or `full` are not asked."""
 _MANY, _CASES = re.compile(r"tests/(conformance|properties)/"), 20
-"""Where a test has a case for each template or format, and how many of them are asked: each is analysed anew, which takes a minute for a hundred."""
+"""Tests that have a case for each template or format, and the number of cases that are asked: each is analysed anew, which takes a minute for a hundred."""
 _ANEW = ("test_corpus.py", "unit/analysis/test_derivation.py", "unit")
-"""What is asked when everything is imported anew, which takes seconds: the rest of `unit` is that of the module's folder."""
+"""Tests that are asked when everything is imported anew, which takes seconds: the rest of `unit` is that of the module's folder."""
 _SECONDS, _LONGEST, _BYTES = 60, 30, 4 << 30
-"""What the tests of one mutant may take together, and one test; one that does not end has noticed the mutant."""
+"""Seconds that the tests of one mutant may take together, and one test; one that does not end has noticed the mutant."""
 
 
 def files(only: Iterable[str] = ()) -> list[Path]:
@@ -86,7 +86,7 @@ class Trials:
         self.sample = sample
         self.survivors, self.endless, self.begun = list[Mutant](), 0, False
         self.kills = Counter[tuple[str, str]]()
-        """How many mutants of a module, and of all ("") each test has killed: such tests are asked first."""
+        """The number of mutants of a module, and of all ("") that each test has killed: such tests are asked first."""
         self.heard, self.told = os.pipe()
         os.set_blocking(self.heard, False)
         self.entered = dict[str, frozenset[str]]()
@@ -240,7 +240,7 @@ def _read(pipe: int) -> str:
 
 
 _NO_TESTS = 5
-"""What pytest returns when none of the tests was chosen."""
+"""Pytest's exit code when none of the tests was chosen."""
 _OPTIONS = [
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no"),
     *("-m", "not slow and not full", f"--rootdir={ROOT}"),

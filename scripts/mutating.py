@@ -31,9 +31,9 @@ class Mutant:
     """The function or class that holds the place; empty at the top of the module."""
     line: int
     change: str
-    """What was there, and what is there now."""
+    """The text that was there, and the text that is there now."""
     number: int
-    """Which of the module's places it is."""
+    """The number of the place in the module."""
 
 
 Place = tuple[ast.AST, str, int | None, ast.expr | ast.stmt, str]

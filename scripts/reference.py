@@ -1,4 +1,4 @@
-"""What the code says → the generated pages of the documentation, and the list of public names.
+"""The code → the generated pages of the documentation, and the list of public names.
 
 python scripts/reference.py [PAGE ...]        e.g. `docs/reference/cli.md`; all by default
 
@@ -532,7 +532,7 @@ class Limit:
 
     @property
     def value(self) -> float:
-        """What the limit is."""
+        """The value of the limit."""
         value: float = operator.attrgetter(self.name.replace("Limits", "STANDARD"))(unrender.limits)
         return value
 
@@ -579,7 +579,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/reference/formats.md": formats,
     "docs/reference/gallery.json": gallery,
 }
-"""What each page becomes, given what it is now."""
+"""The new text of each page, given its present one."""
 
 if __name__ == "__main__":
     main()

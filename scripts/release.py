@@ -56,7 +56,7 @@ NEEDED = (
 )
 """Files in the wheel that are not Python; each is read when its part is used."""
 ROOTS = ("unrender/", "unrender-")
-"""What a wheel may hold: the package, and what describes it."""
+"""Paths that a wheel may hold: the package, and what describes it."""
 SOURCES = (
     "README.md",
     "CHANGELOG.md",
@@ -96,7 +96,7 @@ process.exit(found.length ? 1 : 0);
 """
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXAMPLES = {"reportMissingImports": False, "reportPossiblyUnboundVariable": False, "reportUnusedExpression": False}
-"""What pyright need not say of examples: they import what no extra installs, and show values as a console does."""
+"""Rules of pyright that are off for examples: they import what no extra installs, and show values as a console does."""
 _LOWEST_TESTS = (
     *("tests/unit/test_chat_template.py", "tests/unit/test_turn.py", "tests/unit/parser", "tests/unit/dialects"),
     *("tests/unit/rendering", "tests/unit/cli", "tests/unit/batch"),

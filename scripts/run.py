@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from environment import ROOT, TABLE, Environment, variables
 
 _NEWEST = "-newest"
-"""What the folders of environments with the newest releases end in."""
+"""The end of the names of folders of environments with the newest releases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Task:
     newest: Sequence[str] = ()
     tested: str = ""
     of: str = ""
-    """What was tested of the releases in `tested`."""
+    """The subject of the tests with the releases in `tested`."""
 
     def set_up(self, suffix: str = "") -> Environment | None:
         """Return the task's environment with all that it needs; None for a task that sets up its own."""

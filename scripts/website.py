@@ -105,19 +105,19 @@ REDIRECTS: Mapping[str, str] = {
 SHOWN = "source"
 """The folder of the pages that show a file."""
 UNFOUND = (f"{SHOWN}/", "changelog.md")
-"""What the search leaves out: what is of no use now makes it slow, and its results long."""
+"""Pages that the search leaves out: what is of no use now makes it slow, and its results long."""
 _LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 _NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _OURS = re.compile(r"^Written by `scripts/\w+\.py`; do not edit\.\s*", re.MULTILINE)
-"""What a generated page says to those who would change it, not to those who read it."""
+"""A generated page's words to those who would change it, not to those who read it."""
 _LIST = re.compile(r"(?<=:)\n(?=- )")
 _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yaml", ".toml": "toml", ".sh": "bash"}
 
 
 OWN = ROOT / "tests" / "templates"
 DERIVED = ROOT / DOCS / "reference" / "gallery.json"
-"""What was derived of vendors' templates, written by scripts/reference.py: markers and slots, no vendor's prose."""
+"""Formats derived from vendors' templates, written by scripts/reference.py: markers and slots, no vendor's prose."""
 EXAMPLES = ROOT / "src" / "unrender" / "playground" / "page" / "examples.json"
 _GALLERY = """# Gallery
 
@@ -133,7 +133,7 @@ _KINDS: Mapping[str, str] = {
     "tag_with_json": "Calls with the name in a marker, arguments in JSON",
     "tag_with_tagged": "Calls with each argument between markers",
 }
-"""What each mode of calls is called in the gallery."""
+"""The gallery's name for each mode of calls."""
 BY_USE: Mapping[str, Sequence[str]] = {
     "Load a template": ("ChatTemplate", "LoadedTemplates", "Format", "declared_format"),
     "Ask for an answer": ("Turn", "Request", "Tool", "ToolChoice", "Media", "Injection", "prefill", "Trigger", "TriggerKind"),
