@@ -30,7 +30,7 @@ from unrender import (
     prefill,
 )
 from unrender.cache import kept
-from unrender.format import Reasoning
+from unrender.format import Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
 from unrender.limits import MAX_MARKER
@@ -87,7 +87,8 @@ def rendered_turn(
 ) -> Turn:
     """Return the turn that answers a rendered `prompt`; the end of the prompt is enough.
 
-    Without `reasoning`, reasoning stays in the content, markers included. When the prompt ends in an answer to be
+    Without `reasoning`, reasoning stays in the content, markers included. Behind a template that writes no calls, they are JSON in tags,
+    as `ChatTemplate.prepare` describes them. When the prompt ends in an answer to be
     `continued`, all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
     `MessageError` as `ChatTemplate.prepare` does.
     """
@@ -101,6 +102,9 @@ def rendered_turn(
         continued=continued,
         known_ids=("",) * known_calls,
     )
+    if tools and turn.format.tools.mode is ToolMode.NONE:
+        # A call that was required is written as tools are described, and detectors of SGLang do not know what was required.
+        turn = replace(turn, format=template.turn(prompt, tools=tools, tool_choice="required").format)
     return replace(turn, continued=False)  # What is begun was sent to the client before; only what is new is said.
 
 
