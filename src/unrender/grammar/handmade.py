@@ -120,13 +120,22 @@ def check_request(request: Request) -> None:
         )
 
 
+def check_references(grammar: Grammar) -> None:
+    """Raise `GrammarError` for a `Ref` that names no rule."""
+    for node in (grammar.root, *grammar.rules.values()):
+        for name in nodes.references(node):
+            if name not in grammar.rules:
+                raise GrammarError(f"rule {name!r} is not defined; defined are {sorted(grammar.rules)}")
+
+
 def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsupported, ...]]:
     """Return what `grammar` may generate in one turn, and the keywords of schemas that its entries cannot express.
 
-    When any name counts as a tool, calls stay as they are. Raises `GrammarError` as `check_request` does, when the
-    grammar has no answer with the requested number of calls, and for an end of the output that is not last.
+    When any name counts as a tool, calls stay as they are. Raises `GrammarError` as `check_request` and `check_references`
+    do, when the grammar has no answer with the requested number of calls, and for an end of the output that is not last.
     """
     check_request(request)
+    check_references(grammar)
     _check_ends(grammar)
     wanted = _WANTED[request.tool_choice] if request.calls_allowed else CallCount.NONE
     found = counted(grammar, _AT_MOST_ONE.get(wanted, wanted) if request.one_call else wanted)

@@ -81,8 +81,8 @@ def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDA
 
     `for_lexer`: literals at the same place are made distinct for a lexer that prefers the longest.
 
-    Raises `GrammarError` for a lookahead that no context-free rule can express, for a rule that is not defined, and for
-    a grammar that takes more than `steps` steps.
+    Raises `GrammarError` for a lookahead that no context-free rule can express, and for a grammar that takes more than
+    `steps` steps.
     """
     lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
@@ -186,10 +186,7 @@ class _Lowering:
         return found
 
     def rule(self, name: str) -> nodes.Node:
-        found = self.looped.get(name) or self.source.get(name)
-        if found is None:
-            raise GrammarError(f"rule {name!r} is not defined")
-        return found
+        return self.looped.get(name) or self.source[name]
 
     def looked_into(self, name: str) -> nodes.Node | None:
         """Return a rule that may be taken apart to see how it begins."""

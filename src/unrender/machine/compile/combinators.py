@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from unrender import nodes
 from unrender.errors import GrammarError
+from unrender.grammar.handmade import check_references, stopped_at
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
 from unrender.machine import arguments, control, instructions
 from unrender.machine.compile import Code
@@ -24,7 +25,7 @@ _PYTHON = LiteralStyle()
 
 
 def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
-    """Return the program that reads `grammar`, then ends of the turn, and then only plain content.
+    """Return the program that reads `grammar`, its free text up to `ends` of the turn, then these, and then only plain content.
 
     When the grammar cannot read on, the rest is content without the `ends`. Raises `GrammarError` for a rule that is
     not defined, for left recursion, for tags that do not nest as a call's parts do, and for nodes that are made from a
@@ -33,12 +34,13 @@ def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> P
     if not isinstance(grammar, nodes.Grammar):
         raise GrammarError(f"grammar: expected a `unrender.grammar.Grammar`, found {type(grammar).__name__}")
     try:
-        return _compiled(grammar, ends)
+        return _compiled(stopped_at(grammar, ends), ends)
     except RecursionError:
         raise GrammarError("the grammar's nodes are nested too deeply; name the inner ones as rules") from None
 
 
 def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
+    check_references(grammar)
     known = starts_of(grammar.rules)
     start_of(grammar.root, known)
     has_ids = _check_tags(grammar)
