@@ -17,27 +17,17 @@ from itertools import chain, groupby
 from os.path import commonprefix
 
 from unrender.cache import kept
-from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, lower, rule_references
+from unrender.dialects.lowering.context_free import Stopped, lower, rule_references
 from unrender.errors import GrammarError
-from unrender.grammar.expansion import Expansion, Values, expand
-from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence
+from unrender.grammar.expansion import Expansion
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence
 from unrender.nodes.patterns import Ranges, bounds_text
 
 ANY_CHARACTER = "[^\\x00]"
 
 
-@bounded_nesting
-def gbnf_of(grammar: Grammar) -> str:
-    """Return the grammar in GBNF; the start rule is `root`.
-
-    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known. Keywords of
-    JSON Schemas that GBNF cannot express are in `expand(grammar, Values.SPELLED).unsupported`.
-    """
-    return write_gbnf(expand(grammar, Values.SPELLED))
-
-
 def write_gbnf(expansion: Expansion) -> str:
-    """Return an expanded grammar in GBNF."""
+    """Return an expanded grammar in GBNF; the start rule is `root`."""
     lowered = lower(expansion.grammar, for_lexer=False, steps=expansion.limits.grammar_steps)
     return write_rules(lowered.root, lowered.rules)
 

@@ -19,31 +19,21 @@ from unrender.dialects.gbnf import written_choice
 from unrender.dialects.lowering.context_free import (
     Lowered,
     Stopped,
-    bounded_nesting,
     longer_stops,
     lower,
     rule_references,
 )
 from unrender.dialects.lowering.stops import inverted, leaves_first
 from unrender.errors import GrammarError
-from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.expansion import Expansion
 from unrender.limits import MAX_LAYOUT
-from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
 _ANY = "(?s:.*)"
 # White space is bounded as in the other dialects, and escapes such as `\u00e9` are read as parsers read them.
 _OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_LAYOUT}}}", "json_allow_general_unicode_escapes": True}
-
-
-@bounded_nesting
-def lark_of(grammar: Grammar) -> str:
-    """Return the grammar in llguidance's Lark; the start rule is `start`.
-
-    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
-    """
-    return write_lark(expand(grammar, Values.NATIVE))[0]
 
 
 def terminals(lowered: Lowered) -> frozenset[str]:
@@ -74,7 +64,7 @@ UNCOMPARED = Uncompared(
 
 
 def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
-    """Return an expanded grammar in llguidance's Lark, and warnings about it.
+    """Return an expanded grammar in llguidance's Lark, whose start rule is `start`, and warnings about it.
 
     The warnings say where it may refuse texts that the grammar allows.
     """

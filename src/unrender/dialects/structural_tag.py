@@ -16,14 +16,13 @@ from typing import Any
 from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
 from unrender.dialects.lowering.context_free import (
     Stopped,
-    bounded_nesting,
     longer_stops,
     lower,
     reachable,
     rule_references,
 )
 from unrender.dialects.lowering.stops import inverted, leaves_first
-from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.expansion import Expansion
 from unrender.grammar.spelling import schema_grammar
 from unrender.limits import MAX_GRAMMAR_DEPTH, MAX_LAYOUT
 from unrender.messages.wire import JsonSchema
@@ -36,16 +35,6 @@ _PLACES = 2
 """Places of a tree where a call is written, mostly: as the first one, and as the next one."""
 SHORT = 8_000
 """Characters that a tree may have whatever its EBNF takes: small requests are handed over in the engine's own words."""
-
-
-@bounded_nesting
-def structural_tag_of(grammar: Grammar) -> TagFormat:
-    """Return the grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
-
-    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
-    """
-    spelled = expand(grammar, Values.SPELLED)
-    return write_ebnf(spelled) if is_long(spelled) else write_structural_tag(expand(grammar, Values.NATIVE), spelled)
 
 
 def is_long(spelled: Expansion) -> bool:
@@ -63,7 +52,7 @@ def write_ebnf(spelled: Expansion) -> TagFormat:
 
 
 def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
-    """Return an expanded grammar as a structural tag.
+    """Return an expanded grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
     `spelled` is the same grammar with JSON spelled out, used where that is better.
     """
