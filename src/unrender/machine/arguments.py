@@ -232,7 +232,7 @@ class JsonArguments:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ReadValue:
     """One argument's value."""
 
     codec: Codec

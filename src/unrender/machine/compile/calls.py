@@ -27,7 +27,7 @@ from unrender.machine.arguments import (
     MarkId,
     NoArguments,
     ReadKey,
-    Value,
+    ReadValue,
     literal_style,
 )
 from unrender.machine.compile import Code
@@ -433,11 +433,11 @@ class CallCode:
             found.append(Space())
         return found
 
-    def _value(self, i: int, between: int) -> Value:
+    def _value(self, i: int, between: int) -> ReadValue:
         arguments, codec, tags = self.arguments, self.arguments.codec, _tags(self.arguments, i)
         suffix = self.follow if arguments.open_ended else Finder(after_value(self.calls))
         style = literal_style(codec, suffix, in_code=arguments.in_code and arguments.close.core == ")")
-        return Value(codec, suffix, style, tags, self.values, between, doubts_of(self.calls, i, tags))
+        return ReadValue(codec, suffix, style, tags, self.values, between, doubts_of(self.calls, i, tags))
 
 
 def _is_tag_end(parts: Elements, i: int) -> bool:
