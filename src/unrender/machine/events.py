@@ -54,6 +54,8 @@ class ToolCallFinished:
     status: CallStatus
     text: str = field(default="", repr=False)
     """The text of a call that failed, where all of it was given as its arguments."""
+    position: int = field(default=0, compare=False, repr=False)
+    """The character of the output at which the call's text ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -407,7 +407,8 @@ class Parser(Resumable):
 
         `text` is the last of the output: given here, it costs less than fed. Returns the last events, and nothing when called again.
         """
-        if text and (self._finished or type(text) is not str):
+        # Only the end of the text is what the limit has cut off.
+        if text and (self._finished or type(text) is not str or reason == "length"):
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []

@@ -25,6 +25,7 @@ from unrender import (
     Request,
     Span,
     StateError,
+    ToolCallFinished,
     ToolCallStarted,
     ToolChoice,
     prefill,
@@ -311,6 +312,22 @@ def test_the_last_text_may_come_with_the_end() -> None:
     cut = Parser(TAGGED.format, REQUEST)
     cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")
     assert [call.status for call in cut.message.failed_calls] == [CallStatus.TRUNCATED]
+
+
+def test_the_token_limit_cuts_off_nothing_but_the_end() -> None:
+    """A damaged call that ends before the last text does is repaired, also where all text comes with the end."""
+    text = CALL.replace(", ", "</call>, ") + " Done."
+    apart, at_once = (Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id) for _ in range(2))
+    expected = [*apart.feed(text), *apart.finish("length")]
+    assert merged(at_once.finish("length", text=text)) == merged(expected)
+    assert [call.name for call in apart.message.tool_calls] == ["now"]
+
+
+def test_calls_begin_and_end_at_positions_of_the_text() -> None:
+    """They are the first character of the first marker, and the one behind the last marker."""
+    events = Parser(JSON_ENVELOPE.format, REQUEST).finish(text=f"Hi {CALL}\nBye")
+    started, ended = (event for event in events if isinstance(event, ToolCallStarted | ToolCallFinished))
+    assert f"Hi {CALL}"[started.position : ended.position] == CALL
 
 
 def test_what_is_settled_is_the_models() -> None:
