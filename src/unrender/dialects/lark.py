@@ -24,10 +24,9 @@ from unrender.dialects.lowering.context_free import (
     rule_references,
 )
 from unrender.dialects.lowering.stops import inverted, leaves_first
-from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion
 from unrender.limits import MAX_LAYOUT
-from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, refusal, walk
 from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
@@ -140,7 +139,7 @@ class _Writer:
                 return f"({written_choice(inner, self.item)}){bounds}"
             case Choice() | Sequence():
                 return f"({written_choice(node, self.item)})"
-        raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
+        raise refusal(node, "cannot be written in Lark")
 
 
 def _any_of(texts: list[str]) -> str:
@@ -224,6 +223,10 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
                 yield from _first_rules(part)
                 if not (isinstance(part, Optional) or (isinstance(part, Repeat) and part.minimum == 0)):
                     return
+        case Stopped() | Literal() | Chars() | JsonValue():
+            pass
+        case _:
+            raise refusal(node, "cannot be written in Lark")
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
@@ -257,6 +260,10 @@ def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Nod
                 waiting += options
             case Chars() | Literal():
                 yield here
+            case Stopped() | Ref() | Optional() | Repeat() | JsonValue():
+                pass
+            case _:
+                raise refusal(here, "cannot be written in Lark")
 
 
 def _is_step(node: Node | Stopped) -> bool:

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from unrender import nodes
 from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
 from unrender.dialects.lowering.context_free import (
     Stopped,
@@ -129,7 +130,8 @@ class _Writer:
         """Write text up to a stop: a choice of what it may end with."""
         options = [_row("sequence", [_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
-            options.append(_text_without(node.stops))
+            rest = {"root": Stopped(node.stops, (), at_end=True)}
+            options.append(_any_text(node.stops) if _are_whole(node.stops) else _grammar(write_rules("root", rest)))
         return _row("or", options)
 
     def node(self, node: Node) -> TagFormat:
@@ -152,7 +154,7 @@ class _Writer:
                 return {"type": "repeat", "min": low, "max": most, "content": self.node(inner)}
             case Ref(name):
                 return self.written[name]
-        raise TypeError(f"{type(node).__name__} is not a context-free node")
+        raise nodes.refusal(node, "cannot be written in a structural tag")
 
     def regular(self, node: Node) -> TagFormat:
         """Write a plain node with all the rules that it needs; one that is a word alone stays a word."""
@@ -210,13 +212,6 @@ def _text_before(node: Stopped, stop: str) -> TagFormat:
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
     rules: dict[str, Node | Stopped] = {"root": Stopped(node.stops, ((stop, Ref("end")),), False), "end": Literal("")}
     return _grammar(write_rules("root", rules))
-
-
-def _text_without(stops: tuple[str, ...]) -> TagFormat:
-    """Write text to the end of the output."""
-    if _are_whole(stops):
-        return _any_text(stops)
-    return _grammar(write_rules("root", {"root": Stopped(stops, (), at_end=True)}))
 
 
 def _are_whole(stops: tuple[str, ...]) -> bool:

@@ -149,7 +149,8 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
             return ANY_START
         case nodes.Quoted(quote):
             return _text(quote)
-    raise GrammarError("A part is made from a format and is the root of its grammar, or part of one")
+        case nodes.AnswerPart():
+            raise GrammarError("A part is made from a format and is the root of its grammar, or part of one")
 
 
 def _text(text: str) -> Start:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from unrender import nodes
 from unrender.errors import GrammarError
@@ -150,6 +151,8 @@ class _Compiler:
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
                 start_of(node, self.known)  # Raises: such a node has no place among combinators.
+            case _:
+                assert_never(node)
         return at
 
     def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
@@ -221,7 +224,8 @@ def _wanted_by(node: nodes.Node) -> str:
         case nodes.Tag(_, inner) | nodes.Atomic(inner) | nodes.Optional(inner) | nodes.Repeat(inner):
             return _wanted_by(inner)
         case nodes.Chars():
-            return f"{'other than ' if node.negated else ''}one of {_ranges(node)}"
+            ranges = ", ".join(low if low == high else f"{low}-{high}" for low, high in node.ranges[:8])
+            return f"{'other than ' if node.negated else ''}one of {ranges}"
         case nodes.Choice(options):
             return " or ".join(dict.fromkeys(map(_wanted_by, options[:4]))) or "nothing"
         case nodes.Ref(rule):
@@ -230,8 +234,5 @@ def _wanted_by(node: nodes.Node) -> str:
             return "a JSON value"
         case nodes.End():
             return "the end of the output"
-    return "text"
-
-
-def _ranges(node: nodes.Chars) -> str:
-    return ", ".join(low if low == high else f"{low}-{high}" for low, high in node.ranges[:8])
+        case nodes.Leaf() | nodes.Sequence() | nodes.Peek() | nodes.Negate():
+            return "text"
