@@ -265,10 +265,13 @@ class Turn(Constrained):
         if broken is None or self.request.tool(broken.name) is None:
             return None
         start = broken.start
-        quotation = opened(text[: max(start, 0)], cut=False)
+        before = text[: max(start, 0)]
+        quotation = opened(before, cut=False)
         if (
             (quotation and (quotation.spans_lines or quotation.certain))
-            or (self.request.one_call and _called(self.parse(text[: max(start, 0)])))
+            or (
+                self.request.one_call and CallStatus.COMPLETE in [call.status for call in self.parse(before).tool_calls]
+            )
             or (broken.status is CallStatus.TRUNCATED and finish_reason == "length")
         ):
             return None
@@ -435,10 +438,6 @@ class _Broken:
     """Where reading it failed."""
     stop: int
     status: CallStatus
-
-
-def _called(message: Message) -> bool:
-    return any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}
