@@ -146,7 +146,8 @@ class CallCode:
         self.damaged = emit(Damaged(self.repair, self.tail)) if self.repair else -1
         # `<call>` without the `<calls>` around it begins a run as well, and then its end needs no `</calls>`.
         levels = [(calls.open, section), (calls.call_open, bare if calls.open else call), (calls.head, inner)]
-        others = [(marker, emit(*literal_code(calls, marker), Jump(call))) for marker in calls.open.others]
+        ways = [*((it, call) for it in calls.open.others), *((it, function) for it in calls.call_open.others)]
+        others = [(marker, emit(*literal_code(calls, marker), Jump(at))) for marker, at in ways]
         # In another syntax an empty block is what prose mentions.
         kept = calls.own or calls.cleans
         empty = list(empty_entries(self.code, calls, self.tail, Finder(self.ends), calls.leads)) if kept else []
@@ -164,7 +165,8 @@ class CallCode:
             # An inner opener counts by itself only where prose does not write it: `{` alone begins no call.
             distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
-                alone = self.calls.shows(opener, outermost=i == 0 or marker in self.calls.open.others)
+                outermost = i == 0 or marker in (self.calls.open or self.calls.call_open).others
+                alone = self.calls.shows(opener, outermost=outermost)
                 weak = bool(_BRACKETS.fullmatch(opener))
                 damaged = self.damaged if distinctive else -1
                 for lead in (lead + marker.lead for lead in self.calls.leads):
