@@ -26,11 +26,11 @@ import jsonschema
 import jsonschema_specifications  # type: ignore[import-untyped]
 from environment import ROOT
 
-from unrender.dialects.gbnf import gbnf_of
-from unrender.dialects.lark import lark_of
+from unrender.dialects.gbnf import write_gbnf
+from unrender.dialects.lark import write_lark
 from unrender.dialects.structural_tag import reads_exactly
 from unrender.errors import GrammarError
-from unrender.grammar.expansion import Values, expand
+from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.spelling import schema_grammar
 from unrender.nodes import Grammar, JsonValue
 from unrender.schema.admission import admits
@@ -178,7 +178,7 @@ class Dialect:
     """A dialect, how it is written, and how it is read."""
 
     name: str
-    write: Callable[[Grammar], str]
+    write: Callable[[Expansion], str]
     read: Callable[[str], Accepts]
     values: Values
 
@@ -187,7 +187,10 @@ def _converted(grammar: str) -> Accepts:
     return lark_reader(import_module("llguidance.gbnf_to_lark").gbnf_to_lark(grammar))
 
 
-DIALECTS = (Dialect("GBNF", gbnf_of, _converted, Values.SPELLED), Dialect("Lark", lark_of, lark_reader, Values.NATIVE))
+DIALECTS = (
+    Dialect("GBNF", write_gbnf, _converted, Values.SPELLED),
+    Dialect("Lark", lambda expansion: write_lark(expansion)[0], lark_reader, Values.NATIVE),
+)
 
 
 def suite() -> list[tuple[str, Any, list[Instance]]]:
@@ -223,10 +226,9 @@ def verdicts(name: str) -> tuple[tuple[Instance, Verdict], ...]:
 
 
 def _judged(dialect: Dialect, schema: Any, tests: Iterable[Instance]) -> Iterator[tuple[Instance, Verdict]]:
-    grammar = Grammar(JsonValue(schema))
     try:
-        warned = bool(expand(grammar, dialect.values).unsupported)
-        accepts = dialect.read(dialect.write(grammar))
+        expansion = expand(Grammar(JsonValue(schema)), dialect.values)
+        warned, accepts = bool(expansion.unsupported), dialect.read(dialect.write(expansion))
     except GrammarError:
         # A schema that nothing satisfies, or one that is refused with an error.
         warned, accepts = False, _nothing

@@ -152,7 +152,7 @@ def defined_in(path: Path) -> set[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         found |= {target.id for target in targets if isinstance(target, ast.Name)}
         found |= {node.name} if isinstance(node, Function | ast.ClassDef) else set()
-    return {name for name in found if not name.startswith("_")} - {"Value", "P", "T"}
+    return {name for name in found if not name.startswith("_")} - {"P", "T"}
 
 
 def test_a_name_of_the_core_has_one_home() -> None:

@@ -23,7 +23,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from unrender.limits import CACHE_BYTES
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 P = ParamSpec("P")
 
 _lock = Lock()
@@ -34,14 +34,14 @@ if hasattr(os, "register_at_fork"):
 
 
 @dataclass(slots=True)
-class _Entry(Generic[Value]):
-    value: Value
+class _Entry(Generic[T]):
+    value: T
     weight: int
     used: bool = False
     """It was read since it was put here, or since it last escaped being dropped."""
 
 
-class Cache(Generic[Value]):
+class Cache(Generic[T]):
     """The values used most recently, as many as weigh no more than `limit` together.
 
     A value that weighs more than a quarter of the limit is not kept: it would drive out too many others.
@@ -49,10 +49,10 @@ class Cache(Generic[Value]):
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._kept: OrderedDict[Hashable, _Entry[Value]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
         self._weight = 0
 
-    def get(self, key: Hashable) -> Value | None:
+    def get(self, key: Hashable) -> T | None:
         """Return the value that is kept under `key`, or None."""
         found = self._kept.get(key)
         if found is None:
@@ -61,7 +61,7 @@ class Cache(Generic[Value]):
         found.used = True
         return found.value
 
-    def put(self, key: Hashable, value: Value, weight: int) -> None:
+    def put(self, key: Hashable, value: T, weight: int) -> None:
         """Keep `value` under `key`. While the total is over the limit, drop the oldest value; one that was used is spared once."""
         if weight > self.limit // 4:
             return
@@ -77,7 +77,7 @@ class Cache(Generic[Value]):
                 else:
                     self._weight -= entry.weight
 
-    def made(self, key: Hashable, make: Callable[[], Value], weigh: Callable[[Value], int]) -> Value:
+    def made(self, key: Hashable, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
         """Return the value of `key`; when none is kept, make it with `make`. Nothing is kept when `make` raises."""
         found = self._kept.get(key)
         if found is not None:
@@ -125,18 +125,18 @@ SHARED: Cache[Any] = Cache(limit=CACHE_BYTES)
 """Weighed by bytes, as `bytes_of` counts them or by what was measured. Servers are given the same templates and tools again and again."""
 
 
-def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, Value]], Callable[P, Value]]:
+def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator that keeps a function's results in `SHARED`; `weigh` is what one weighs.
 
     Equal arguments give the same object, as long as it is kept.
     """
     weight: Callable[[Any], int] = (lambda _: weigh) if isinstance(weigh, int) else weigh
 
-    def decorated(function: Callable[P, Value]) -> Callable[P, Value]:
+    def decorated(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
-        def known(*args: P.args, **kwargs: P.kwargs) -> Value:
+        def known(*args: P.args, **kwargs: P.kwargs) -> T:
             key = (function, args, tuple(sorted(kwargs.items()))) if kwargs else (function, args)
-            found: Value = SHARED.made(key, lambda: function(*args, **kwargs), weight)
+            found: T = SHARED.made(key, lambda: function(*args, **kwargs), weight)
             return found
 
         return known

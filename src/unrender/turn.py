@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from unrender.errors import ExtendError, GrammarError, MessageError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.limits import STANDARD, Limits
-from unrender.machine.events import Malformed, ToolCallFinished, ToolCallStarted
+from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
@@ -265,10 +265,13 @@ class Turn(Constrained):
         if broken is None or self.request.tool(broken.name) is None:
             return None
         start = broken.start
-        quotation = opened(text[: max(start, 0)], cut=False)
+        before = text[: max(start, 0)]
+        quotation = opened(before, cut=False)
         if (
             (quotation and (quotation.spans_lines or quotation.certain))
-            or (self.request.one_call and _called(self.parse(text[: max(start, 0)])))
+            or (
+                self.request.one_call and CallStatus.COMPLETE in [call.status for call in self.parse(before).tool_calls]
+            )
             or (broken.status is CallStatus.TRUNCATED and finish_reason == "length")
         ):
             return None
@@ -293,31 +296,32 @@ class Turn(Constrained):
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
     def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
-        """Return the first call of an answer that fails, or that is complete and does not obey its tool's schema."""
+        """Return the first call of an answer that breaks."""
         parser = self.parser(policy=policy)
         starts: dict[int, int] = {}
-        for read in range(1, len(text) + 2):
-            events = parser.feed(text[read - 1]) if read <= len(text) else parser.finish(finish_reason)
-            for event in events:
+        for event in parser.finish(finish_reason, text=text):
+            if isinstance(event, ToolCallStarted):
+                starts[event.index] = event.position
+            elif self.breaks(event, parser):
                 match event:
-                    case ToolCallStarted(index=index, position=position):
-                        starts[index] = position
                     case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
-                        start = text.rfind(own, 0, read)
-                        end = max(min(position, start + len(own)), start)
-                        return _Broken(name, start, end, start + len(own), status) if start >= 0 else None
-                    case ToolCallFinished(index=index, status=CallStatus.COMPLETE):
-                        call = parser.message.tool_calls[index]
-                        if self._disobeys(call):
-                            end = min(read, len(text))
-                            # A call that is not told of here has begun in the prompt.
-                            start = starts.get(index, -len(self.begun))
-                            return _Broken(call.name, start, end, end, CallStatus.COMPLETE)
+                        # It failed at its end, unless more of it was read since.
+                        start = text.find(own, max(position - len(own), 0))
+                        return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
+                    case ToolCallFinished(index=index, position=end):
+                        # A call that is not told of here has begun in the prompt.
+                        start, name = starts.get(index, -len(self.begun)), parser.message.tool_calls[index].name
+                        return _Broken(name, start, end, end, CallStatus.COMPLETE)
         return None
 
-    def _disobeys(self, call: ToolCall) -> bool:
-        with suppress(GrammarError):
-            return bool(self.problems(call))
+    def breaks(self, event: Event, parser: Parser) -> bool:
+        """Return whether a call breaks in an event of `parser`: it fails, or is complete and does not obey its tool's schema."""
+        match event:
+            case Malformed(call=call):
+                return call is not None
+            case ToolCallFinished(index, CallStatus.COMPLETE):
+                with suppress(GrammarError):
+                    return bool(self.problems(parser.message.tool_calls[index]))
         return False
 
     @property
@@ -434,10 +438,6 @@ class _Broken:
     """The position at which reading it failed."""
     stop: int
     status: CallStatus
-
-
-def _called(message: Message) -> bool:
-    return any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}

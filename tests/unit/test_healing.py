@@ -13,6 +13,7 @@ from cases import cases
 from vendor import all_vendor_templates, vendor_cases
 
 from unrender import CallStatus, ChatTemplate, Turn
+from unrender.machine.interpreter import Machine
 
 HEAD = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for call in m.tool_calls or [] %}"
 TAIL = "{% endfor %}</>{% endfor %}{{ tools | tojson }}<assistant>"
@@ -90,6 +91,30 @@ def test_good_beginning_is_kept(name, text, good, dialect):
     assert text[: healing.cut].endswith(good)
     assert healing.turn.begun.endswith(good)
     assert len(json.dumps(getattr(healing, dialect)())) > 10
+
+
+def test_what_comes_again_is_not_the_call_that_broke():
+    """Of a beginning that is written twice, the first one is cut at its end."""
+    whole = WHOLE["tags"][1]
+    begun = whole[: whole.index("=hour>")]
+    healing = prepared("tags").heal(begun + whole)
+
+    assert healing is not None
+    assert (begun + whole)[: healing.cut] == begun[: begun.index("\n</parameter>")]
+
+
+def test_whole_answer_is_read_in_one_piece(monkeypatch):
+    """Finding the call that broke takes no more pieces of text for a longer answer."""
+    pieces = []
+    feed = Machine.feed
+
+    def counted(machine, text):
+        pieces.append(text)
+        return feed(machine, text)
+
+    monkeypatch.setattr(Machine, "feed", counted)
+    assert prepared("json").heal("Let me see.\n" * 100 + WHOLE["json"][1].replace("12", "noon")) is not None
+    assert len(pieces) < 10
 
 
 def test_second_call_of_an_answer():

@@ -17,27 +17,16 @@ from itertools import chain, groupby
 from os.path import commonprefix
 
 from unrender.cache import kept
-from unrender.dialects.lowering.context_free import Stopped, bounded_nesting, lower, rule_references
-from unrender.errors import GrammarError
-from unrender.grammar.expansion import Expansion, Values, expand
-from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence
+from unrender.dialects.lowering.context_free import Stopped, lower, rule_references
+from unrender.grammar.expansion import Expansion
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence, refusal
 from unrender.nodes.patterns import Ranges, bounds_text, complement
 
 ANY_CHARACTER = "[^\\x00]"
 
 
-@bounded_nesting
-def gbnf_of(grammar: Grammar) -> str:
-    """Return the grammar in GBNF; the start rule is `root`.
-
-    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known. Keywords of
-    JSON Schemas that GBNF cannot express are in `expand(grammar, Values.SPELLED).unsupported`.
-    """
-    return write_gbnf(expand(grammar, Values.SPELLED))
-
-
 def write_gbnf(expansion: Expansion) -> str:
-    """Return an expanded grammar in GBNF."""
+    """Return an expanded grammar in GBNF; the start rule is `root`."""
     lowered = lower(expansion.grammar, for_lexer=False, steps=expansion.limits.grammar_steps)
     return write_rules(lowered.root, lowered.rules)
 
@@ -68,17 +57,14 @@ def _beginnings_once(rules: Mapping[str, Node | Stopped], root: str) -> Mapping[
         begun = [(text, rule) for rule in once if (text := _begins(rules[rule]))]
         if 1 < len(begun) == len(options):
             written[name] = _tree(sorted(begun))
-            written |= {rule: _after_beginning(rules[rule]) for _, rule in begun}
+            parts = {rule: node.parts[1:] if isinstance(node := rules[rule], Sequence) else () for _, rule in begun}
+            written |= {rule: in_sequence(*after) for rule, after in parts.items()}
     return written
 
 
 def _begins(node: Node | Stopped) -> str:
     first = node.parts[0] if isinstance(node, Sequence) else node
     return first.text if isinstance(first, Literal) else ""
-
-
-def _after_beginning(node: Node | Stopped) -> Node:
-    return in_sequence(*node.parts[1:]) if isinstance(node, Sequence) else Literal("")
 
 
 def _tree(begun: list[tuple[str, str]]) -> Node:
@@ -136,7 +122,7 @@ def _item(node: Node) -> str:
             return _group(inner) + bounds_text(low, high)
         case Choice() | Sequence():
             return f"({written_choice(node, _item)})"
-    raise GrammarError(f"{type(node).__name__} cannot be written in GBNF")
+    raise refusal(node, "cannot be written in GBNF")
 
 
 def _group(node: Node) -> str:

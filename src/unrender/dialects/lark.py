@@ -19,31 +19,20 @@ from unrender.dialects.gbnf import written_choice
 from unrender.dialects.lowering.context_free import (
     Lowered,
     Stopped,
-    bounded_nesting,
     longer_stops,
     lower,
     rule_references,
 )
 from unrender.dialects.lowering.stops import inverted, leaves_first
-from unrender.errors import GrammarError
-from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.expansion import Expansion
 from unrender.limits import MAX_LAYOUT
-from unrender.nodes import Chars, Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, refusal, walk
 from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
 _ANY = "(?s:.*)"
 # White space is bounded as in the other dialects, and escapes such as `\u00e9` are read as parsers read them.
 _OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_LAYOUT}}}", "json_allow_general_unicode_escapes": True}
-
-
-@bounded_nesting
-def lark_of(grammar: Grammar) -> str:
-    """Return the grammar in llguidance's Lark; the start rule is `start`.
-
-    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
-    """
-    return write_lark(expand(grammar, Values.NATIVE))[0]
 
 
 def terminals(lowered: Lowered) -> frozenset[str]:
@@ -74,7 +63,7 @@ UNCOMPARED = Uncompared(
 
 
 def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
-    """Return an expanded grammar in llguidance's Lark, and warnings about it.
+    """Return an expanded grammar in llguidance's Lark, whose start rule is `start`, and warnings about it.
 
     The warnings say where it may refuse texts that the grammar allows.
     """
@@ -150,7 +139,7 @@ class _Writer:
                 return f"({written_choice(inner, self.item)}){bounds}"
             case Choice() | Sequence():
                 return f"({written_choice(node, self.item)})"
-        raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
+        raise refusal(node, "cannot be written in Lark")
 
 
 def _any_of(texts: list[str]) -> str:
@@ -234,6 +223,10 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
                 yield from _first_rules(part)
                 if not (isinstance(part, Optional) or (isinstance(part, Repeat) and part.minimum == 0)):
                     return
+        case Stopped() | Literal() | Chars() | JsonValue():
+            pass
+        case _:
+            raise refusal(node, "cannot be written in Lark")
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
@@ -267,6 +260,10 @@ def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Nod
                 waiting += options
             case Chars() | Literal():
                 yield here
+            case Stopped() | Ref() | Optional() | Repeat() | JsonValue():
+                pass
+            case _:
+                raise refusal(here, "cannot be written in Lark")
 
 
 def _is_step(node: Node | Stopped) -> bool:

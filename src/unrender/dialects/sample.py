@@ -59,30 +59,16 @@ class Sample:
     parts: tuple[SampledPart, ...]
 
 
-def sample_text(grammar: nodes.Grammar, seed: int, *, budget: int = MAX_PLACES) -> str:
-    """Return the text of a `draw`.
-
-    >>> sample_text(nodes.Grammar(nodes.Choice((nodes.Literal("yes"), nodes.Literal("no")))), seed=1) in ("yes", "no")
-    True
-    """
-    return draw(grammar, seed, budget=budget).text
-
-
-def draw(grammar: nodes.Grammar, seed: int, *, budget: int = MAX_PLACES) -> Sample:
-    """Return a random text of an expanded grammar, with its parts; the same for the same seed.
-
-    `budget` bounds the size: about as many choices are made freely. Raises `GrammarError` when the grammar has no
-    finite text, or has JSON values that are not spelled out.
-
-    >>> draw(nodes.Grammar(nodes.Tag(nodes.Role.CONTENT, nodes.Literal("Hi"))), seed=1)
-    Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
-    """
-    return drawer(grammar, budget=budget)(seed)
-
-
 @bounded_nesting
 def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int], Sample]:
-    """Return what draws the text of a seed, as `draw` does; the grammar is lowered once for all of them."""
+    """Return what draws a random text of an expanded grammar, with its parts: the same text for the same seed.
+
+    The grammar is lowered once for all seeds. `budget` bounds the size: about as many choices are made freely. Raises
+    `GrammarError` when the grammar has no finite text, or has JSON values that are not spelled out.
+
+    >>> drawer(nodes.Grammar(nodes.Tag(nodes.Role.CONTENT, nodes.Literal("Hi"))))(1)
+    Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
+    """
     lowered = lower(_marked(grammar), for_lexer=False)
     costs = rule_costs(lowered.rules)
     if costs[lowered.root] >= ENDLESS:
@@ -174,7 +160,7 @@ class _Walk:
                 self.left -= 1
                 rule = self.rules[name]
                 return self.text(rule) if isinstance(rule, Stopped) else ("", (rule,))
-        raise GrammarError(f"{type(node).__name__} cannot be drawn at random")
+        raise nodes.refusal(node, "cannot be drawn at random")
 
     def option(self, options: tuple[nodes.Node, ...]) -> nodes.Node:
         # Once the budget is spent, the shortest way out is taken, so that `list = "[" (list / "1") "]"` ends.
@@ -286,7 +272,9 @@ def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
             return min(low * cost(inner, costs), ENDLESS)
         case Stopped(at_end=False):
             return min((costs[ref.rule] for _, ref in (*node.branches, *node.exact)), default=ENDLESS)
-    return 0
+        case Stopped() | nodes.Literal() | nodes.Chars() | nodes.Optional():
+            return 0
+    raise nodes.refusal(node, "cannot be drawn at random")
 
 
 _PIECE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^"'{}\[\],:]+|.""", re.DOTALL)

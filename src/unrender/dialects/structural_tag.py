@@ -13,17 +13,17 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from unrender import nodes
 from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
 from unrender.dialects.lowering.context_free import (
     Stopped,
-    bounded_nesting,
     longer_stops,
     lower,
     reachable,
     rule_references,
 )
 from unrender.dialects.lowering.stops import inverted, leaves_first
-from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.expansion import Expansion
 from unrender.grammar.spelling import schema_grammar
 from unrender.limits import MAX_GRAMMAR_DEPTH, MAX_LAYOUT
 from unrender.messages.wire import JsonSchema
@@ -36,16 +36,6 @@ _PLACES = 2
 """Places of a tree where a call is written, mostly: as the first one, and as the next one."""
 SHORT = 8_000
 """Characters that a tree may have whatever its EBNF takes: small requests are handed over in the engine's own words."""
-
-
-@bounded_nesting
-def structural_tag_of(grammar: Grammar) -> TagFormat:
-    """Return the grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
-
-    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
-    """
-    spelled = expand(grammar, Values.SPELLED)
-    return write_ebnf(spelled) if is_long(spelled) else write_structural_tag(expand(grammar, Values.NATIVE), spelled)
 
 
 def is_long(spelled: Expansion) -> bool:
@@ -63,7 +53,7 @@ def write_ebnf(spelled: Expansion) -> TagFormat:
 
 
 def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
-    """Return an expanded grammar as a structural tag.
+    """Return an expanded grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
     `spelled` is the same grammar with JSON spelled out, used where that is better.
     """
@@ -140,7 +130,8 @@ class _Writer:
         """Write text up to a stop: a choice of what it may end with."""
         options = [_row("sequence", [_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
-            options.append(_text_without(node.stops))
+            rest = {"root": Stopped(node.stops, (), at_end=True)}
+            options.append(_any_text(node.stops) if _are_whole(node.stops) else _grammar(write_rules("root", rest)))
         return _row("or", options)
 
     def node(self, node: Node) -> TagFormat:
@@ -163,7 +154,7 @@ class _Writer:
                 return {"type": "repeat", "min": low, "max": most, "content": self.node(inner)}
             case Ref(name):
                 return self.written[name]
-        raise TypeError(f"{type(node).__name__} is not a context-free node")
+        raise nodes.refusal(node, "cannot be written in a structural tag")
 
     def regular(self, node: Node) -> TagFormat:
         """Write a plain node with all the rules that it needs; one that is a word alone stays a word."""
@@ -221,13 +212,6 @@ def _text_before(node: Stopped, stop: str) -> TagFormat:
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
     rules: dict[str, Node | Stopped] = {"root": Stopped(node.stops, ((stop, Ref("end")),), False), "end": Literal("")}
     return _grammar(write_rules("root", rules))
-
-
-def _text_without(stops: tuple[str, ...]) -> TagFormat:
-    """Write text to the end of the output."""
-    if _are_whole(stops):
-        return _any_text(stops)
-    return _grammar(write_rules("root", {"root": Stopped(stops, (), at_end=True)}))
 
 
 def _are_whole(stops: tuple[str, ...]) -> bool:

@@ -509,7 +509,10 @@ class TurnTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
-    """Other ways in which a model writes a marker: read, never generated."""
+    """Other ways in which a model writes a marker: read, never generated.
+
+    What closes calls needs none: any closing tag in its place is read, and reported.
+    """
 
     marker: str
     others: tuple[str, ...]

@@ -100,7 +100,8 @@ class _Expander:
                 return self.node(inner)
             case nodes.Peek() | nodes.Negate():
                 return node  # What only looks ahead is not generated.
-        return nodes.with_children(node, self.node)
+            case nodes.Leaf() | nodes.Ref() | Sequence() | Choice() | Optional() | Repeat() | nodes.Tag():
+                return nodes.with_children(node, self.node)
 
     def read(self, schema: JsonSchema) -> Reading:
         reading = read_schema(schema, longest=MAX_REPETITIONS)

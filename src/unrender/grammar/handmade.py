@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import assert_never
 
 from unrender import nodes
 from unrender.errors import GrammarError
@@ -120,13 +121,22 @@ def check_request(request: Request) -> None:
         )
 
 
+def check_references(grammar: Grammar) -> None:
+    """Raise `GrammarError` for a `Ref` that names no rule."""
+    for node in (grammar.root, *grammar.rules.values()):
+        for name in nodes.references(node):
+            if name not in grammar.rules:
+                raise GrammarError(f"rule {name!r} is not defined; defined are {sorted(grammar.rules)}")
+
+
 def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsupported, ...]]:
     """Return what `grammar` may generate in one turn, and the keywords of schemas that its entries cannot express.
 
-    When any name counts as a tool, calls stay as they are. Raises `GrammarError` as `check_request` does, when the
-    grammar has no answer with the requested number of calls, and for an end of the output that is not last.
+    When any name counts as a tool, calls stay as they are. Raises `GrammarError` as `check_request` and `check_references`
+    do, when the grammar has no answer with the requested number of calls, and for an end of the output that is not last.
     """
     check_request(request)
+    check_references(grammar)
     _check_ends(grammar)
     wanted = _WANTED[request.tool_choice] if request.calls_allowed else CallCount.NONE
     found = counted(grammar, _AT_MOST_ONE.get(wanted, wanted) if request.one_call else wanted)
@@ -157,8 +167,10 @@ def _check_ends(grammar: Grammar) -> None:
                 queue.extend((part, last and at >= max(taking, default=0)) for at, part in enumerate(parts))
             case nodes.Repeat(maximum=most):
                 queue.extend((child, last and most == 1) for child in nodes.children(node))
-            case _:
+            case Choice() | Optional() | Tag() | nodes.Atomic() | nodes.Peek() | nodes.Negate() | nodes.Leaf() | Ref():
                 queue.extend((child, last) for child in nodes.children(node))
+            case _:
+                assert_never(node)
 
 
 @dataclass(slots=True)
@@ -362,7 +374,8 @@ class _Counter:
                 return nodes.Atomic(self.node(inner, count))
             case Repeat():
                 return self.repeat(node, count)
-        raise AssertionError(f"{type(node).__name__} holds no calls")
+            case nodes.Leaf() | nodes.Peek() | nodes.Negate():
+                raise AssertionError(f"{type(node).__name__} holds no calls")
 
     def copy(self, rule: str, count: CallCount) -> Ref:
         key = (rule, count)
@@ -461,7 +474,8 @@ def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bo
             return any(_is_possible(option, rules, calls=calls) for option in options)
         case Repeat(inner, low):
             return low == 0 or _is_possible(inner, rules, calls=calls)
-    return True
+        case nodes.Leaf() | Optional() | nodes.Peek() | nodes.Negate():
+            return True
 
 
 def _without_impossible(grammar: Grammar) -> Grammar | None:

@@ -97,7 +97,7 @@ def ranges_of(chars: Chars) -> CodeRanges:
 def starts_of(rules: Mapping[str, Node]) -> dict[str, Start]:
     """Return how each rule may start.
 
-    Raises `GrammarError` for a `Ref` that names no rule, for left recursion, and for a node that is not a combinator.
+    Raises `GrammarError` for left recursion, and for a node that is not a combinator.
     """
     known = dict.fromkeys(rules, _NEVER)
     changed = True
@@ -134,7 +134,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
         case Repeat():
             return _repeat(node, known)
         case Ref(name):
-            return _rule(name, known)
+            return replace(known[name], rules=known[name].rules | {name})
         case nodes.Peek(inner) | nodes.Negate(inner):
             return Start(empty=True, rules=start_of(inner, known).rules)
         case nodes.Tag(_, inner) | nodes.Atomic(inner):
@@ -149,13 +149,8 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
             return ANY_START
         case nodes.Quoted(quote):
             return _text(quote)
-    raise GrammarError("A part is made from a format and is the root of its grammar, or part of one")
-
-
-def _rule(name: str, known: Mapping[str, Start]) -> Start:
-    if name not in known:
-        raise GrammarError(f"rule {name!r} is not defined; defined are {sorted(known)}")
-    return replace(known[name], rules=known[name].rules | {name})
+        case nodes.AnswerPart():
+            raise GrammarError("A part is made from a format and is the root of its grammar, or part of one")
 
 
 def _text(text: str) -> Start:

@@ -7,7 +7,6 @@ value resumes.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from html import unescape
 from typing import assert_never
@@ -144,7 +143,8 @@ class ReadKey:
         if not literal and not machine.final and len(buffer) - start < MAX_NAME:
             return True
         key = key_of(buffer[start:end]) if literal else ""
-        key = key if self.closing or key in call.types.declared else declared_form(key, call.types.declared)
+        if not self.closing and key not in call.types.declared and unescape(key) in call.types.declared:
+            key = unescape(key)  # `a&amp;b`
         if not key or (self.bare and NAME_END.search(key)) or not self._may_be(key, call):
             return machine.fail("the name of an argument")
         call.key = key
@@ -163,12 +163,6 @@ def key_of(text: str) -> str:
     """Return the argument's name in `text`, without space and quotation marks around it; "" where it cannot be one."""
     key = text.strip().strip("\"'")
     return "" if "\n" in key else key
-
-
-def declared_form(name: str, declared: Collection[str]) -> str:
-    """Return the declared name that `name` stands for with characters of XML escaped, as in `a&amp;b`; else `name` itself."""
-    meant = unescape(name) if "&" in name else name
-    return meant if meant in declared else name
 
 
 # Values.
@@ -232,7 +226,7 @@ class JsonArguments:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ReadValue:
     """One argument's value."""
 
     codec: Codec

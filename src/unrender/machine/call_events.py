@@ -107,7 +107,7 @@ def _emit_start(machine: Machine) -> None:
 def end_call(machine: Machine, status: CallStatus, text: str = "") -> None:
     """Emit the end of the call, and all of it that has waited."""
     _emit_start(machine)
-    machine.events.append(ToolCallFinished(machine.calls - 1, status, text))
+    machine.events.append(ToolCallFinished(machine.calls - 1, status, text, machine.position))
     machine.call = None
 
 

@@ -6,7 +6,6 @@ Rules: text events carry at least one character; `ToolCallStarted` comes once pe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unrender.messages.wire import CallStatus, ToolCall
@@ -54,6 +53,8 @@ class ToolCallFinished:
     status: CallStatus
     text: str = field(default="", repr=False)
     """The text of a call that failed, where all of it was given as its arguments."""
+    position: int = field(default=0, compare=False, repr=False)
+    """The character of the output at which the call's text ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,3 @@ class BrokenText:
     """Text with the shape of a call that could not be read as one. It leaves the parser as content, or is dropped."""
 
     text: str
-
-
-def of_open_call(events: Sequence[Event]) -> list[Event]:
-    """Return the events of the call that goes on after `events`; none when every call has ended.
-
-    >>> of_open_call([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{")])[1]
-    ArgumentsText(index=0, text='{')
-    """
-    start = max((at for at, event in enumerate(events) if isinstance(event, ToolCallStarted)), default=len(events))
-    kinds = (ToolCallStarted, ArgumentsText, ToolCallFinished)
-    called: list[Event] = [event for event in events[start:] if isinstance(event, kinds)]
-    return [] if any(isinstance(event, ToolCallFinished) for event in called) else called

@@ -379,8 +379,11 @@ class Unsure:
     def step(self, machine: Machine) -> bool:
         if self.undeclared:
             counts = self._closes(machine)
+        elif self.ends:
+            counts = self._is_last(machine, self.ends)
         else:
-            counts = self._is_last(machine, self.ends) if self.ends else not _in_backquotes(machine)
+            line = machine.context(machine.position, len(machine.span_ends), MAX_CONTEXT).rpartition("\n")[2]
+            counts = line.count("`") % 2 == 0
         if counts is None:
             return True
         if counts:
@@ -408,11 +411,6 @@ class Unsure:
             return False
         machine.malformed(machine.buffer[machine.at : end], "what opens reasoning, before what closes it")
         return True
-
-
-def _in_backquotes(machine: Machine) -> bool:
-    before = machine.context(machine.position, len(machine.span_ends), MAX_CONTEXT)
-    return before.rpartition("\n")[2].count("`") % 2 == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,7 +187,9 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     apart = () if fence or marks or cut else _marks_above(shown)
     any_text = inside or before.rfind("<!--") > before.rfind("-->")
     in_line = bool(line.strip())
-    sentence = in_line and not _BULLET.fullmatch(line) and not _ends_sentence(line)
+    sentence = (
+        in_line and not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
+    )
     # `I look.{"name": …}`: a bracket right after a sentence is where a format may write it.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
     if not (fence or closers or apart or any_text or sentence or bare):
@@ -208,10 +210,6 @@ def _in_brackets(before: str) -> bool:
     for bracket in _BRACKET.findall(before):
         depth = depth + 1 if bracket in "[{" else max(depth - 1, 0)
     return depth > 0
-
-
-def _ends_sentence(line: str) -> bool:
-    return line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] in _SENTENCE_ENDS
 
 
 def _marks(shown: str) -> tuple[str, ...]:

@@ -449,7 +449,8 @@ class Unread:
         # `<call> <ca`: whether the marker comes again, and ends this text, is not known yet.
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
             return True
-        if machine.final and not machine.answered and end == len(machine.buffer) and self._is_opener(machine):
+        alone = machine.final and not machine.answered and end == len(machine.buffer)
+        if alone and "".join(machine.buffer[machine.at :].split()) in self.openers:
             if machine.wanted:  # It led to no call, and that was not reported.
                 machine.malformed(machine.buffer[machine.at : end], machine.wanted)
             machine.take(Role.MALFORMED, end)
@@ -458,9 +459,6 @@ class Unread:
             machine.answered = True
         machine.text(self.role, end)
         return machine.go_to(self.hub)
-
-    def _is_opener(self, machine: Machine) -> bool:
-        return "".join(machine.buffer[machine.at :].split()) in self.openers
 
     def _again(self, machine: Machine, failed: int) -> int:
         """Return where, before `failed`, the marker comes again, or one that outlasts it begins in it, as in `>>>>`."""

@@ -19,6 +19,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from unrender.errors import GrammarError
 from unrender.freezing import FrozenDict, frozen
 from unrender.messages.wire import JsonSchema
 
@@ -45,26 +46,26 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A node of a grammar; each kind of node is a class of this module."""
+class Leaf:
+    """A kind of node that holds no other node."""
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Node):
+class Literal(Leaf):
     """`"text"`: exactly this text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Layout(Node):
+class Layout(Leaf):
     """White space: generated as `text`, read as any white space."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Chars(Node):
+class Chars(Leaf):
     """`[a-z]{min,max}`: characters within `ranges` (inclusive code points), or outside them when `negated`."""
 
     ranges: tuple[tuple[str, str], ...]
@@ -74,35 +75,35 @@ class Chars(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Until(Node):
+class Until(Leaf):
     """`(!stop .)*`: all text before the first of `stops`, which is not consumed; without stops, the rest."""
 
     stops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(Node):
+class Sequence:
     """`a b c`"""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Node):
+class Choice:
     """`a / b / c`: the first option that matches."""
 
     options: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Optional(Node):
+class Optional:
     """`a?`"""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(Node):
+class Repeat:
     """`a{minimum,maximum}`; no maximum when None. `separator` is between two repetitions."""
 
     node: Node
@@ -112,33 +113,33 @@ class Repeat(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Ref(Node):
+class Ref:
     """The rule of that name in `Grammar.rules`."""
 
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
-class Peek(Node):
+class Peek:
     """`&a`: `a` must follow, and is not consumed."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Negate(Node):
+class Negate:
     """`!a`: `a` must not follow."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class End(Node):
+class End(Leaf):
     """`!.`: the end of the output."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tag(Node):
+class Tag:
     """`a`, whose text has this role."""
 
     role: Role
@@ -146,14 +147,14 @@ class Tag(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Atomic(Node):
+class Atomic:
     """`a`, whose text is held back until it has matched."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Cut(Node):
+class Cut(Leaf):
     """No way back from here: what was matched is final."""
 
 
@@ -162,14 +163,14 @@ MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 
 
 @dataclass(frozen=True, slots=True)
-class Mark(Node):
+class Mark(Leaf):
     """An empty place to be found again: the sampler draws `text` there, one of `MARKS`, and removes it later."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class JsonValue(Node):
+class JsonValue(Leaf):
     """One JSON value that obeys the schema (None: any), which is copied and frozen."""
 
     schema: JsonSchema | None = None
@@ -179,7 +180,7 @@ class JsonValue(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class PythonValue(Node):
+class PythonValue(Leaf):
     """One value as Python writes it, JSON's own spelling included: `'a'`, `None`, `{"b": True}`.
 
     It obeys the schema (None: any), which is copied and frozen.
@@ -192,15 +193,31 @@ class PythonValue(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted(Node):
+class Quoted(Leaf):
     """A string between two `quote` characters; a backslash escapes a character in it."""
 
     quote: str = '"'
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPart(Node):
+class AnswerPart(Leaf):
     """A part of an answer of a Format, between markers: see `answer.nodes`."""
+
+
+_Special = Layout | Until | Peek | Negate | End | Tag | Atomic | Cut | Mark
+Refused = _Special | Chars | Optional | Repeat | Ref | JsonValue | PythonValue | Quoted | AnswerPart
+"""Kinds of nodes that some dialect, or a regular expression, has no words for; of repetitions those with a separator."""
+Node = Literal | Sequence | Choice | Refused
+"""A node of a grammar. Whoever tells the kinds apart names them all, so that mypy lists the places that a new kind needs."""
+
+
+def refusal(node: Refused, why: str) -> GrammarError:
+    """Return the error for a node that may not be where it is.
+
+    >>> refusal(Cut(), "cannot be written in GBNF")
+    GrammarError('Cut cannot be written in GBNF')
+    """
+    return GrammarError(f"{type(node).__name__} {why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,12 +357,8 @@ def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
-_NAME = re.compile(r"[a-z0-9-]+")
-
-
-def is_name(text: str) -> bool:
-    """Return whether all dialects take `text` for the name of a rule."""
-    return _NAME.fullmatch(text) is not None
+RULE_NAME = re.compile(r"[a-z0-9-]+")
+"""A name of a rule that all dialects take."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from unrender.cache import kept
 from unrender.errors import GrammarError
 from unrender.limits import MAX_INTEGER_DIGITS, MAX_KNOWN_STATES, MAX_PARTS, MAX_REPETITIONS, MAX_STATES, MAX_STEPS
-from unrender.nodes import Chars, Choice, End, Literal, Mark, Node, Optional, Repeat, Sequence
+from unrender.nodes import Chars, Choice, End, Literal, Mark, Node, Optional, Repeat, Sequence, refusal
 
 Ranges = tuple[tuple[str, str], ...]
 
@@ -64,7 +64,9 @@ def _weight(node: Node) -> int:
             return _weight(inner) * max(low, high or 1, 1)
         case Sequence(parts) | Choice(parts):
             return sum(_weight(part) for part in parts)
-    return 1
+        case Chars():
+            return 1
+    raise refusal(node, "is not part of a regular expression")
 
 
 def lengths(node: Node) -> tuple[int, int | None]:
@@ -81,7 +83,7 @@ def lengths(node: Node) -> tuple[int, int | None]:
             leasts, ends = zip(*map(lengths, parts), strict=True) if parts else ((0,), (0,))
             over, under = (sum, sum) if isinstance(node, Sequence) else (max, min)
             return under(leasts), None if None in ends else over(ends)
-    return 0, 0
+    raise refusal(node, "is not part of a regular expression")
 
 
 def narrowed(node: Node, room: int) -> Node:
@@ -105,7 +107,9 @@ def _narrowed(node: Node, room: int) -> Node:
             most = room // max(least, 1)
             own = _narrowed(inner, room - least * max(low - 1, 0)) if most else inner
             return Repeat(own, low, max(low, most if high is None else min(high, most)), node.separator)
-    return node
+        case Literal() | Chars():
+            return node
+    raise refusal(node, "is not part of a regular expression")
 
 
 def any_pattern(options: list[Node]) -> Node:
@@ -355,7 +359,7 @@ def write_pattern(node: Node) -> str:
             return _group(inner) + "?"
         case Repeat(inner, low, high, None):
             return _group(inner) + bounds_text(low, high)
-    raise GrammarError(f"{type(node).__name__} has no regular expression")
+    raise refusal(node, "has no regular expression")
 
 
 def _group(node: Node) -> str:
@@ -473,7 +477,7 @@ class _Automaton:
                 return self.state_before([self.build(inner, then), then])
             case Repeat(inner, low, high, None):
                 return self.repeated(inner, low, high, then)
-        raise GrammarError(f"{type(node).__name__} is not part of a regular expression")
+        raise refusal(node, "is not part of a regular expression")
 
     def repeated(self, node: Node, low: int, high: int | None, then: int) -> int:
         if high is None:

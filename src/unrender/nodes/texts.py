@@ -13,7 +13,7 @@ from itertools import pairwise
 from os.path import commonprefix
 
 from unrender.limits import MAX_EXCLUDED_WORD, MAX_KNOWN_STATES
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, rewrite, walk
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, refusal, rewrite, walk
 from unrender.nodes.patterns import Ranges, any_pattern, complement, holds, read_pattern
 
 _HOUR = r"([01][0-9]|2[0-3])"
@@ -165,7 +165,7 @@ def _encode(node: Node, alphabet: Alphabet) -> Node:
             return Repeat(_encode_class(replace(node, minimum=1, maximum=1), alphabet), low, high)
         case Ref() | Sequence() | Choice() | Optional() | Repeat():
             return node
-    raise TypeError(f"cannot write {type(node).__name__} in a string")
+    raise refusal(node, "cannot be written in a string")
 
 
 def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
@@ -182,7 +182,7 @@ def _written_class(node: Chars, alphabet: Alphabet) -> Node:
     ranges = complement(node.ranges) if node.negated else node.ranges
     escapes = [form for character, form in alphabet.escapes if holds(ranges, character)]
     special = (*((character, character) for character, _ in alphabet.escapes), *alphabet.forbidden)
-    plain = subtract(ranges, special)
+    plain = complement((*complement(ranges), *special))
     # What reaches the last code point is shorter as the complement of the few characters that it lacks.
     outside = plain[-1:] and plain[-1][1] == "\U0010ffff"
     written = Chars(complement(plain), negated=True) if outside else Chars(plain)
@@ -193,11 +193,6 @@ def _written_class(node: Chars, alphabet: Alphabet) -> Node:
         options.append(Sequence((_BACKSLASH, Chars(tuple((c, c) for c in by_head)))))
     options += [Literal(form) for form in escapes if len(form) != 2 or form[0] != "\\"]
     return any_pattern(options) if options else Chars(())
-
-
-def subtract(ranges: Ranges, holes: Iterable[tuple[str, str]]) -> Ranges:
-    """Return `ranges` without the characters of `holes`."""
-    return complement((*complement(ranges), *holes))
 
 
 def between(character: Node, minimum: int, maximum: int | None) -> Node:

@@ -157,17 +157,12 @@ class Usage:
         return body
 
 
-def completion_id() -> str:
-    """Return a new random id for a completion."""
-    return f"chatcmpl-{secrets.token_hex(12)}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """The common part of all bodies of one request: the fields of a `chat.completion` other than its choices."""
 
     model: str
-    id: str = field(default_factory=completion_id)
+    id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
     """Seconds since 1970."""
     reasoning_field: ReasoningField = "reasoning_content"

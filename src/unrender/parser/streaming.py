@@ -17,7 +17,7 @@ from unrender.cache import kept
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats import known_calls, known_reasoning
-from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
+from unrender.grammar.handmade import Identity, check_request, ends_of
 from unrender.machine.call_events import open_call
 from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.compile.program import CONTENT_HUB, compile_answer
@@ -49,7 +49,7 @@ from unrender.values.resumable import Resumable
 
 @kept(100_000)
 def _handmade_program(made: Identity, ends: tuple[str, ...]) -> Program:
-    return compile_combinators(stopped_at(made.grammar, ends), ends)
+    return compile_combinators(made.grammar, ends)
 
 
 def begun_machine(
@@ -407,7 +407,8 @@ class Parser(Resumable):
 
         `text` is the last of the output: given here, it costs less than fed. Returns the last events, and nothing when called again.
         """
-        if text and (self._finished or type(text) is not str):
+        # Only the end of the text is what the limit has cut off.
+        if text and (self._finished or type(text) is not str or reason == "length"):
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []

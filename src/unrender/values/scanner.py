@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
 from unrender.values.finder import JSON_STRING, Finder, end_of
@@ -343,11 +343,13 @@ class LiteralScanner(Scanner):
         close, marks = self.style.quote_close, self.style.marks
         if marks is not None:
             characters = {form: character for character, form in self.style.escapes}
-            end, literal = (marks.find if final else marks.decided)(text, at)
+            # Of `'it''s'`, the second quote may be the end, or the first half of an escape.
+            find = marks.find if final else partial(marks.decided, whole=True)
+            end, literal = find(text, at)
             while literal in characters:
                 pieces.append(escape(text[at:end] + characters[literal]))
                 at = end + len(literal)
-                end, literal = (marks.find if final else marks.decided)(text, at)
+                end, literal = find(text, at)
             end = end if literal else -(end if end >= 0 else len(text)) - 1
         elif self.style.in_code and not self.stack:
             end = closing_in_code(text, at, close, final=final, names=self.style.names)

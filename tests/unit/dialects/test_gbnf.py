@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from remainders import grammar_of, node_of, turn_of
 
 from unrender import GrammarError
-from unrender.dialects.gbnf import automaton, gbnf_of, text_pieces, write_rules
+from unrender.dialects.gbnf import automaton, text_pieces, write_rules
 from unrender.dialects.lowering.context_free import Stopped
-from unrender.grammar import Grammar, Node, ref
+from unrender.grammar import Node, ref
 from unrender.nodes import Chars
 
 X = ref("x")
@@ -86,4 +86,4 @@ def test_rules_that_end_by_themselves_keep_their_names(rules: dict[str, str], ex
 def test_a_rule_that_is_missing_is_named() -> None:
     """An error, not silence."""
     with pytest.raises(GrammarError, match="rule 'nowhere' is not defined"):
-        gbnf_of(Grammar(ref("nowhere")))
+        turn_of(ref("nowhere")).gbnf()

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from cases import cases
+from remainders import turn_of
 
-from unrender.dialects.structural_tag import SHORT, TagFormat, is_long, reads_exactly, structural_tag_of
+from unrender.dialects.structural_tag import SHORT, TagFormat, is_long, reads_exactly
 from unrender.grammar import (
     Grammar,
     Node,
@@ -78,7 +79,7 @@ def text_up_to(*stops: str, end: str) -> TagFormat:
 )
 def test_how_a_node_is_written(node: Node, tag: TagFormat) -> None:
     """In the engine's own words where it has some; what is regular is EBNF, with the rules that it needs."""
-    written = structural_tag_of(Grammar(node, {"x": sequence("x", DIGIT), "word": literal("w")}))
+    written = turn_of(Grammar(node, {"x": sequence("x", DIGIT), "word": literal("w")})).structural_tag()
 
     assert written == {"type": "structural_tag", "format": tag}
 
@@ -87,7 +88,7 @@ def test_text_up_to_several_stops_is_a_choice() -> None:
     """Each stop with what may follow it, and the end where the text may end."""
     branches = choice(sequence("<x>", FLAG), "<y>b")
 
-    assert structural_tag_of(Grammar(sequence(until("<x>", "<y>"), branches)))["format"] == {
+    assert turn_of(sequence(until("<x>", "<y>"), branches)).structural_tag()["format"] == {
         "type": "or",
         "elements": [
             in_sequence(text_up_to("<x>", "<y>", end="<x>"), JSON),
@@ -98,7 +99,7 @@ def test_text_up_to_several_stops_is_a_choice() -> None:
 
 def test_a_stop_within_a_longer_one_is_ebnf() -> None:
     """A tag would end at the shorter stop also where the longer one was met, after which nothing follows."""
-    written = structural_tag_of(Grammar(sequence(until(">f", ">>f"), ">f", FLAG)))
+    written = turn_of(sequence(until(">f", ">>f"), ">f", FLAG)).structural_tag()
 
     first, second = written["format"]["elements"]
     assert (first["type"], second) == ("grammar", JSON)
@@ -131,6 +132,6 @@ def test_which_schemas_the_engine_reads_exactly(schema: Any, exact: bool) -> Non
 
 def test_a_schema_that_the_engine_widens_is_spelled_out() -> None:
     """Its JSON is written as EBNF."""
-    written = structural_tag_of(Grammar(schema({"enum": ["é"]})))
+    written = turn_of(schema({"enum": ["é"]})).structural_tag()
 
     assert written["format"] == ebnf('root ::= "\\"é\\""\n')

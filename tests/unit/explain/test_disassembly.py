@@ -27,7 +27,7 @@ def test_a_line_says_what_an_instruction_holds() -> None:
 
     assert "Lit  text='<val>'" in lines
     assert any(line.startswith("FreeText  role=content finder=<'") for line in lines)
-    assert any(line.startswith("Value  codec=Codec(strings=raw") for line in lines)
+    assert any(line.startswith("ReadValue  codec=Codec(strings=raw") for line in lines)
     assert not any("flow=" in line for line in lines)
 
 

@@ -12,7 +12,7 @@ from remainders import turn_of
 
 from unrender import GrammarError, Malformed, Message, Parser, Request, Tool, ToolChoice
 from unrender import grammar as c
-from unrender.dialects.sample import draw
+from unrender.dialects.sample import drawer
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar
 from unrender.grammar.handmade import (
@@ -216,7 +216,7 @@ def test_every_answer_has_the_number_of_calls(node, count, seed):
     grammar = Grammar(node, {name: RULES[name] for name in ("calls", "either")})
 
     def fits(found, at):
-        return least <= draw(found, seed + at).text.count("c") <= most
+        return least <= drawer(found)(seed + at).text.count("c") <= most
 
     try:
         found = counted(grammar, count)

@@ -52,12 +52,6 @@ def test_a_part_of_an_answer_has_no_start(node: nodes.Node) -> None:
         start_of(node, {})
 
 
-def test_a_rule_that_is_not_there_is_named() -> None:
-    """With those that are."""
-    with pytest.raises(GrammarError, match=r"rule 'x' is not defined; defined are \['maybe', 'word'\]"):
-        start_of(c.ref("x"), KNOWN)
-
-
 def test_rules_start_as_what_they_refer_to() -> None:
     """In whatever order they are defined."""
     found = starts_of(

@@ -264,6 +264,8 @@ def test_nodes_nested_too_deeply_are_refused():
 
     with pytest.raises(GrammarError, match="nested too deeply"):
         ChatTemplate.from_string("", grammar=Grammar(node))
+    with pytest.raises(GrammarError, match="nested too deeply"):
+        reader(Grammar(node))
 
 
 def test_a_copy_goes_on_alone():

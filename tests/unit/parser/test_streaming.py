@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cases import cases
 from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
-from splitting import fed, merged
+from splitting import fed, merged, splits
 
 from unrender import (
     CallStatus,
@@ -25,12 +25,14 @@ from unrender import (
     Request,
     Span,
     StateError,
+    ToolCallFinished,
     ToolCallStarted,
     ToolChoice,
+    Turn,
     prefill,
 )
 from unrender import grammar as c
-from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
+from unrender.format import Format, Reasoning, ReasoningMode, Spelling, TurnTexts
 from unrender.grammar import Grammar
 from unrender.testing import numbered_id
 
@@ -311,6 +313,34 @@ def test_the_last_text_may_come_with_the_end() -> None:
     cut = Parser(TAGGED.format, REQUEST)
     cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")
     assert [call.status for call in cut.message.failed_calls] == [CallStatus.TRUNCATED]
+
+
+def test_the_token_limit_cuts_off_nothing_but_the_end() -> None:
+    """A damaged call that ends before the last text does is repaired, also where all text comes with the end."""
+    text = CALL.replace(", ", "</call>, ") + " Done."
+    apart, at_once = (Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id) for _ in range(2))
+    expected = [*apart.feed(text), *apart.finish("length")]
+    assert merged(at_once.finish("length", text=text)) == merged(expected)
+    assert [call.name for call in apart.message.tool_calls] == ["now"]
+
+
+def test_calls_begin_and_end_at_positions_of_the_text() -> None:
+    """They are the first character of the first marker, and the one behind the last marker."""
+    events = Parser(JSON_ENVELOPE.format, REQUEST).finish(text=f"Hi {CALL}\nBye")
+    started, ended = (event for event in events if isinstance(event, ToolCallStarted | ToolCallFinished))
+    assert f"Hi {CALL}"[started.position : ended.position] == CALL
+
+
+def test_marker_before_each_call_has_other_spellings() -> None:
+    """It begins a call in each of them, at every chunking; no grammar writes them."""
+    other = Spelling(marker="<tool_call>", others=("<tool_use>",))
+    turn = Turn(prompt="", format=replace(JSON_ENVELOPE.format, spellings=(other,)), request=REQUEST)
+    text = CALL.replace("<tool_call>", "<tool_use>")
+    for chunks in splits(f"Hi {text}"):
+        parser = turn.parser()
+        fed(parser, chunks)
+        assert (parser.message.content, [call.name for call in parser.message.tool_calls]) == ("Hi ", ["now"])
+    assert "<tool_use>" not in turn.gbnf()
 
 
 def test_what_is_settled_is_the_models() -> None:

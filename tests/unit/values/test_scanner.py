@@ -177,3 +177,13 @@ def test_nesting_of_tags_is_bounded(depth: int, read: int) -> None:
         value, levels = value["a"], levels + 1
 
     assert (levels, value) == (read, 1 if depth == read else "<a>" * (depth - read) + "1" + "</a>" * (depth - read))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("'it''s'\n", "it's"), ("''''\n", "'"), ("''\n", ""), ("'a''''b'\n", "a''b")]
+)
+def test_quote_that_is_escaped_by_another_is_no_end(text: str, value: str) -> None:
+    """A quote at the end of a chunk may be the first half of two, as in YAML and in SQL."""
+    style = LiteralStyle(quote_open="'", quote_close="'", marks=Finder(("'", "''")), escapes=(("'", "''"),))
+
+    assert scanned(text, style) == (json.dumps(value), "\n", Status.DONE)

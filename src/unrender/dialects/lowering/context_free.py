@@ -81,8 +81,8 @@ def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDA
 
     `for_lexer`: literals at the same place are made distinct for a lexer that prefers the longest.
 
-    Raises `GrammarError` for a lookahead that no context-free rule can express, for a rule that is not defined, and for
-    a grammar that takes more than `steps` steps.
+    Raises `GrammarError` for a lookahead that no context-free rule can express, and for a grammar that takes more than
+    `steps` steps.
     """
     lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
@@ -148,11 +148,11 @@ class _Lowering:
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
-        self.bounded = frozenset(filter(self.openness.is_closed, source))
+        self.bounded = frozenset(name for name in source if not self.openness.endings(nodes.Ref(name)))
         """The rules that bring their own stops."""
         # Without a lexer, such a rule means the same wherever it is: it keeps its name, mostly its node.
         own = frozenset[str]() if for_lexer else self.bounded
-        self.own = own if "root" not in own and all(map(nodes.is_name, own)) else frozenset[str]()
+        self.own = own if "root" not in own and all(map(nodes.RULE_NAME.fullmatch, own)) else frozenset[str]()
         self.rules = nodes.Rules(dict.fromkeys(self.own, nodes.EMPTY))
         self.below: dict[str, list[str]] = {}
         self.known: dict[object, nodes.Ref] = {}
@@ -186,10 +186,7 @@ class _Lowering:
         return found
 
     def rule(self, name: str) -> nodes.Node:
-        found = self.looped.get(name) or self.source.get(name)
-        if found is None:
-            raise GrammarError(f"rule {name!r} is not defined")
-        return found
+        return self.looped.get(name) or self.source[name]
 
     def looked_into(self, name: str) -> nodes.Node | None:
         """Return a rule that may be taken apart to see how it begins."""
@@ -392,7 +389,7 @@ class _Lowering:
                 return self.repeated(self.closed(inner), low, high, separator)
             case nodes.Cut() | nodes.End():
                 return nodes.EMPTY
-        raise GrammarError(f"{type(node).__name__} cannot be written as a context-free rule: {node!r:.120}")
+        raise nodes.refusal(node, f"cannot be written as a context-free rule: {node!r:.120}")
 
     def named(self, name: str) -> nodes.Ref:
         found = self.known.get(name)

@@ -122,7 +122,8 @@ class FirstSets:
                 return self.first_of((inner, *again))
             case Choice(options):
                 return _union(list(map(self.heads, options)))
-        return _NONE
+            case Ref() | nodes.Leaf() | nodes.Peek() | nodes.Negate():
+                return _NONE
 
     def first_of(self, parts: Rest) -> Heads:
         """Return how `parts`, one after the other, may begin."""
@@ -233,7 +234,8 @@ class FirstSets:
             case Choice(options):
                 found = [self.ends(option) for option in options]
                 return _union([*found, self.heads(node)] if self._openness.nullable(node) else found)
-        return _NONE
+            case Ref() | nodes.Leaf() | nodes.Peek() | nodes.Negate():
+                return _NONE
 
     def _ends_of(self, parts: tuple[Node, ...]) -> Heads:
         found: list[Heads] = []

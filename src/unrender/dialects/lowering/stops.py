@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from unrender import nodes
 from unrender.errors import GrammarError
@@ -106,7 +106,9 @@ class RulePlaces:
         """Fill `place`; places below it that are new are put into `fresh`."""
         stops, start = key
         seen: set[Lookahead] = set()
-        states = [self._entered(start)]
+        # Where a rule comes next, its own node is in its place.
+        head = self._next_rule(start)
+        states = [start if head is None else replace(start, rest=(self.rule(head.rule), *start.rest[1:]))]
         while states:
             self.step()
             # For the stop `</think>`, the continuation `</`, then `think>`, is read on until the stop is complete.
@@ -124,11 +126,6 @@ class RulePlaces:
                 _end(state, stops, place)
         # What places below know is handed up later, when all of them have been explored.
         place.found = dict.fromkeys(place.own)
-
-    def _entered(self, state: Lookahead) -> Lookahead:
-        """Return the state; if a rule comes next in it, with the rule's own node in its place."""
-        head = self._next_rule(state)
-        return state if head is None else replace(state, rest=(self.rule(head.rule), *state.rest[1:]))
 
     def _next_rule(self, state: Lookahead) -> Ref | None:
         head = state.rest[0] if state.rest else None
@@ -211,7 +208,8 @@ def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
             return [()]
         case Repeat():
             return list(_rounds(head, tail))
-    return None
+        case Ref() | nodes.Leaf() | nodes.Peek() | nodes.Negate():
+            return None
 
 
 def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
@@ -267,8 +265,10 @@ def flat(parts: Rest) -> Rest:
                 queue.append(inner)
             case nodes.Cut() | nodes.End():
                 continue
-            case _:
+            case nodes.Leaf() | Choice() | Optional() | Repeat() | nodes.Peek() | nodes.Negate():
                 found.append(part)
+            case _:
+                assert_never(part)
     return tuple(found)
 
 
@@ -309,10 +309,6 @@ class Openness:
         free = {name: node for name, node in links.rules.items() if name in links.free}
         until_settled(free, links.users, self._endings, lambda _, node: self._unsettled(node))
 
-    def is_closed(self, rule: str) -> bool:
-        """Return whether a rule does not end in free text."""
-        return not self._endings.get(rule)
-
     def nullable(self, node: Node) -> bool:
         """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
         # The kinds that nearly all nodes are of come first; it is asked of every node.
@@ -335,7 +331,10 @@ class Openness:
                 return low == 0 or self.nullable(inner)
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.nullable(inner)
-        return False
+            case Literal() | Ref() | Sequence() | Chars() | Until() | nodes.AnswerPart():
+                return False
+            case JsonValue() | nodes.PythonValue() | nodes.Quoted():
+                return False
 
     def endings(self, node: Node) -> frozenset[Stops]:
         """Return the stops of each free text that `node` may end in."""
@@ -367,7 +366,8 @@ class Openness:
                 return below(inner)
             case Choice(options):
                 return _CLOSED.union(*map(below, options))
-        return _CLOSED
+            case nodes.Leaf() | nodes.Peek() | nodes.Negate():
+                return _CLOSED
 
     def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
         # `Until("</a>"), Optional("!")` may end in the free text, since the mark may be missing.

@@ -10,7 +10,6 @@ import re
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -133,20 +132,10 @@ class Choice:
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
         """Return events, or hold them where a call broke in them that may be healed."""
-        if self._heals > 0 and any(map(self._breaks, events)):
+        if self._heals > 0 and any(self._turn.breaks(event, self.parser) for event in events):
             self._broke = (events, tokens)
             return []
         return self._taken(events, tokens)
-
-    def _breaks(self, event: unrender.Event) -> bool:
-        """Return whether a call breaks in an event: it fails, or does not obey its tool's schema."""
-        match event:
-            case unrender.Malformed(call=call):
-                return call is not None
-            case unrender.ToolCallFinished(index, unrender.CallStatus.COMPLETE):
-                with suppress(unrender.GrammarError):
-                    return bool(self._turn.problems(self.parser.message.tool_calls[index]))
-        return False
 
     @property
     def text(self) -> str:

@@ -27,7 +27,7 @@ from unrender.machine.arguments import (
     MarkId,
     NoArguments,
     ReadKey,
-    Value,
+    ReadValue,
     literal_style,
 )
 from unrender.machine.compile import Code
@@ -146,7 +146,8 @@ class CallCode:
         self.damaged = emit(Damaged(self.repair, self.tail)) if self.repair else -1
         # `<call>` without the `<calls>` around it begins a run as well, and then its end needs no `</calls>`.
         levels = [(calls.open, section), (calls.call_open, bare if calls.open else call), (calls.head, inner)]
-        others = [(marker, emit(*literal_code(calls, marker), Jump(call))) for marker in calls.open.others]
+        ways = [*((it, call) for it in calls.open.others), *((it, function) for it in calls.call_open.others)]
+        others = [(marker, emit(*literal_code(calls, marker), Jump(at))) for marker, at in ways]
         # In another syntax an empty block is what prose mentions.
         kept = calls.own or calls.cleans
         empty = list(empty_entries(self.code, calls, self.tail, Finder(self.ends), calls.leads)) if kept else []
@@ -164,7 +165,8 @@ class CallCode:
             # An inner opener counts by itself only where prose does not write it: `{` alone begins no call.
             distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
-                alone = self.calls.shows(opener, outermost=i == 0 or marker in self.calls.open.others)
+                outermost = i == 0 or marker in (self.calls.open or self.calls.call_open).others
+                alone = self.calls.shows(opener, outermost=outermost)
                 weak = bool(_BRACKETS.fullmatch(opener))
                 damaged = self.damaged if distinctive else -1
                 for lead in (lead + marker.lead for lead in self.calls.leads):
@@ -433,11 +435,11 @@ class CallCode:
             found.append(Space())
         return found
 
-    def _value(self, i: int, between: int) -> Value:
+    def _value(self, i: int, between: int) -> ReadValue:
         arguments, codec, tags = self.arguments, self.arguments.codec, _tags(self.arguments, i)
         suffix = self.follow if arguments.open_ended else Finder(after_value(self.calls))
         style = literal_style(codec, suffix, in_code=arguments.in_code and arguments.close.core == ")")
-        return Value(codec, suffix, style, tags, self.values, between, doubts_of(self.calls, i, tags))
+        return ReadValue(codec, suffix, style, tags, self.values, between, doubts_of(self.calls, i, tags))
 
 
 def _is_tag_end(parts: Elements, i: int) -> bool:

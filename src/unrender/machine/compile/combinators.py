@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from unrender import nodes
 from unrender.errors import GrammarError
+from unrender.grammar.handmade import check_references, stopped_at
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
 from unrender.machine import arguments, control, instructions
 from unrender.machine.compile import Code
@@ -24,7 +26,7 @@ _PYTHON = LiteralStyle()
 
 
 def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
-    """Return the program that reads `grammar`, then ends of the turn, and then only plain content.
+    """Return the program that reads `grammar`, its free text up to `ends` of the turn, then these, and then only plain content.
 
     When the grammar cannot read on, the rest is content without the `ends`. Raises `GrammarError` for a rule that is
     not defined, for left recursion, for tags that do not nest as a call's parts do, and for nodes that are made from a
@@ -33,12 +35,13 @@ def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> P
     if not isinstance(grammar, nodes.Grammar):
         raise GrammarError(f"grammar: expected a `unrender.grammar.Grammar`, found {type(grammar).__name__}")
     try:
-        return _compiled(grammar, ends)
+        return _compiled(stopped_at(grammar, ends), ends)
     except RecursionError:
         raise GrammarError("the grammar's nodes are nested too deeply; name the inner ones as rules") from None
 
 
 def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
+    check_references(grammar)
     known = starts_of(grammar.rules)
     start_of(grammar.root, known)
     has_ids = _check_tags(grammar)
@@ -148,6 +151,8 @@ class _Compiler:
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
                 start_of(node, self.known)  # Raises: such a node has no place among combinators.
+            case _:
+                assert_never(node)
         return at
 
     def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
@@ -219,7 +224,8 @@ def _wanted_by(node: nodes.Node) -> str:
         case nodes.Tag(_, inner) | nodes.Atomic(inner) | nodes.Optional(inner) | nodes.Repeat(inner):
             return _wanted_by(inner)
         case nodes.Chars():
-            return f"{'other than ' if node.negated else ''}one of {_ranges(node)}"
+            ranges = ", ".join(low if low == high else f"{low}-{high}" for low, high in node.ranges[:8])
+            return f"{'other than ' if node.negated else ''}one of {ranges}"
         case nodes.Choice(options):
             return " or ".join(dict.fromkeys(map(_wanted_by, options[:4]))) or "nothing"
         case nodes.Ref(rule):
@@ -228,8 +234,5 @@ def _wanted_by(node: nodes.Node) -> str:
             return "a JSON value"
         case nodes.End():
             return "the end of the output"
-    return "text"
-
-
-def _ranges(node: nodes.Chars) -> str:
-    return ", ".join(low if low == high else f"{low}-{high}" for low, high in node.ranges[:8])
+        case nodes.Leaf() | nodes.Sequence() | nodes.Peek() | nodes.Negate():
+            return "text"

@@ -149,6 +149,12 @@ class Repair:
         return begun and not any(other.startswith(text) for other in others)
 
     @cached_property
+    def ends(self) -> tuple[str, ...]:
+        """The closers that may come behind the call's last argument."""
+        closers = dict.fromkeys((self.calls.arguments.close.core, *self.calls.all_closers))
+        return tuple(filter(is_distinctive, closers))
+
+    @cached_property
     def known(self) -> frozenset[str]:
         """The markers, and pieces of them, that no value of a damaged call holds."""
         return self.single | {marker.core for marker in self.markers if is_distinctive(marker.core)}
@@ -452,22 +458,12 @@ class MarkerWalk:
 
     def closer_at(self, at: int, *, foreign: bool = True) -> bool:
         """Return whether what closes the call is at `at`, a part of it at the end of the text, or a closing tag that is `foreign`."""
-        here, ends = self.space(at), self.ends
+        here, ends = self.space(at), self.repair.ends
         rest = self.text[here : here + MAX_WORD]
         torn = here + len(rest) == len(self.text) and any(self.repair.torn(rest, closer) for closer in ends)
-        if torn or rest.startswith(tuple(ends)):
+        if torn or rest.startswith(ends):
             return True
         return foreign and bool(ends) and _CLOSING_TAG.match(rest) is not None
-
-    @property
-    def ends(self) -> list[str]:
-        """The closers that may come behind the call's last argument."""
-        calls = self.repair.calls
-        return [
-            closer
-            for closer in dict.fromkeys((calls.arguments.close.core, *calls.all_closers))
-            if is_distinctive(closer)
-        ]
 
     # The end.
 

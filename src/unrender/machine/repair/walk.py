@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from unrender.answer.follow import as_skeleton
 from unrender.answer.nodes import Marker, literal_of
@@ -46,7 +48,11 @@ def read_damaged(repair: Repair, text: str, request: Request) -> Repaired | None
     return Repaired(pieces, walk.at, damage, tuple(walk.keys), walk.has_id, walk.ends_run)
 
 
+@dataclass(slots=True)
 class _Walk(MarkerWalk):
+    places: dict[str, list[int]] = field(default_factory=dict)
+    """By marker: where it is in the text. It is looked for once, however many places ask."""
+
     def call(self) -> bool:
         """Read the whole call; return whether it can be repaired."""
         calls = self.repair.calls
@@ -163,7 +169,7 @@ class _Walk(MarkerWalk):
 
     def _drop_closers(self) -> None:
         """Leave out brackets, and closing tags of other formats, before what closes the call."""
-        own = "|".join(map(re.escape, self.ends))
+        own = "|".join(map(re.escape, self.repair.ends))
         extra = (
             re.compile(rf"(?:\s*(?!{own})(?:</[^<>\s]{{1,64}}>|[}}\]]))+(?=\s*(?:{own}))").match(self.text, self.at)
             if own
@@ -294,7 +300,7 @@ class _Walk(MarkerWalk):
         """Return where a raw value ends, and where reading goes on; None where that is in doubt."""
         text, head = self.text, literal_of(self.repair.calls.arguments.entry[0]).strip()
         torn = TAG_WORD.match(core)
-        options = [re.escape(core), re.escape(head or core), *map(re.escape, self.ends)]
+        options = [re.escape(core), re.escape(head or core), *map(re.escape, self.repair.ends)]
         if torn:
             options.append(rf"(?<=\n){re.escape(torn.group())}(?!\w)")
         for found in re.compile("|".join(options)).finditer(text, start):
@@ -323,7 +329,7 @@ class _Walk(MarkerWalk):
         head = literal_of(self.repair.calls.arguments.entry[0]).strip()
         if self.text.startswith(head, at):
             return self._next_entry(at, core)
-        return self.text.startswith(tuple(self.ends), at) and core not in self.text[at:] and self.closer_at(at)
+        return self.text.startswith(self.repair.ends, at) and not self._later(core, at) and self.closer_at(at)
 
     def _next_entry(self, at: int, core: str) -> bool:
         """Return whether the next argument begins at `at`, inside a value that nothing has closed."""
@@ -331,14 +337,20 @@ class _Walk(MarkerWalk):
         head = literal_of(entry[0]).strip()
         closer = self.repair.calls.arguments.closer
         on_line = "\n" in closer.text + literal_of(entry[0])
-        if on_line and text[:at].rstrip(" ")[-1:] != "\n":
+        if on_line and text[max(at - MAX_BLANK, 0) : at].rstrip(" ")[-1:] != "\n":
             return False
         key = next(
             (key for key in self.types.declared if text.startswith(key, at + len(head)) and key not in self.keys), ""
         )
         after = literal_of(*entry[2:3]).strip() or ">"
         declared = bool(key) and text.startswith(after[:1], self.space(at + len(head) + len(key)))
-        return declared and text.count(head, at) + 1 > text.count(core, at)
+        return declared and self._later(head, at) >= self._later(core, at)
+
+    def _later(self, mark: str, at: int) -> int:
+        """Return how often a marker is in the text from `at` on."""
+        if mark not in self.places:
+            self.places[mark] = [found.start() for found in re.finditer(re.escape(mark), self.text)]
+        return len(self.places[mark]) - bisect_left(self.places[mark], at)
 
     def _follows(self, at: int) -> bool:
         """Return whether what may come behind a value is at `at`."""
