@@ -15,36 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tables import table
+
 from unrender import CallStatus, ChatTemplate, Malformed
 from unrender.analysis import shape_context, shape_messages
 
-STRING: dict[str, Any] = {"type": "string"}
-INTEGER: dict[str, Any] = {"type": "integer"}
-NULL: dict[str, Any] = {"type": "null"}
-OBJECT: dict[str, Any] = {"type": "object"}
-NAMED = {"type": "object", "properties": {"city": STRING, "days": INTEGER}, "required": ["city"]}
-STRINGS = {"type": "array", "items": STRING}
-MIXED = {"type": "array", "items": {"anyOf": [INTEGER, STRING, {"type": "array", "items": INTEGER}, OBJECT]}}
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "anything": {},
-    "string": STRING,
-    "integer": INTEGER,
-    "strings": STRINGS,
-    "object": OBJECT,
-    "named": NAMED,
-    "mixed": MIXED,
-    "list": {"type": "array"},
-    "string or null": {"type": ["string", "null"]},
-    "integer or string": {"oneOf": [INTEGER, STRING]},
-    "list or object": {"anyOf": [STRINGS, OBJECT]},
-    "string or object": {"anyOf": [STRING, NAMED]},
-    "string or list": {"anyOf": [STRING, STRINGS]},
-    "string, list or object": {"anyOf": [STRINGS, STRING, NAMED]},
-    "list, object or null": {"type": ["array", "object", "null"]},
-    "reference": {"$ref": "#/$defs/either"},
-    "nullable reference": {"anyOf": [{"$ref": "#/$defs/either"}, NULL]},
-}
-EITHER: dict[str, dict[str, Any]] = {"either": {"oneOf": [STRINGS, NAMED]}}
+T: Any = table("kept_arguments")
+STRING: dict[str, Any] = T["STRING"]
+SCHEMAS: dict[str, dict[str, Any]] = T["SCHEMAS"]
+EITHER: dict[str, dict[str, Any]] = T["EITHER"]
 SAID = "zebra crossing?"
 
 
