@@ -8,21 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from serving import (
-    HELLO,
-    RED,
-    SHOWING,
-    TOOL,
-    WEATHER,
-    Told,
-    anthropic_client,
-    browser,
-    chunked,
-    metric,
-    openai_client,
-    posted,
-    template,
-)
+from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, metric, posted, template
+from three_apis import APIS, continued
 
 from unrender import ChatTemplate
 from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Keys, Model, Piece, Turns, app
@@ -83,54 +70,13 @@ def gateway(
     return app([Model(name="m", turns=Turns(template=loaded, **more), backend=engine)], limits=limits, keys=keys)
 
 
-async def by_chat(application: Any, turns: int, stream: bool) -> None:
-    """Be an agent on Chat Completions, which sends no reasoning back."""
-    client, messages = openai_client(application), list[Any](HELLO)
+def agent(api: str, application: Any, turns: int, *, stream: bool) -> None:
+    """Be an agent; on Chat Completions one that sends no reasoning back, while others send all that they got."""
+    conversation = list[Any](HELLO)
     for number in range(turns):
-        asked: Any = {"model": "m", "messages": messages, "tools": [TOOL]}
-        if stream:
-            async with client.chat.completions.stream(**asked) as events:
-                said = (await events.get_final_completion()).choices[0].message
-        else:
-            said = (await client.chat.completions.create(**asked)).choices[0].message
-        messages.append(said.model_dump(include={"role", "content", "tool_calls"}))
-        messages += [
-            {"role": "tool", "tool_call_id": one.id, "content": f"wet {number}"} for one in said.tool_calls or ()
-        ]
-
-
-async def by_responses(application: Any, turns: int, stream: bool) -> None:
-    """Be an agent on Responses, which sends all items back."""
-    client, items = openai_client(application), list[Any](HELLO)
-    for number in range(turns):
-        asked: Any = {"model": "m", "input": items, "tools": [{"type": "function", **WEATHER}], "store": False}
-        if stream:
-            output = [event async for event in await client.responses.create(stream=True, **asked)][-1].response.output
-        else:
-            output = (await client.responses.create(**asked)).output
-        items += [one.model_dump(exclude_none=True) for one in output]
-        calls = [one for one in output if one.type == "function_call"]
-        items += [{"type": "function_call_output", "call_id": one.call_id, "output": f"wet {number}"} for one in calls]
-
-
-async def by_messages(application: Any, turns: int, stream: bool) -> None:
-    """Be an agent on Messages, which sends thinking back."""
-    client, messages = anthropic_client(application), list[Any](HELLO)
-    tool = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
-    for number in range(turns):
-        asked: Any = {"model": "m", "max_tokens": 99, "messages": messages, "tools": [tool]}
-        if stream:
-            async with client.messages.stream(**asked) as events:
-                said = await events.get_final_message()
-        else:
-            said = await client.messages.create(**asked)
-        messages.append({"role": "assistant", "content": [one.model_dump(exclude_none=True) for one in said.content]})
-        calls = [one for one in said.content if one.type == "tool_use"]
-        results = [{"type": "tool_result", "tool_use_id": one.id, "content": f"wet {number}"} for one in calls]
-        messages.append({"role": "user", "content": results})
-
-
-AGENTS: Mapping[str, Callable[..., Any]] = {"chat": by_chat, "responses": by_responses, "messages": by_messages}
+        answer = APIS[api](application, conversation, stream=stream)
+        answer.get("message", {}).pop("reasoning_content", None)
+        conversation += continued(api, answer, f"wet {number}")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +93,7 @@ def test_agent_of_20_turns_reuses_every_prompt(api, stream, name):
     engine = Scripted(*map(call, range(20)))
     application = gateway(engine, name)
 
-    asyncio.run(AGENTS[api](application, 20, stream))
+    agent(api, application, 20, stream=stream)
 
     assert len(engine.prompts) == 20
     for before, answer, after in zip(engine.prompts, engine.answers, engine.prompts[1:], strict=False):
@@ -398,8 +344,8 @@ def test_choices_are_all_kept(stream):
     again = {"role": "user", "content": "Sure?"}
 
     if stream:
-        body = json.dumps({"model": "m", "messages": chat.begun, "tools": [TOOL], "n": 2, "stream": True})
-        posted(chat.application, "/v1/chat/completions", content=body)
+        body = {"model": "m", "messages": chat.begun, "tools": [TOOL], "n": 2, "stream": True}
+        posted(chat.application, "/v1/chat/completions", json=body)
     else:
         chat.ask(chat.begun, n=2)
 
@@ -501,11 +447,7 @@ def test_metrics_tell_what_was_extended():
     chat.ask([*chat.begun, answer, result])
     chat.ask([*chat.begun, EDITS["content"](answer), result])
 
-    async def read() -> str:
-        async with browser(chat.application) as client:
-            return (await client.get("/metrics")).text
-
-    text = asyncio.run(read())
+    text = asked(chat.application, "GET", "/metrics").text
     for result_, reason in (("extended", ""), ("rendered", "new"), ("rendered", "not_kept")):
         assert metric(text, "unrender_prompts_total", model="m", result=result_, reason=reason) == 1
     reused = len(chat.engine.prompts[0]) + len(call(1))
