@@ -18,6 +18,7 @@ from pathlib import Path
 
 import click
 import pytest
+from cases import cases
 from click.testing import CliRunner
 
 from unrender.cli.commands import app
@@ -163,32 +164,7 @@ def test_page_is_served_until_a_signal(tmp_path):
     assert offered["source"] == "{{ messages[0].content }}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["playground", "nowhere.jinja"], "nowhere.jinja: expected"),
-        (["playground", "--static", "site", "--pyodide", "nowhere"], "nowhere: expected an address, or a folder"),
-        (["playground", "--port", "70000"], "70000"),
-        (["serve", "--backend", "vllm"], "needs the engine's URL"),
-        (["serve", "--backend", "sampler", "http://x"], "--backend sampler has no URL"),
-        (["serve", "--backend", "transformers"], "needs --model"),
-        (["serve", "--backend", "transformers", "http://x"], "--backend transformers has no URL"),
-        (["serve", "--backend", "vllm", "http://x"], "template: expected a model directory"),
-        (["serve", "--backend", "vllm", "http://x", "--model", "nowhere.jinja"], "nowhere.jinja: expected"),
-        (["serve", "http://127.0.0.1:9"], "cannot be reached"),
-        (["serve", "--gguf", "nowhere.gguf"], "nowhere.gguf: no such file"),
-        (["serve", "--gguf", "x.gguf", "--backend", "vllm"], "expected no --backend beside it"),
-        (["serve", "--example-model", "http://x"], "expected no URL beside it"),
-        (["serve", "--threads", "2"], "--threads needs a model in this process"),
-        (["serve", "--config", "nowhere.toml"], "nowhere.toml: No such file"),
-        (["serve", "--config", "x.toml", "--name", "m"], "expected no 'name' beside it"),
-        (["serve", "--config", "x.toml", "--check", "x.toml"], "expected no 'check' beside it"),
-        (["serve", "--check", "nowhere.toml"], "nowhere.toml: No such file"),
-        (["serve", "x", "--backend", "ollama"], "found 'x' (as an option: URL)"),
-        (["serve", "http://x", "http://y"], "expected one URL; put engines that are alike behind a proxy"),
-        (["serve", "--workers", "2"], "--workers is gone: run several gateways behind a proxy"),
-    ],
-)
+@cases
 def test_mistake_is_a_sentence(arguments, said):
     """What cannot be served ends the command with code 2 and a sentence."""
     result = CliRunner().invoke(app, arguments)

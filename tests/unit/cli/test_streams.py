@@ -12,24 +12,14 @@ from typing import Any
 
 import click
 import pytest
+from cases import cases
 
 from unrender.cli.inputs import InputPath, OutputPath
 
 T = "chat_template.jinja"
 
 
-@pytest.mark.parametrize(
-    ("settings", "value"),
-    [
-        (["a=false"], False),
-        (["a=7"], 7),
-        (["a=high"], "high"),
-        (["a="], ""),
-        (["a=b=c"], "b=c"),
-        (['a={"b": [1]}'], {"b": [1]}),
-        (["a=1", "a=3"], 3),
-    ],
-)
+@cases
 def test_settings(run, settings, value):
     """A value is JSON where it can be, else text; of two for one name, the last holds."""
     Path("t.jinja").write_text("{{ messages[-1].content }}{{ a | tojson }}", encoding="utf-8")
@@ -60,13 +50,7 @@ def test_bytes_that_are_no_text(run):
     assert (refused.exit_code, "-: expected UTF-8 text, found byte 0xff" in refused.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("files", "found"),
-    [
-        (["b.jinja", "a.jinja", "c.txt"], ["many/a.jinja", "many/b.jinja"]),
-        (["chat_template.jinja", "a.jinja"], ["many"]),
-    ],
-)
+@cases
 def test_a_directory_of_templates(run, files, found):
     """A directory that holds no model stands for its templates, in order."""
     Path("many").mkdir()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from cases import cases
 from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, metric, posted, template
 from three_apis import APIS, continued
 
@@ -79,15 +80,7 @@ def agent(api: str, application: Any, turns: int, *, stream: bool) -> None:
         conversation += continued(api, answer, f"wet {number}")
 
 
-@pytest.mark.parametrize(
-    ("api", "stream", "name"),
-    [
-        ("chat", False, "json-tags"),
-        ("chat", True, ""),
-        ("responses", True, "json-tags"),
-        ("messages", False, "json-tags"),
-    ],
-)
+@cases
 def test_agent_of_20_turns_reuses_every_prompt(api, stream, name):
     """Each prompt begins with the last one and the answer to it, as the model wrote it, thoughts included."""
     engine = Scripted(*map(call, range(20)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cases import cases
 
 from unrender import ChatTemplate, MessageError, TemplateError
 from unrender.integrations.rendered import (
@@ -106,16 +107,7 @@ def test_reasoning_tokens_count_once_each():
     assert letters.decoded < 20 * len(ids)
 
 
-@pytest.mark.parametrize(
-    ("begun", "answer", "length"),
-    [
-        ("", "<think>\nHm.\n</think>\n\nYes", 20),
-        ("", "Yes", 1),
-        ("", "<thought>", 4),
-        ("<think>\n", "Hm.\n</think>\n\nYes", 12),
-        ("", "<think>\nHm.", None),
-    ],
-)
+@cases
 def test_the_gate_opens_where_reasoning_ends(begun, answer, length):
     """After its end, or where the first letters are not those of its beginning; not before, and not at all if it goes on."""
     gate, before = ReasoningGate(TEMPLATE, Letters()), [*map(ord, PROMPT + begun)]

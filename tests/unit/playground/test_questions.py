@@ -8,6 +8,7 @@ from pathlib import Path
 
 import command_line
 import pytest
+from cases import cases
 
 from unrender.playground import QUESTIONS, answer, questions
 
@@ -75,20 +76,7 @@ def test_the_prompt_shows_what_the_model_wrote():
     assert found["prompt"][found["history"] :] == "<|assistant|>"
 
 
-@pytest.mark.parametrize(
-    ("fields", "written"),
-    [
-        ({}, '<think>They ask about the weather. I can look it up.</think>Let me look.<call>{"name": "find", "arguments": {"what": "Paris"}}</call><|end|>'),
-        ({"tools": []}, "<think>They ask about the weather. I can look it up.</think>Let me look.<|end|>"),
-        ({"source": "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>", "tools": []}, "Let me look.</>"),
-        (
-            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
-                "a": {"enum": ["x", "y"]}, "b": {"type": "integer"}, "c": True, "d": {"enum": []}}}}}]},
-            '<think>They ask about the weather. I can look it up.</think>Let me look.'
-            '<call>{"name": "f", "arguments": {"a": "x", "b": 3, "c": "Paris", "d": "Paris"}}</call><|end|>',
-        ),
-    ],
-)  # fmt: skip
+@cases
 def test_the_first_sample_shows_all_that_the_template_writes(fields, written):
     """A legible answer has reasoning, content and a call, as far as the template writes them and there is a tool."""
     assert asked("sample", legible=True, **fields)["output"] == written
@@ -219,20 +207,7 @@ def film(**fields):
     return shown, [step["fed"] for step in shown["steps"]]
 
 
-@pytest.mark.parametrize(
-    ("chunk", "most", "size", "steps"),
-    [
-        (1, 9, 1, [1, 2, 3, 4, 5, 5]),
-        (2, 9, 2, [2, 4, 5, 5]),
-        (9, 9, 9, [5, 5]),
-        (0, 9, 1, [1, 2, 3, 4, 5, 5]),
-        (-3, 9, 1, [1, 2, 3, 4, 5, 5]),
-        (1, 5, 1, [1, 2, 3, 4, 5, 5]),
-        (1, 4, 2, [2, 4, 5, 5]),
-        (1, 2, 3, [3, 5, 5]),
-        (1, 1, 5, [5, 5]),
-    ],
-)
+@cases
 def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps):
     """Chunks have at least a character, the last step is the end; a long output is fed in larger chunks."""
     monkeypatch.setattr(questions, "MAX_PIECES", most)

@@ -9,6 +9,7 @@ from importlib.resources import files
 
 import httpx2
 import pytest
+from cases import cases
 
 from unrender import ChatTemplate
 from unrender.limits import MAX_LINE
@@ -81,16 +82,7 @@ def test_other_names_of_this_machine_are_refused(host):
     assert fetched("POST", "/ask/prompt", host=host, json={"source": SOURCE}).status_code == 400
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"content-type": "application/json", "origin": "http://evil.example"},
-        {"content-type": "application/json", "origin": "null"},
-        {"content-type": "application/json", "origin": "http://127.0.0.1:9999"},
-        {"content-type": "text/plain"},
-        {"content-type": "application/x-www-form-urlencoded"},
-    ],
-)
+@cases
 def test_other_sites_are_refused(headers):
     """A script or a form of another site cannot ask."""
     assert fetched("POST", "/ask/prompt", content=b"{}", headers=headers).status_code == 403
