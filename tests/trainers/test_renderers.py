@@ -12,18 +12,11 @@ from byte_tokenizer import byte_tokenizer
 from renderers import create_renderer
 from renderers.base import Renderer, ToolCallParseStatus, build_training_sample
 from renderers.configs import CustomRendererConfig, _config_class_for
+from tables import table
 from vendor import vendor_templates
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "weather",
-            "description": "Weather of a city.",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        },
-    }
-]
+T: Any = table("test_renderers")
+TOOLS = T["TOOLS"]
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather in Paris?"}]
 MARKER = re.compile(r"<\|?[\w/|\"=:.-]+\|?>|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]|\[EOS\]")
 
@@ -45,38 +38,7 @@ class Family:
 
 THINK = ("<think>", "</think>")
 CALLS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
-GLM = (
-    "<|endoftext|>",
-    "<|user|>",
-    "<|assistant|>",
-    "<|observation|>",
-    "<|system|>",
-    "<arg_key>",
-    "</arg_key>",
-    "<arg_value>",
-    "</arg_value>",
-)
-FAMILIES = {
-    "qwen3": Family("Qwen-Qwen3-0.6B", "<|im_end|>", more=("<|endoftext|>",)),
-    "glm-4.5": Family("GLM-4.6", "<|endoftext|>", more=GLM, stop=("<|user|>", "<|observation|>")),
-    "glm-5": Family("GLM-4.7-Flash", "<|endoftext|>", more=GLM, stop=("<|user|>", "<|observation|>")),
-    "kimi-k2": Family("Kimi-K2-Instruct", "[EOS]", id="functions.weather:{}"),
-    "minimax-m2": Family("MiniMax-M2", "[e~["),
-    "nemotron-3": Family("NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "<|im_end|>", more=("<|endoftext|>",)),
-    "gemma4": Family(
-        "google-gemma-4-31B-it",
-        "<eos>",
-        bos="<bos>",
-        more=("<|image>", "<image|>", "<|image|>", "<pad>", "<unk>", "<|video|>", "<|audio|>"),
-    ),
-    "llama-3": Family(
-        "meta-llama-Llama-3.2-3B-Instruct",
-        "<|eot_id|>",
-        bos="<|begin_of_text|>",
-        more=("<|end_of_text|>", "<|eom_id|>", "<|python_tag|>"),
-        one_call=True,
-    ),
-}
+FAMILIES = {name: Family(**family) for name, family in T["FAMILIES"].items()}
 OTHER_PROMPTS = {
     "kimi-k2": "another template of theirs writes tools without spaces",
     "llama-3": "theirs has the day of the template's training, and the template today's",

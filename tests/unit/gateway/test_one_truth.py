@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import pytest
-from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, openai_of, posted, served, template, written
+from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
 from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
 from unrender.gateway import Calls, EngineCapabilities, Job, Piece
@@ -19,28 +19,7 @@ FORMATS = (
 )
 CUT = CALL.partition("ris")[0]
 HALF = CALL.replace('"}}', '"; 1')
-BREAKS = {
-    "nothing": CALL,
-    "a semicolon": CALL.replace('"Paris"}', '"Paris"; "days": 3}'),
-    "nonsense": CALL.replace('{"city": "Paris"}', "nonsense"),
-    "a list": CALL.replace('{"city": "Paris"}', '["Paris"]'),
-    "no value": CALL.replace('"Paris"', ""),
-    "another tool": CALL.replace("get_weather", "get_wether"),
-    "another field": CALL.replace('"arguments"', '"args"'),
-    "empty": "<tool_call>\n</tool_call>",
-    "no closer": CALL.removesuffix("\n</tool_call>"),
-    "no brace": CALL.replace("}}", "}"),
-    "cut in the name": CALL[:28],
-    "cut in the arguments": CUT,
-    "cut in a number": CALL.replace('"Paris"', '"Paris", "days": 1').partition("}")[0],
-    "twice": f"{CALL}\n{CALL}",
-    "before a good one": CALL.replace('"Paris"', '"Rome"; 1') + f"\n{CALL}",
-    "after a good one": f"{CALL}\n" + CALL.replace('"Paris"', '"Rome"; 1'),
-    "cut after a good one": f"{CALL}\n{CUT}",
-    "after a thought": f"<think>\nHm.\n</think>\n\n{HALF}",
-    "in an open thought": f"<think>\nHm.\n{CALL}",
-    "text around": f"Before.\n{HALF}\nBetween.\n{CALL}\nAfter.",
-}
+BREAKS = {row["break"]: row["text"] for row in corpus("breaks")}
 CUT_OFF = {BREAKS[name] for name in BREAKS if name.startswith("cut ")} | {BREAKS["no closer"]}
 """Texts whose last call has no end."""
 each_break = pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
