@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torchless_vision
 from answers import QUESTION, all_template_paths, written
-from driven_sglang import request_of, streamed, template, whole
+from driven import template
+from driven_sglang import request_of, streamed, whole
 from engines import installed
 from splitting import splits
 from tables import table

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from functools import cache
 from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +14,10 @@ from typing import Any
 import pytest
 from answers import all_template_paths
 from byte_tokenizer import byte_tokenizer
-from driven_vllm import EOS, USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
+from driven import EOS, SCHEMA, SEEDS, TOOLS, USER, meant, prepared, template, tokenizer
+from driven_vllm import chat, folded, ids, items, parser_class, responses, streamed
 from engines import installed, tag_reader
 from splitting import splits
-
-from unrender import UnrenderError
-from unrender.format import ToolMode
 
 NEEDED = ("vllm", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):
@@ -30,32 +27,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
-SCHEMA: Any = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
-TOOLS: Any = [
-    {"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": SCHEMA}},
-    {"type": "function", "function": {"name": "now", "description": "Time", "parameters": {"type": "object", "properties": {}}}},
-]  # fmt: skip
 FORM: Any = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
-SEEDS = range(2)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin():
     """Load the plug-in as vLLM does, by its entry point."""
     importlib.import_module("vllm.plugins").load_general_plugins()
-
-
-@cache
-def prepared(name):
-    """Return a turn, and whether the template itself offers tools in it."""
-    for tools in (TOOLS, None):
-        try:
-            turn = template(name).prepare(USER, tools=tools, tool_format="none")
-        except UnrenderError:
-            continue  # Some templates refuse tools, or this conversation.
-        if not tools or turn.format.tools.mode is not ToolMode.NONE:
-            return turn, bool(tools)
-    return pytest.skip("the template refuses the conversation")
 
 
 def adjusted(name, request, prompt, **options):
@@ -65,10 +43,6 @@ def adjusted(name, request, prompt, **options):
     request = parser.adjust_request(request)
     asked = request.extract_structured_outputs()
     return request, json.loads(asked.structural_tag) if asked and asked.structural_tag else None
-
-
-def meant(message):
-    return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
 
 
 @pytest.mark.parametrize("name", all_template_paths())
