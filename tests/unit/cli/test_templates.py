@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from cases import beside
 
 from unrender import TemplateError
 from unrender.cli.examining import examine
@@ -37,27 +38,11 @@ def evidence_of(run):
     return json.loads(run("inspect", "chat_template.jinja", "--json").stdout)["evidence"]
 
 
-# A text has no quotes of its own, so one that ends in a quoted word looks like another.
-AMBIGUOUS = """\
-{%- for message in messages %}
-{{- '<|' ~ message.role ~ '|>' ~ (message.content or '') }}
-{%- for call in message.tool_calls or [] %}
-{{- '<|do|>' ~ call.function.name ~ '(' }}
-{%- for key, value in call.function.arguments.items() %}
-{{- key ~ '=' ~ (value if value is string else value | tojson) ~ ('' if loop.last else ', ') }}
-{%- endfor %}
-{{- ')<|done|>' }}
-{%- endfor %}
-{{- '<|end|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
-"""
-
-
 @pytest.mark.slow
 def test_shows_a_counterexample(run):
     """A failed check is shown with the answer that failed, and the exit code is 1."""
-    Path("ambiguous.jinja").write_text(AMBIGUOUS, encoding="utf-8")
+    # A text has no quotes of its own, so one that ends in a quoted word looks like another.
+    Path("ambiguous.jinja").write_text(beside(__file__, "ambiguous.jinja"), encoding="utf-8")
 
     result = run("verify", "ambiguous.jinja")
 

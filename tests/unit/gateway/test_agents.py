@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
-from anthropic.lib.tools import BetaAsyncFunctionTool
-from serving import CALL, HELLO, WEATHER, Told, anthropic_client, chunked, openai_client, served
+from anthropic.lib.tools import BetaFunctionTool
+from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, openai_client, served
 
 from unrender.gateway import Piece
 
 set_tracing_disabled(disabled=True)
 
 
-@function_tool
-def get_weather(city: str) -> str:
+def weather(city: str) -> str:
     """Tell the weather."""
     return f"wet in {city}"
+
+
+get_weather = function_tool(weather, name_override="get_weather")
 
 
 class Weatherman(Told):
@@ -64,20 +66,12 @@ def test_agent_calls_a_tool_and_answers(model: Any, stream, calls):
 @pytest.mark.parametrize(("stream", "calls"), [(False, 1), (True, 2)])
 def test_tool_runner_sends_the_whole_conversation(stream, calls):
     """The runner would have a server keep the conversation; told that none is kept, it sends all of it, tools and result as well."""
-
-    async def tell(city: str) -> str:
-        return f"wet in {city}"
-
-    async def run():
-        engine = Weatherman(calls)
-        client: Any = anthropic_client(served(engine))
-        tool = BetaAsyncFunctionTool(tell, name="get_weather", description="", input_schema=WEATHER["parameters"])
-        runner = client.beta.messages.tool_runner(
-            model="m", max_tokens=100, max_iterations=3, messages=HELLO, tools=[tool], stream=stream
-        )
-        return engine, (await runner.until_done()).content[-1].text
-
-    engine, answer = asyncio.run(run())
+    engine = Weatherman(calls)
+    tool = BetaFunctionTool(weather, name="get_weather", description="", input_schema=WEATHER["parameters"])
+    runner = anthropic_of(served(engine)).beta.messages.tool_runner(
+        model="m", max_tokens=100, max_iterations=3, messages=HELLO, tools=[tool], stream=stream
+    )
+    answer = runner.until_done().content[-1].text
 
     assert answer == "It rains."
     first, second = engine.jobs

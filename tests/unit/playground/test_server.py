@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from importlib.resources import files
 
-import httpx2
 import pytest
 from cases import cases
+from starlette.testclient import TestClient
 
 from unrender import ChatTemplate
 from unrender.limits import MAX_LINE
@@ -21,13 +20,8 @@ SOURCE = "{{ messages[0].content }}"
 
 def fetched(method, path, host="127.0.0.1:8800", **options):
     """Ask a playground that offers one template, as a browser at `host` would."""
-
-    async def ask():
-        application = app({"mine": ChatTemplate.from_string(SOURCE, eos_token="</s>")})
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(application), base_url=f"http://{host}") as client:
-            return await client.request(method, path, **options)
-
-    return asyncio.run(ask())
+    application = app({"mine": ChatTemplate.from_string(SOURCE, eos_token="</s>")})
+    return TestClient(application, base_url=f"http://{host}").request(method, path, **options)
 
 
 def test_page_and_its_files_are_served():
