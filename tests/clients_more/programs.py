@@ -1,6 +1,10 @@
 # ruff: noqa: PLC0415 - each package is imported where it is used: a part of them may be installed
 """What people's own client packages do with the gateway, a class for each: five things that each of their programs does.
 
+`chat` returns the answer to one question, `streamed` its pieces, `tool` the answer that comes after a tool was called, `structured` the
+answer as the package reads it. `refusal` is the name of the error, or of one that it is made from, by which the package says that a
+prompt is too long.
+
 Rules: each sets what its own documentation says for a server like OpenAI's or Anthropic's, and nothing that is special to this gateway. A
 class imports its package when it is used, so that each is tested where it is installed.
 """
@@ -10,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -33,26 +37,6 @@ def get_weather(city: str) -> str:
         city: Where.
     """
     return f"wet in {city}"
-
-
-class Client(Protocol):
-    """A client that talks to the gateway at `address`."""
-
-    package: ClassVar[str]
-    refusal: ClassVar[str]
-    """The name of the error, or of one that it is made from, by which the package says that a prompt is too long."""
-
-    def chat(self, question: str) -> str:
-        """Return the answer to one question."""
-
-    def streamed(self, question: str) -> list[str]:
-        """Return the pieces of an answer."""
-
-    def tool(self, question: str) -> str:
-        """Return the answer that comes after a tool was called."""
-
-    def structured(self, question: str) -> Any:
-        """Return the answer as the package reads it."""
 
 
 class PydanticAI:

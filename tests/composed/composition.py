@@ -11,30 +11,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
-from composed.parts import CALLS, FRAMES, THOUGHTS, Calls, Frame, Thoughts
-
-ODDITIES = (
-    "",
-    "trims content",
-    "eos after the end",
-    "refuses other roles",
-    "counts in a namespace",
-    "content first, then a line",
-    "string arguments",
-    "parts of content",
-    "content or calls",
-    "tools before the last question",
-    "no system",
-    "header once",
-    "null content",
-    "spaces after content",
-    "alternates",
-    "thinking field",
-    "reasoning field",
-    "asks otherwise with tools",
-    "macro",
-    "results name their call",
-)
+from composed.parts import CALLS, FRAMES, ODDITIES, THOUGHTS, Calls, Frame, Thoughts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from byte_tokenizer import byte_level
+from byte_tokenizer import byte_level, byte_tokenizer
+from letters import SOURCE, Letters
 
 from unrender import ChatTemplate, TemplateError
 from unrender.integrations.trl import install, masked, rollout_func
 
-SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 TOOL = {
     "type": "function",
     "function": {"name": "now", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},
 }
 CALL = 'Ok.\n<tool_call>\n{"name": "now", "arguments": {"n": 1}}\n</tool_call><|end|>'
 PROMPT = "<|user|>\nHello<|end|>\n<|assistant|>\n"
-
-
-class Tokenizer:
-    """Each character is a token."""
-
-    name_or_path = "stand-in"
-    bos_token = None
-    eos_token = "<|end|>"
-
-    def __init__(self, source=SOURCE):
-        self.chat_template = source
-
-    def decode(self, ids, *, skip_special_tokens, clean_up_tokenization_spaces):
-        assert not skip_special_tokens
-        assert not clean_up_tokenization_spaces
-        return "".join(map(chr, ids))
-
-    def __call__(self, text, *, add_special_tokens, return_offsets_mapping):
-        assert not add_special_tokens
-        assert return_offsets_mapping
-        return {"input_ids": list(map(ord, text)), "offset_mapping": [(at, at + 1) for at in range(len(text))]}
 
 
 class Array(list[Any]):
@@ -51,7 +29,7 @@ class Array(list[Any]):
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return install(Tokenizer())
+    return install(Letters(eos="<|end|>"))
 
 
 @pytest.mark.parametrize("form", [str, lambda text: list(map(ord, text)), lambda text: Array(map(ord, text))])
@@ -93,7 +71,7 @@ def test_trainers_find_a_response_template(tokenizer):
 def test_a_tokenizer_without_template_is_refused():
     """There is nothing to read by."""
     with pytest.raises(TemplateError, match="stand-in"):
-        install(Tokenizer(source=None))
+        install(Letters(None))
 
 
 def test_masks_are_columns():
@@ -106,7 +84,7 @@ def test_masks_are_columns():
         ],
         "tools": [TOOL],
     }
-    columns = masked(Tokenizer())(row)
+    columns = masked(Letters(eos="<|end|>"))(row)
 
     assert len(columns["input_ids"]) == len(columns["assistant_masks"])
     written = "".join(chr(id) for id, own in zip(columns["input_ids"], columns["assistant_masks"], strict=True) if own)
@@ -118,17 +96,8 @@ def test_masks_are_columns():
 def test_the_real_libraries_read_with_it():
     """TRL's own function gives our messages, with a tokenizer of transformers; without `install` it knows no such template."""
     utils = pytest.importorskip("trl.chat_template_utils", exc_type=ImportError)
-    transformers = pytest.importorskip("transformers")
-    from tokenizers import Tokenizer as Fast  # noqa: PLC0415
-    from tokenizers import decoders, models, pre_tokenizers  # noqa: PLC0415
-
-    letters = {letter: at for at, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    fast = Fast(models.BPE(vocab=letters, merges=[]))
-    fast.pre_tokenizer, fast.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=fast, eos_token="<|end|>", additional_special_tokens=["<tool_call>", "</tool_call>"]
-    )
-    tokenizer.chat_template = SOURCE
+    pytest.importorskip("transformers")
+    tokenizer = byte_tokenizer(("<tool_call>", "</tool_call>"), eos="<|end|>", template=SOURCE)
     with pytest.raises(ValueError, match="Unrecognized chat template"):
         utils.add_response_schema(tokenizer)
     install(tokenizer)

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+from byte_tokenizer import byte_tokenizer
 from engines import installed
 
 pytestmark = pytest.mark.engine
@@ -52,8 +53,7 @@ def folder(tmp_path_factory):
     """Return a directory with a random model, a tokenizer of bytes and special tokens, and a chat template."""
     transformers, torch = importlib.import_module("transformers"), importlib.import_module("torch")
     path = tmp_path_factory.mktemp("model")
-    tokenizer = tokenizer_of_bytes(transformers)
-    tokenizer.chat_template = source()
+    tokenizer = byte_tokenizer((*CONTROL, *OWN), eos=CONTROL[0], template=source())
     tokenizer.save_pretrained(path)
     torch.manual_seed(1)
     config = transformers.LlamaConfig(
@@ -62,19 +62,6 @@ def folder(tmp_path_factory):
     )  # fmt: skip
     transformers.LlamaForCausalLM(config).save_pretrained(path)
     return path
-
-
-def tokenizer_of_bytes(transformers):
-    """Return a tokenizer in which each byte is a token, beside the special ones."""
-    tokenizers = importlib.import_module("tokenizers")
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    model = tokenizers.models.BPE(vocab={letter: id for id, letter in enumerate(alphabet)}, merges=[])
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=CONTROL[0])
-    wrapped.add_special_tokens({"additional_special_tokens": [*CONTROL[1:], *OWN]})
-    return wrapped
 
 
 def served(**settings):
