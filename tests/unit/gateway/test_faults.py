@@ -56,13 +56,6 @@ def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
         assert "\ufffd" not in answer.text
 
 
-def test_whole_stream_is_no_error():
-    """The stream that is cut above is a whole answer when it is not."""
-    answer = posted(served(MAKERS["llama-server"](Scripted([SAID]))), PATHS[0], json=ASKED[PATHS[0]]).json()
-
-    assert answer["choices"][0]["message"]["content"] == TEXT
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("said", "status"), AT_ONCE.values(), ids=AT_ONCE)
 def test_engine_that_fails_at_once_gives_a_status(said, status):

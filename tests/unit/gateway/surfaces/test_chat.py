@@ -74,32 +74,6 @@ def test_choice_is_enforced():
     assert called(named) == called(allowed) == {"other"}
 
 
-def test_response_format_is_kept():
-    """With a JSON schema the content is JSON that it admits."""
-    schema = {
-        "type": "object",
-        "properties": {"n": {"type": "integer"}},
-        "required": ["n"],
-        "additionalProperties": False,
-    }
-    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
-
-    whole, _ = both(served(Sampler()), response_format=form, seed=3)
-
-    assert isinstance(json.loads(whole.choices[0].message.content)["n"], int)
-
-
-def test_custom_tool_gets_text():
-    """A custom tool is called with its text; streamed, with the text as the one argument `input`."""
-    tool = {"type": "custom", "custom": {"name": "run", "description": "Run code."}}
-    text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb"}}\n</tool_call>'
-
-    call = posted(
-        served(Told(chunked(text, 4))), "/v1/chat/completions", json={"messages": HELLO, "tools": [tool]}
-    ).json()["choices"][0]["message"]["tool_calls"][0]
-    assert (call["type"], call["custom"]) == ("custom", {"name": "run", "input": "a\nb"})
-
-
 def test_stop_text_ends_the_content():
     """A stop text cuts the content, across pieces, not the reasoning; the engine is told to stop."""
     engine = Told(chunked("<think>\nno STOP here\n</think>\nOne STOP two" + " more" * 50, 3))

@@ -10,7 +10,7 @@ import serving
 from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, posted, served, template
 
 from unrender import Usage
-from unrender.gateway import GatewayLimits, Piece, Sampler
+from unrender.gateway import GatewayLimits, Piece
 
 TOOL = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -81,13 +81,6 @@ def test_thinking_is_switched():
     assert off == "<think>\n\n</think>\n"
     assert on == ""
     assert warnings == ["thinking_budget: the template has no such amount of thinking, which is switched on"]
-
-
-def test_required_call_is_made():
-    """With `any` there is a call, whose arguments are an object."""
-    whole, _ = both(Sampler(), tools=[TOOL], tool_choice={"type": "any"})
-
-    assert isinstance(whole.content[-1].input, dict)
 
 
 def test_tokens_are_counted():
