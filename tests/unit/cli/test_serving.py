@@ -10,16 +10,15 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import click
+import httpx2
 import pytest
 from cases import cases
 from click.testing import CliRunner
+from live import free_port
 
 from unrender.cli.commands import app
 from unrender.cli.serving import serve_command
@@ -155,8 +154,7 @@ def test_page_is_served_until_a_signal(tmp_path):
         assert run.stderr is not None
         try:
             address = run.stderr.readline().split()[-1]
-            with urllib.request.urlopen(f"{address}templates") as response:
-                (offered,) = json.load(response)
+            (offered,) = httpx2.get(f"{address}templates").json()
         finally:
             run.terminate()
 
@@ -215,19 +213,12 @@ def test_gateway_that_is_open_to_all_says_so(host, warned):
     assert f"{host}:0" not in said
 
 
-def _post(url, body):
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
-    return urllib.request.urlopen(request, timeout=20)
-
-
 @pytest.mark.slow
 def test_server_finishes_what_it_has_begun(tmp_path):
     """At SIGTERM the answer on its way is finished and logged as a line of JSON, and new requests are refused, as `/ready` says."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     config = tmp_path / "gateway.toml"
-    config.write_text(f'port = {port}\n[[models]]\nname = "m"\nrate = 40.0\n')
+    config.write_text(f'port = {port}\n[[models]]\nname = "m"\nrate = 12.0\n')
     url = f"http://127.0.0.1:{port}"
     server = subprocess.Popen(
         [sys.executable, "-m", "unrender", "serve", "--log", "--config", config], stderr=subprocess.PIPE
@@ -235,18 +226,16 @@ def test_server_finishes_what_it_has_begun(tmp_path):
     try:
         while b"listening at" not in server.stderr.readline():
             pass
-        _wait(f"{url}/ready")
-        stream = _post(
-            f"{url}/v1/chat/completions", {"stream": True, "seed": 3, "messages": [{"role": "user", "content": "Hi"}]}
-        )
-        lines: list[bytes] = [stream.readline()]
-        reader = threading.Thread(target=lambda: lines.extend(stream))
-        reader.start()
-        os.kill(server.pid, signal.SIGTERM)
-        time.sleep(0.2)
-        refused = _status(f"{url}/ready") if reader.is_alive() else 503
-        reader.join(20)
-        assert lines[-2] == b"data: [DONE]\n"
+        assert httpx2.get(f"{url}/ready").status_code == 200
+        request = {"stream": True, "seed": 3, "messages": [{"role": "user", "content": "Hi"}]}
+        with httpx2.stream("POST", f"{url}/v1/chat/completions", json=request, timeout=20) as stream:
+            coming = stream.iter_lines()
+            lines = [next(coming)]
+            os.kill(server.pid, signal.SIGTERM)
+            time.sleep(0.2)
+            refused = httpx2.get(f"{url}/ready").status_code
+            lines += coming
+        assert lines[-2] == "data: [DONE]"
         assert refused == 503
         assert server.wait(10) == 0
         ready, *_, asked = map(json.loads, server.stderr)
@@ -256,19 +245,3 @@ def test_server_finishes_what_it_has_begun(tmp_path):
     finally:
         server.kill()
         server.communicate()
-
-
-def _wait(url):
-    for _ in range(200):
-        try:
-            return urllib.request.urlopen(url, timeout=5)
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError(f"{url}: the server does not answer")
-
-
-def _status(url):
-    try:
-        return urllib.request.urlopen(url, timeout=5).status
-    except urllib.error.HTTPError as error:
-        return error.code

@@ -256,21 +256,6 @@ def test_version_and_help_are_at_hand(run):
     assert run("parse", "-h").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "now"),
-    [
-        *(((old, "x"), f"unrender format {old}") for old in ("diff", "declared", "export")),
-        *(((old, "x"), f"unrender batch {old}") for old in ("read", "audit", "replay")),
-        (("format", "chat_template.jinja"), "unrender format show"),
-    ],
-)
-def test_a_command_that_moved_says_where(run, words, now):
-    """The name of an earlier release ends in exit code 2 and the name that it has now."""
-    result = run(*words)
-
-    assert (result.exit_code, f"'{now}'" in result.stderr.splitlines()[-1]) == (2, True)
-
-
 def test_help_has_at_most_twelve_commands_in_sections(run):
     """The top of the help fits a reader's head."""
     text = run("--help").stdout
