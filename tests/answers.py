@@ -68,6 +68,18 @@ def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **se
     return text if all(part in text for part in parts) else None
 
 
+def renderings(
+    chat: ChatTemplate, before: Sequence[Any], answer: Mapping[str, Any], tools: Sequence[Any], thinking: bool | None
+) -> tuple[str, str] | None:
+    """Return the prompt that a template writes for a conversation, and the conversation with the answer; None where it refuses one."""
+    context = shape_context(tools, chat.capabilities, thinking=thinking)
+    asked, full = (
+        chat.template.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
+        for messages, ask in ((before, True), ([*before, answer], False))
+    )
+    return (asked.text, full.text) if asked.error is None and full.error is None else None
+
+
 def said_in(format: Format, *, content: str = "", reasoning: str = "", calls: Iterable[Sequence[Any]] = ()) -> str:
     """Return an answer in the words of a format; a call is its name, its arguments and its id."""
     return encode_answer(format, content=content, reasoning=reasoning, calls=[tuple(call) for call in calls])

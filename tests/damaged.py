@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from answers import without_end
+from answers import renderings, without_end
 from cut_outs import USER, Said
 from tables import table
 
 from unrender import CallStatus, ChatTemplate, Malformed, Message, Turn
-from unrender.analysis import shape_context, shape_messages
 
 T: Any = table("damaged")
 TOOLS: list[dict[str, Any]] = T["TOOLS"]
@@ -49,16 +48,10 @@ def answers(chat: ChatTemplate) -> Iterator[tuple[str, Turn, str, Said]]:
 
 def written(chat: ChatTemplate, turn: Turn, said: Said) -> str | None:
     """Return the answer that the template writes for a message; None for a template that writes none."""
-    context = shape_context(TOOLS, chat.capabilities, thinking=None)
-    conversations = ([USER], [USER, said.to_openai()])
-    shaped = [shape_messages(one, chat.capabilities) for one in conversations]
-    asked, full = (
-        chat.template.render(messages, add_generation_prompt=ask, **context)
-        for messages, ask in zip(shaped, (True, False), strict=True)
-    )
-    if asked.error or full.error or not full.text.startswith(asked.text) or turn.prompt != asked.text:
+    asked, full = renderings(chat, [USER], said.to_openai(), TOOLS, None) or ("", "")
+    if not full.startswith(asked) or turn.prompt != asked:
         return None
-    return without_end(turn, full.text[len(asked.text) :])
+    return without_end(turn, full[len(asked) :])
 
 
 def markers(text: str, said: Said) -> list[tuple[int, int]]:

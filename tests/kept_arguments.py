@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from answers import renderings
 from tables import table
 
 from unrender import CallStatus, ChatTemplate, Malformed
-from unrender.analysis import shape_context, shape_messages
 
 T: Any = table("kept_arguments")
 STRING: dict[str, Any] = T["STRING"]
@@ -103,13 +103,8 @@ def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Writt
         "tool_calls": [{"id": "call00001", "type": "function", "function": called}],
     }
     asked: list[dict[str, Any]] = [{"role": "user", "content": SAID}]
-    context = shape_context(tools, chat.capabilities, thinking=False)
-    renderings = [
-        chat.template.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
-        for messages, ask in ((asked, True), ([*asked, answer], False))
-    ]
-    prompt, full = (rendering.text for rendering in renderings)
-    if any(rendering.error is not None for rendering in renderings) or not prompt or not full:
+    prompt, full = renderings(chat, asked, answer, tools, thinking=False) or ("", "")
+    if not prompt or not full:
         return None
     at = next((i for i, (a, b) in enumerate(zip(prompt, full, strict=False)) if a != b), min(len(prompt), len(full)))
     if at <= prompt.rfind(SAID) or "book_trip" not in full[at:]:

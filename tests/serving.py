@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,17 @@ _FINAL = {"Completions": "get_final_completion", "Responses": "get_final_respons
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 
 
+Said = str | Piece | EngineError | float
+
+
 class Told:
-    """An engine that gives these pieces, or raises the errors among them, the same for every job."""
+    """An engine that gives these pieces, or raises the errors among them, the same for every job; or what a function says of a job."""
 
     def __init__(
-        self, said: str | Sequence[str | Piece | EngineError | float], *, capabilities: EngineCapabilities | None = None
+        self,
+        said: str | Iterable[Said] | Callable[[Job], Iterable[Said]],
+        *,
+        capabilities: EngineCapabilities | None = None,
     ) -> None:
         self.said = [said] if isinstance(said, str) else said
         self.capabilities = capabilities or EngineCapabilities(seed=False)
@@ -58,7 +64,7 @@ class Told:
         self.jobs.append(job)
         self.asked.set()
         try:
-            for item in self.said:
+            for item in self.said(job) if callable(self.said) else self.said:
                 if isinstance(item, EngineError):
                     raise item
                 if isinstance(item, float):

@@ -34,10 +34,10 @@ ANY_TOOL = Request(tools=None)
 LONGEST = 700
 """Longest text that is tried, in characters."""
 T: Any = table("outputs")
-_ODD = T["_ODD"]
+_ODD: list[str] = T["_ODD"]
 _FIELD = re.compile(r'("\w+" ?: ?)("[^"]*"|[-.\w]+|\{[^{}]*\}|\[[^\[\]]*\])')
 _VALUE = re.compile(r'"[^"]*"|-?\d[\d.]*|\btrue\b|\bfalse\b|\bnull\b|\{\}')
-_VALUES = T["_VALUES"]
+_VALUES: list[str] = T["_VALUES"]
 """What may be where a value was."""
 
 

@@ -10,8 +10,6 @@ from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runn
 from anthropic.lib.tools import BetaFunctionTool
 from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, openai_client, served
 
-from unrender.gateway import Piece
-
 set_tracing_disabled(disabled=True)
 
 
@@ -23,18 +21,10 @@ def weather(city: str) -> str:
 get_weather = function_tool(weather, name_override="get_weather")
 
 
-class Weatherman(Told):
-    """A model that makes calls, and then says what it learnt."""
-
-    def __init__(self, calls: int) -> None:
-        super().__init__("")
-        self.calls = "\n".join([CALL] * calls)
-
-    async def generate(self, job):
-        self.jobs.append(job)
-        text = "It rains." if "wet in Paris" in job.turn.prompt else f"<think>\nLook.\n</think>\n{self.calls}"
-        for piece in chunked(f"{text}<|end|>", 5):
-            yield Piece(piece)
+def weatherman(calls: int) -> Told:
+    """Return a model that makes calls, and then says what it learnt."""
+    first = "\n".join(["<think>\nLook.\n</think>", *[CALL] * calls])
+    return Told(lambda job: chunked(f"{'It rains.' if 'wet in Paris' in job.turn.prompt else first}<|end|>", 5))
 
 
 @pytest.mark.parametrize("model", [OpenAIChatCompletionsModel, OpenAIResponsesModel])
@@ -43,7 +33,7 @@ def test_agent_calls_a_tool_and_answers(model: Any, stream, calls):
     """Each call is executed, its result and the reasoning before it reach the next prompt, and the answer is the agent's."""
 
     async def run():
-        engine = Weatherman(calls)
+        engine = weatherman(calls)
         agent = Agent(
             name="a", tools=[get_weather], model=model(model="m", openai_client=openai_client(served(engine)))
         )
@@ -66,7 +56,7 @@ def test_agent_calls_a_tool_and_answers(model: Any, stream, calls):
 @pytest.mark.parametrize(("stream", "calls"), [(False, 1), (True, 2)])
 def test_tool_runner_sends_the_whole_conversation(stream, calls):
     """The runner would have a server keep the conversation; told that none is kept, it sends all of it, tools and result as well."""
-    engine = Weatherman(calls)
+    engine = weatherman(calls)
     tool = BetaFunctionTool(weather, name="get_weather", description="", input_schema=WEATHER["parameters"])
     runner = anthropic_of(served(engine)).beta.messages.tool_runner(
         model="m", max_tokens=100, max_iterations=3, messages=HELLO, tools=[tool], stream=stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, me
 from three_apis import APIS, continued
 
 from unrender import ChatTemplate
-from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Keys, Model, Piece, Turns, app
+from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Job, Keys, Model, Piece, Turns, app
 
 Messages = list[dict[str, Any]]
 STAMPED = ChatTemplate.from_string(
@@ -41,16 +41,13 @@ class Scripted(Told):
     """An engine that gives one answer after the other, the last one again and again."""
 
     def __init__(self, *answers: str, finish: str = "stop", **more: Any) -> None:
-        super().__init__("", **more)
-        self.answers = answers
-        self.finish = finish
+        super().__init__(self.next_answer, **more)
+        self.answers, self.finish = answers, finish
 
-    async def generate(self, job):
-        text = self.answers[min(len(self.jobs), len(self.answers) - 1)]
-        self.jobs.append(job)
-        for piece in chunked(text, 7):
-            yield Piece(piece)
-        yield Piece("", 0, self.finish)
+    def next_answer(self, _: Job) -> list[str | Piece]:
+        """Return the next answer in pieces."""
+        text = self.answers[min(len(self.jobs), len(self.answers)) - 1]
+        return [*chunked(text, 7), Piece("", 0, self.finish)]
 
     @property
     def prompts(self) -> list[str]:
@@ -130,55 +127,32 @@ class Conversation:
         )
 
 
-def _function(answer: dict[str, Any], **changed: Any) -> dict[str, Any]:
+def changed(
+    answer: Any, *, drop: Any = (), call: Any = None, function: Any = None, times: int = 1, **fields: Any
+) -> Any:
+    """Return an answer as a client sends it: with other fields of its own, of its call and of the call's function, and without some."""
     (one,) = answer["tool_calls"]
-    return answer | {"tool_calls": [one | {"function": one["function"] | changed}]}
+    one = {**one, **(call or {}), "function": one["function"] | (function or {})}
+    kept = {**answer, "tool_calls": [{name: one[name] for name in one if name not in drop}] * times, **fields}
+    return {name: kept[name] for name in kept if name not in drop}
 
 
-FORMS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "as it was given": lambda answer: answer,
-    "without reasoning": lambda answer: {name: answer[name] for name in answer if name != "reasoning_content"},
-    "reasoning under another name": lambda answer: answer | {"reasoning_content": None, "reasoning": "Look 1."},
-    "content null": lambda answer: answer | {"content": None},
-    "content absent": lambda answer: {name: answer[name] for name in answer if name != "content"},
-    "no parts": lambda answer: answer | {"content": []},
-    "white space": lambda answer: answer | {"content": [{"type": "text", "text": "\n"}]},
-    "fields of nothing": lambda answer: (
-        answer | {"refusal": None, "annotations": [], "audio": None, "function_call": None}
-    ),
-    "another id": lambda answer: answer | {"tool_calls": [answer["tool_calls"][0] | {"id": "mine"}]},
-    "no id": lambda answer: answer | {"tool_calls": [{"function": answer["tool_calls"][0]["function"]}]},
-    "arguments as values": lambda answer: _function(answer, arguments={"city": "Town 1", "day": 1}),
-    "arguments written anew": lambda answer: _function(answer, arguments='{"day":1,\n "city":"Town\\u0020\\u0031"}'),
-}
-EDITS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "content": lambda answer: answer | {"content": "Let me see."},
-    "reasoning": lambda answer: answer | {"reasoning_content": "Look elsewhere."},
-    "another argument": lambda answer: _function(answer, arguments='{"city": "Town 2", "day": 1}'),
-    "an argument of another type": lambda answer: _function(answer, arguments='{"city": "Town 1", "day": "1"}'),
-    "one argument fewer": lambda answer: _function(answer, arguments='{"city": "Town 1"}'),
-    "another tool": lambda answer: _function(answer, name="get_whether"),
-    "a call twice": lambda answer: answer | {"tool_calls": answer["tool_calls"] * 2},
-    "a name": lambda answer: answer | {"name": "Bob"},
-}
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_answer_is_known_in_every_form_that_clients_send(form):
+@cases
+def test_answer_is_known_in_every_form_that_clients_send(of, change):
     """With and without reasoning, ids, empty contents, in parts, with arguments written anew: it is the answer that was given."""
     chat = Conversation()
 
-    assert chat.extends(chat.continued(form(chat.answer())))
+    assert chat.extends(chat.continued(changed(chat.answer(), **change))), of
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_edited_answer_is_rendered(edit):
+@cases
+def test_edited_answer_is_rendered(of, change):
     """An answer that was changed is not the one that was kept: the prompt is that of what was sent."""
     chat, plain = Conversation(), Conversation(extend=Extend.OFF)
 
-    sent = edit(chat.answer())
+    sent = changed(chat.answer(), **change)
 
-    assert chat.continued(sent) == plain.continued(sent)
+    assert chat.continued(sent) == plain.continued(sent), of
 
 
 OTHERS: Mapping[str, Mapping[str, Any]] = {
@@ -257,11 +231,11 @@ def test_answers_that_look_alike_are_told_apart_by_ids_and_reasoning():
     assert first["tool_calls"][0]["id"] != second["tool_calls"][0]["id"]
 
     for answer, thought in ((first, "Look 1."), (second, "Look twice."), (first, "Look 1.")):
-        bare = FORMS["without reasoning"](answer)
+        bare = changed(answer, drop=["reasoning_content"])
         assert thought in chat.continued(bare).rpartition("<|user|>")[2]
-    unnamed = FORMS["no id"](first)
+    unnamed = changed(first, drop=["id", "type"])
     assert "Look 1." in chat.continued(unnamed)
-    assert "Look twice." in chat.continued(FORMS["without reasoning"](unnamed))
+    assert "Look twice." in chat.continued(changed(unnamed, drop=["reasoning_content"]))
 
 
 def test_results_find_their_calls_under_other_ids():
@@ -379,7 +353,7 @@ def test_what_is_required_is_refused_otherwise():
 
     assert chat.extends(chat.continued(answer))
     for path in ("render", "chat/completions"):
-        messages = [*chat.begun, EDITS["content"](answer), {"role": "user", "content": "Well?"}]
+        messages = [*chat.begun, changed(answer, content="Let me see."), {"role": "user", "content": "Well?"}]
         body = json.dumps({"model": "m", "messages": messages, "tools": [TOOL]})
         refused = posted(chat.application, f"/v1/{path}", content=body)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "prompt_not_extended")
@@ -438,7 +412,7 @@ def test_metrics_tell_what_was_extended():
     answer = chat.answer()
     result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "wet"}
     chat.ask([*chat.begun, answer, result])
-    chat.ask([*chat.begun, EDITS["content"](answer), result])
+    chat.ask([*chat.begun, changed(answer, content="Let me see."), result])
 
     text = asked(chat.application, "GET", "/metrics").text
     for result_, reason in (("extended", ""), ("rendered", "new"), ("rendered", "not_kept")):

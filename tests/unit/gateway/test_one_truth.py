@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -85,20 +86,6 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
             assert [values for _, values, _ in calls_in(api, whole)] == expected
 
 
-class Endless(Told):
-    """An engine that makes one call after the other until it is left."""
-
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield half a call at a time."""
-        self.jobs.append(job)
-        try:
-            while True:
-                for text in (CUT, CALL.removeprefix(CUT) + "\n"):
-                    yield Piece(text)
-        finally:
-            self.closed += 1
-
-
 @pytest.fixture
 def few_calls(monkeypatch: pytest.MonkeyPatch) -> int:
     """Let an answer have few calls, so that a test of the bound is quick."""
@@ -111,7 +98,7 @@ def test_an_answer_ends_after_so_many_calls(api: str, few_calls: int) -> None:
     """A model that repeats a call without end is left when it has made the most that one answer may have, all whole."""
     ended = {"chat": ("finish_reason", "tool_calls"), "responses": ("status", "completed")}
     name, word = ended.get(api, ("stop_reason", "tool_use"))
-    engine = Endless("")
+    engine = Told(lambda _: cycle((CUT, CALL.removeprefix(CUT) + "\n")))
 
     for answer in both(api, served(engine)):
         assert [whole for _, _, whole in calls_in(api, answer)] == [True] * few_calls
@@ -266,15 +253,14 @@ class Healer(Told):
     """An engine that first says a text, and then goes on after what is kept of it, each time with the next of `rests`."""
 
     def __init__(self, said: str, *rests: str, size: int = 5, dialect: str = "gbnf", finish: str = "stop") -> None:
-        super().__init__("", capabilities=EngineCapabilities(seed=False, dialect=dialect, lazy=True))
+        super().__init__(self.next_text, capabilities=EngineCapabilities(seed=False, dialect=dialect, lazy=True))
         self.texts = [said, *rests]
         self.size, self.finish = size, finish
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield the next text in pieces."""
-        self.said = [*chunked(self.texts[len(self.jobs) % len(self.texts)], self.size), Piece("", 0, self.finish)]
-        async for piece in super().generate(job):
-            yield piece
+    def next_text(self, _: Job) -> list[str | Piece]:
+        """Return the next text in pieces."""
+        text = self.texts[(len(self.jobs) - 1) % len(self.texts)]
+        return [*chunked(text, self.size), Piece("", 0, self.finish)]
 
 
 @pytest.mark.parametrize("size", [1, 7, 999])

@@ -20,19 +20,17 @@ class Engine(Told):
     """An engine that obeys a grammar, or does not, strips special tokens, or writes a first token, as it is told."""
 
     def __init__(self, *, holds=True, strips=False, doubles=False, end="", capabilities=CONSTRAINED, fails=None):
-        super().__init__("", capabilities=capabilities)
+        super().__init__(self.answer, capabilities=capabilities)
         self.holds, self.strips, self.doubles, self.end, self.fails = holds, strips, doubles, end, fails
 
-    async def generate(self, job):
-        self.jobs.append(job)
+    def answer(self, job):
         if self.fails is not None:
-            raise self.fails
+            return [self.fails]
         text = "Hello there"
         if job.grammar is not None and self.holds:
             text = json.loads(job.grammar.text)["format"].get("value", text)
-        yield Piece("" if self.strips and text.startswith("<") else text + self.end)
-        tokens = await self.count(job.turn.prompt) + self.doubles
-        yield Piece("", 0, "stop", Usage(prompt_tokens=tokens, completion_tokens=2))
+        usage = Usage(prompt_tokens=len(job.turn.prompt) + self.doubles, completion_tokens=2)
+        return [Piece("" if self.strips and text.startswith("<") else text + self.end), Piece("", 0, "stop", usage)]
 
     async def count(self, text):
         return len(text)
