@@ -132,19 +132,9 @@ class _Writer:
         if self.oddity == "tools before the last question":
             question = _if("loop.last", self._tools()) + question
         other = refused if self.oddity == "refuses other roles" else question
-        return (
-            "{%- if message.role == 'assistant' -%}"
-            + self._answer()
-            + "{%- elif message.role == 'user' -%}"
-            + question
-            + "{%- elif message.role == 'tool' -%}"
-            + result
-            + "{%- elif message.role == 'system' -%}"
-            + system
-            + "{%- else -%}"
-            + other
-            + "{%- endif -%}"
-        )
+        roles = {"assistant": self._answer(), "user": question, "tool": result, "system": system}
+        cases = ("{%- elif message.role == '" + role + "' -%}" + text for role, text in roles.items())
+        return "".join(cases).replace("elif", "if", 1) + "{%- else -%}" + other + "{%- endif -%}"
 
     def _answer(self) -> str:
         frame = self.frame

@@ -16,7 +16,6 @@ from pathlib import Path
 import click
 import httpx2
 import pytest
-from cases import cases
 from click.testing import CliRunner
 from live import free_port
 
@@ -160,15 +159,6 @@ def test_page_is_served_until_a_signal(tmp_path):
 
     assert offered["name"] == str(tmp_path / "mine.jinja")
     assert offered["source"] == "{{ messages[0].content }}"
-
-
-@cases
-def test_mistake_is_a_sentence(arguments, said):
-    """What cannot be served ends the command with code 2 and a sentence."""
-    result = CliRunner().invoke(app, arguments)
-
-    assert result.exit_code == 2
-    assert said in result.output
 
 
 def test_settings_are_checked(tmp_path):

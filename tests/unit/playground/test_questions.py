@@ -157,33 +157,25 @@ def test_what_is_not_enforced_is_a_warning():
     assert any("uniqueItems" in warning for warning in found["warnings"])
 
 
-@pytest.mark.parametrize(
-    ("question", "fields", "named"),
-    [
-        ("dance", {}, "dance"),
-        ("read", {"output": 3}, "output: expected a text, found 3"),
-        ("read", {"chunk": True}, "chunk: expected a whole number"),
-        ("read", {"chunks": ["a", None]}, "chunks: expected texts"),
-        ("prompt", {"messages": "Hi"}, "messages: expected a list"),
-        ("prompt", {"messages": [3]}, "messages[0]"),
-        ("prompt", {"tools": [{}]}, "tools[0]"),
-        ("prompt", {"thinking": "perhaps"}, "thinking: expected one of"),
-        ("prompt", {"source": "{% if"}, "template, line 1"),
-        ("prompt", {"source": "{{ raise_exception('no <b>') }}"}, "no <b>"),
-        ("format", {"source": "x" * 1_000_001}, "source: expected at most 1000000 characters"),
-        ("grammar", {"dialect": "yacc"}, "dialect: expected one of"),
-        ("compare", {"before": 3}, "before: expected an object"),
-        ("compare", {"before": {"format": {"version": 0}}, "after": {}}, "version"),
-        ("explanation", {"output": "x" * 100_001}, "output: at most 100000 characters"),
-        ("prompt", {"tool_choice": {"type": "function", "function": {"name": "other"}}}, "other"),
-    ],
-)
+@cases
 def test_what_is_wrong_is_said(question, fields, named):
     """A question that cannot be answered gives a sentence that names the field, and nothing else."""
     found = asked(question, **fields)
 
     assert list(found) == ["error"]
     assert named in found["error"]
+
+
+@pytest.mark.parametrize(
+    ("question", "field", "named", "most"),
+    [("format", "source", "expected at most", 1_000_000), ("explanation", "output", "at most", 100_000)],
+)
+def test_what_is_too_long_is_said(question, field, named, most):
+    """A text has a bound, which the sentence names."""
+    found = asked(question, **{field: "x" * (most + 1)})
+
+    assert list(found) == ["error"]
+    assert f"{field}: {named} {most} characters" in found["error"]
 
 
 @pytest.mark.slow
