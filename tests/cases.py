@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tables import case_rows
 
+__all__ = ["beside", "case_rows", "cases"]
 Test = Callable[..., None]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,7 @@ from tables import CORPUS, case_rows
 
 from unrender import ChatTemplate
 from unrender.answer.encode import encode_answer
-from unrender.gateway import Backend, Calls, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
-from unrender.gateway.answers.turns import Repairs
+from unrender.gateway import Backend, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
 from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -86,23 +86,19 @@ class Told:
         """Hold nothing."""
 
 
+_FIELDS = {kind: {field.name for field in fields(kind)} for kind in (Turns, Model)}
+
+
 def template(name: str = "") -> ChatTemplate:
     """Return a template of the tests, or the one of the sampler."""
     return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else sampler_template()
 
 
-def served(
-    engine: Backend | None = None,
-    name: str = "",
-    *,
-    calls: Calls = Calls.CERTAIN,
-    repair: Repairs = "format",
-    heals: bool = True,
-    **settings: Any,
-) -> Starlette:
-    """Return a gateway with one model, `m`, after this engine, the sampler by default."""
-    turns = Turns(template=template(name))
-    model = Model(name="m", turns=turns, backend=engine or Sampler(), calls=calls, repair=repair, heals=heals)
+def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **settings: Any) -> Starlette:
+    """Return a gateway with one model, `m`, after this engine, the sampler by default; settings are its own, its turns' or the model's."""
+    loaded = template(chat) if isinstance(chat, str) else chat
+    of_turns, own = ({name: settings.pop(name) for name in _FIELDS[kind] & settings.keys()} for kind in (Turns, Model))
+    model = Model(name="m", turns=Turns(template=loaded, **of_turns), backend=engine or Sampler(), **own)
     return app([model], **settings)
 
 

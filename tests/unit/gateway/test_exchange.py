@@ -7,18 +7,13 @@ import json
 import pytest
 import serving
 from live import ASKED
-from serving import CALL, HELLO, TOOL, WEATHER, Told, corpus, posted, served, template
+from serving import CALL, HELLO, TOOL, WEATHER, Told, corpus, posted, served
 
-from unrender.gateway import EngineError, GatewayLimits, Keys, Model, Piece, Turns, app
+from unrender.gateway import EngineError, GatewayLimits, Keys, Piece
 
 
 def asked(application, path="/v1/chat/completions", headers=None, **request):
     return posted(application, path, json={"messages": HELLO} | request, headers=headers)
-
-
-def served_by(engine, **settings):
-    """Return a gateway whose one model has these settings."""
-    return app([Model(name="m", turns=Turns(template=template()), backend=engine, **settings)])
 
 
 @pytest.mark.slow
@@ -119,8 +114,8 @@ def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
     asked_for = f"{name}: only asked for, since no grammar binds the engine"
     for stream, check, jobs in ((False, False, 2), (True, False, 1), (True, True, 2)):
         engine, good = Told(wrong), Told(right)
-        answer = asked(served_by(engine, check=check), stream=stream, **request_)
-        fine = asked(served_by(good, check=check), stream=stream, **request_)
+        answer = asked(served(engine, check=check), stream=stream, **request_)
+        fine = asked(served(good, check=check), stream=stream, **request_)
 
         assert (len(engine.jobs), len(good.jobs)) == (jobs, 1)
         assert said in answer.text
@@ -230,7 +225,7 @@ def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
 
 def test_alias_is_the_models_name_in_the_answer():
     """A client finds the name that it has asked for; one that only "*" takes is answered by another, as a warning says."""
-    application = served_by(Told("Hi"), aliases=("n", "*"))
+    application = served(Told("Hi"), aliases=("n", "*"))
 
     for path, body in ASKED.items():
         assert [asked(application, path, **body, model=name).json()["model"] for name in "mno"] == ["m", "n", "m"]
@@ -260,7 +255,7 @@ def test_every_answer_names_its_request(method, path):
 )
 def test_pages_of_other_origins_are_let_in_by_a_setting(origins, allowed):
     """A browser may read the answers, and the headers that clients decide by, on pages of the origins that are named."""
-    application = app([Model(name="m", turns=Turns(template=template()), backend=Told("Hi"))], origins=origins)
+    application = served(Told("Hi"), origins=origins)
 
     path, origin = "/v1/chat/completions", {"origin": "http://a"}
     asks = origin | {"access-control-request-method": "POST"}

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from cases import cases
-from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, metric, posted, template
+from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, metric, posted, served, template
 from three_apis import APIS, continued
 
 from unrender import ChatTemplate
-from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Job, Keys, Model, Piece, Turns, app
+from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Job, Model, Piece, Turns, app
 
 Messages = list[dict[str, Any]]
 STAMPED = ChatTemplate.from_string(
@@ -55,17 +55,9 @@ class Scripted(Told):
         return [job.turn.prompt for job in self.jobs]
 
 
-def gateway(
-    engine: Told,
-    chat: ChatTemplate | str = "json-tags",
-    *,
-    limits: GatewayLimits | None = None,
-    keys: Keys | None = None,
-    **more: Any,
-) -> Any:
-    """Return a gateway with one model; `more` are settings of its turns."""
-    loaded = template(chat) if isinstance(chat, str) else chat
-    return app([Model(name="m", turns=Turns(template=loaded, **more), backend=engine)], limits=limits, keys=keys)
+def gateway(engine: Told, chat: ChatTemplate | str = "json-tags", **more: Any) -> Any:
+    """Return a gateway with one model."""
+    return served(engine, chat, **more)
 
 
 def agent(api: str, application: Any, turns: int, *, stream: bool) -> None:

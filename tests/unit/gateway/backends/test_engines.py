@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from engine_server import MAKERS, EngineServer, events
-from serving import HELLO, TOOL, browser, corpus, openai_client, template
+from serving import HELLO, TOOL, browser, corpus, openai_client, served, template
 
-from unrender.gateway import Backend, EngineError, EngineGrammar, Job, Model, Turns, app
+from unrender.gateway import Backend, EngineError, EngineGrammar, Job
 
 TEXTS = ("Hé", "llo ", "😀")
 LAST = {"content": "", "stop": True, "stop_type": "eos", "tokens_evaluated": 7, "tokens_predicted": 3}
@@ -284,15 +284,15 @@ def test_log_probabilities_take_one_form():
 def test_client_gets_the_engines_answer(kind):
     """Through the gateway, OpenAI's client gets the engine's text and counts, and a broken engine is a 502."""
 
-    async def served(backend, engine):
-        application = app([Model(name="m", turns=Turns(template=template()), backend=backend)])
+    async def answered(backend, engine):
+        application = served(backend)
         client: Any = openai_client(application)
         whole = await client.chat.completions.create(model="m", messages=HELLO, tools=[TOOL])
         engine.answers = {**kind.others, kind.path: [kind.answer[:30]]}
         async with browser(application) as plain:
             return whole, await plain.post("/v1/chat/completions", json={"messages": HELLO})
 
-    whole, broken = with_engine(kind.make, {**kind.others, kind.path: [kind.answer]}, served)
+    whole, broken = with_engine(kind.make, {**kind.others, kind.path: [kind.answer]}, answered)
     assert whole.choices[0].message.content == "".join(TEXTS)
     assert whole.usage.prompt_tokens == 7
     assert broken.status_code == 502

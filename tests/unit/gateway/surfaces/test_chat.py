@@ -10,7 +10,7 @@ import serving
 from serving import CALL, HELLO, TOOL, Told, chunked, corpus, openai_of, posted, served
 
 from unrender import ChatTemplate, Usage
-from unrender.gateway import Model, Piece, Sampler, Turns, app
+from unrender.gateway import Piece, Sampler
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 
@@ -199,8 +199,7 @@ def test_prompt_begins_as_the_models_own_do():
     """Where the template begins its prompts with a token that engines are told not to add, so does a raw prompt, once."""
     source = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
     engine = Told("Hi")
-    turns = Turns(template=ChatTemplate.from_string(source, bos_token="<s>"))
-    client = openai_of(app([Model(name="m", turns=turns, backend=engine)]))
+    client = openai_of(served(engine, ChatTemplate.from_string(source, bos_token="<s>")))
 
     for prompt in ("Once", "<s>Once"):
         client.completions.create(model="m", prompt=prompt)
