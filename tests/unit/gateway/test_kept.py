@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from cases import cases
+from cases import beside, cases
 from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, metric, posted, served, template
 from three_apis import APIS, continued
 
@@ -16,18 +16,10 @@ from unrender import ChatTemplate
 from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Job, Model, Piece, Turns, app
 
 Messages = list[dict[str, Any]]
-STAMPED = ChatTemplate.from_string(
-    "It is {{ strftime_now('%S %f') }}.{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+STAMPED, THOUGHTFUL = (
+    ChatTemplate.from_string(beside(__file__, f"{name}.jinja")) for name in ("stamped", "thoughtful")
 )
-THOUGHTFUL = ChatTemplate.from_string(
-    "{% set ns = namespace(last=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}"
-    "{% endfor %}{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' and m.reasoning_content and loop.index0 > ns.last %}"
-    "<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}"
-    '\n<tool_call>\n{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}'
-    "<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
-"""Drops thoughts before the last user."""
+"""One writes the time; the other drops thoughts before the last user."""
 
 
 def call(number: int) -> str:

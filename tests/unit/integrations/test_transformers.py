@@ -118,7 +118,7 @@ def test_events_come_while_text_is_generated(library):
 def random_model():
     """Return transformers' own classes: a tokenizer of bytes and special tokens, and a tiny model with random weights."""
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    special = [
+    special = (
         "<|end|>",
         "<|system|>",
         "<|user|>",
@@ -127,7 +127,7 @@ def random_model():
         "</think>",
         "<tool_call>",
         "</tool_call>",
-    ]
+    )
     tokenizer = byte_tokenizer(special, eos="<|end|>", pad="<pad>", template=SOURCE)
     config = transformers.GPT2Config(
         vocab_size=len(tokenizer), n_layer=1, n_head=1, n_embd=8, n_positions=1024,
