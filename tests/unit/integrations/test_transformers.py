@@ -118,17 +118,8 @@ def test_events_come_while_text_is_generated(library):
 def random_model():
     """Return transformers' own classes: a tokenizer of bytes and special tokens, and a tiny model with random weights."""
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    special = (
-        "<|end|>",
-        "<|system|>",
-        "<|user|>",
-        "<|assistant|>",
-        "<think>",
-        "</think>",
-        "<tool_call>",
-        "</tool_call>",
-    )
-    tokenizer = byte_tokenizer(special, eos="<|end|>", pad="<pad>", template=SOURCE)
+    roles, parts = ("<|system|>", "<|user|>", "<|assistant|>"), ("<think>", "</think>", "<tool_call>", "</tool_call>")
+    tokenizer = byte_tokenizer(("<|end|>", *roles, *parts), eos="<|end|>", pad="<pad>", template=SOURCE)
     config = transformers.GPT2Config(
         vocab_size=len(tokenizer), n_layer=1, n_head=1, n_embd=8, n_positions=1024,
         bos_token_id=tokenizer.eos_token_id, eos_token_id=tokenizer.eos_token_id,
