@@ -14,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from tables import case_rows
 
 
 class Person(BaseModel):
@@ -345,28 +347,9 @@ class DSPy:
             return dspy.Predict(Asked)(question=question).person
 
 
+_MADE: list[type[Any]] = [PydanticAI, PydanticAINative, Instructor, Smolagents, LiteLLM, LLM, LangChain, Haystack, DSPy]
 CLIENTS: Mapping[str, tuple[type[Any], str]] = {
-    "pydantic-ai on Chat": (PydanticAI, "chat"),
-    "pydantic-ai on Chat, native": (PydanticAINative, "chat"),
-    "pydantic-ai on Responses": (PydanticAI, "responses"),
-    "pydantic-ai on Responses, native": (PydanticAINative, "responses"),
-    "instructor, tools": (Instructor, "chat"),
-    "instructor, formats": (Instructor, "format"),
-    "instructor on Responses": (Instructor, "responses"),
-    "instructor on Messages": (Instructor, "messages"),
-    "smolagents": (Smolagents, "chat"),
-    "smolagents with litellm": (Smolagents, "litellm"),
-    "litellm on Chat": (LiteLLM, "openai"),
-    "litellm on Messages": (LiteLLM, "anthropic"),
-    "litellm on Responses": (LiteLLM, "openai/responses"),
-    "llm on Chat": (LLM, "chat"),
-    "llm on Responses": (LLM, "responses"),
-    "LangChain on Chat": (LangChain, "chat"),
-    "LangChain on Responses": (LangChain, "responses"),
-    "LangChain on Messages": (LangChain, "messages"),
-    "Haystack on Chat": (Haystack, "chat"),
-    "Haystack on Responses": (Haystack, "responses"),
-    "DSPy on Chat": (DSPy, "chat"),
-    "DSPy on Responses": (DSPy, "responses"),
+    row["client"]: (next(made for made in _MADE if made.__name__ == row["made"]), row["api"])
+    for row in case_rows(Path(__file__).with_name("clients.jsonl"))
 }
 """Each client with the API, or the way, that it uses."""

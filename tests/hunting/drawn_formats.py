@@ -306,21 +306,8 @@ class Draw:
         data = json.loads(json.dumps(data))
         places = list(_places(data))
         holder, key = places[self.draw(st.integers(0, len(places) - 1))]
-        odd: tuple[Any, ...] = (
-            "",
-            " ",
-            "\n" * 40,
-            "x" * 1_001,
-            "\ufdd0",
-            None,
-            [],
-            {},
-            7,
-            True,
-            [SLOT["key"]],
-            SLOT["value"],
-            *ODD,
-        )
+        texts = ("", " ", "\n" * 40, "x" * 1_001, "\ufdd0")
+        odd: tuple[Any, ...] = (*texts, None, [], {}, 7, True, [SLOT["key"]], SLOT["value"], *ODD)
         holder[key] = self.one(*odd, *self.used)
         return data
 

@@ -157,23 +157,14 @@ def test_prompts_are_theirs(name: str) -> None:
     """The first prompt has the same ids, and its bodies are the same."""
     theirs, ours = renderers(name)
     wanted, made = (r.render(ASKED, tools=TOOLS, add_generation_prompt=True) for r in (theirs, ours))
-    bodies = [
-        [
-            tokenizer(name).decode(
-                [
-                    id
-                    for id, at, body in zip(r.token_ids, r.message_indices, r.is_content, strict=True)
-                    if body and at == n
-                ]
-            )
-            for n in (0, 1)
-        ]
-        for r in (wanted, made)
-    ]
+
+    def body_of(rendered: Any, number: int) -> str:
+        places = zip(rendered.token_ids, rendered.message_indices, rendered.is_content, strict=True)
+        return str(tokenizer(name).decode([id for id, at, body in places if body and at == number]))
 
     if name not in OTHER_PROMPTS:
         assert tokenizer(name).decode(made.token_ids) == tokenizer(name).decode(wanted.token_ids)
-    assert bodies[1] == bodies[0]
+    assert [body_of(made, number) for number in (0, 1)] == [body_of(wanted, number) for number in (0, 1)]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
