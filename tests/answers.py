@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tables import table
 from vendor import ROOT, all_vendor_templates, vendor_templates
 
 from unrender import ChatTemplate, Turn
@@ -18,31 +18,8 @@ from unrender.format import Format
 QUESTION = [{"role": "user", "content": "What about zebra crossings?"}]
 
 
-def _tool(name: str, properties: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
-    described = {key: {"description": key, **schema} for key, schema in properties.items()}
-    parameters = {"type": "object", "description": name, "properties": described, "required": list(required)}
-    return {"type": "function", "function": {"name": name, "description": name, "parameters": parameters}}
-
-
-PLAIN = _tool("get_weather", {"city": {"type": "string"}, "days": {"type": "integer"}}, ["city"])
-AWKWARD = _tool(
-    "set_many",
-    {
-        "zip": {"type": "string", "pattern": "^[0-9]{5}$"},
-        "count": {"type": "integer", "minimum": 1, "maximum": 20},
-        "when": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
-        "opts": {
-            "type": "object",
-            "properties": {"on": {"type": "boolean"}, "sizes": {"type": "array", "items": {"type": "number"}}},
-            "required": ["on"],
-        },
-        "mode": {"type": "string", "enum": ["fast", "slow", "it's"]},
-        "note": {"type": "string"},
-    },
-    ["zip", "opts"],
-)
-NOTHING = _tool("ping", {})
-OPTIONAL = _tool("search", {"limit": {"type": "integer"}, "exact": {"type": "boolean"}, "text": {"type": "string"}})
+T: Any = table("answers")
+PLAIN, AWKWARD, NOTHING, OPTIONAL = (T[name] for name in ("PLAIN", "AWKWARD", "NOTHING", "OPTIONAL"))
 TOOL_SETS: Mapping[str, list[dict[str, Any]]] = {
     "none": [],
     "one": [PLAIN],
@@ -52,25 +29,7 @@ TOOL_SETS: Mapping[str, list[dict[str, Any]]] = {
 PARAMETERS = {tool["function"]["name"]: tool["function"]["parameters"] for tool in (PLAIN, AWKWARD, NOTHING)}
 
 
-def _call(name: str, index: int = 0, **arguments: Any) -> dict[str, Any]:
-    function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-    return {"id": f"proof{index:04d}", "type": "function", "function": function}
-
-
-_MANY = _call("set_many", zip="02134", opts={"on": True, "sizes": [1, -2.5]}, mode="fast", note="a < b && c > d\n{x}")
-MESSAGES: Mapping[str, dict[str, Any]] = {
-    "content": {"content": "Hello there.\n\na < b && c > d {x} [y]"},
-    "reasoning": {"content": "Hello.", "reasoning_content": "I think a < b."},
-    "call": {"content": "", "tool_calls": [_call("get_weather", city="Paris", days=3)]},
-    "content and call": {"content": "Let me see.", "tool_calls": [_call("get_weather", city="Zürich 東京")]},
-    "reasoning and call": {
-        "content": "",
-        "reasoning_content": "I think.",
-        "tool_calls": [_call("get_weather", city="Paris")],
-    },
-    "awkward call": {"content": "", "tool_calls": [_MANY]},
-    "calls": {"content": "", "tool_calls": [_call("get_weather", city="Paris"), _call("ping", 1)]},
-}
+MESSAGES: Mapping[str, dict[str, Any]] = T["MESSAGES"]
 
 
 def template_paths() -> dict[str, Path]:
@@ -107,6 +66,18 @@ def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **se
     names = [call["function"]["name"] for call in message.get("tool_calls", [])]
     parts = [message["content"], message.get("reasoning_content", ""), *names]
     return text if all(part in text for part in parts) else None
+
+
+def renderings(
+    chat: ChatTemplate, before: Sequence[Any], answer: Mapping[str, Any], tools: Sequence[Any], thinking: bool | None
+) -> tuple[str, str] | None:
+    """Return the prompt that a template writes for a conversation, and the conversation with the answer; None where it refuses one."""
+    context = shape_context(tools, chat.capabilities, thinking=thinking)
+    asked, full = (
+        chat.template.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
+        for messages, ask in ((before, True), ([*before, answer], False))
+    )
+    return (asked.text, full.text) if asked.error is None and full.error is None else None
 
 
 def said_in(format: Format, *, content: str = "", reasoning: str = "", calls: Iterable[Sequence[Any]] = ()) -> str:

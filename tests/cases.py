@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import case_rows
 
+__all__ = ["beside", "case_rows", "cases"]
 Test = Callable[..., None]
-
-
-@cache
-def case_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def cases(test: Test) -> Test:

@@ -7,38 +7,20 @@ nothing of the derived format decides where it begins. What a rendering does not
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from splitting import fed
+from tables import table
 
 from unrender import CallStatus, ChatTemplate, Message
 from unrender.analysis import Evidence, Shown, shape_context, shape_messages
 
-PROPERTIES: dict[str, Any] = {
-    "text": {"type": "string", "description": "Some text."},
-    "count": {"type": "integer", "description": "A number."},
-    "flag": {"type": "boolean", "description": "Yes or no."},
-}
-NAMES = ("get_weather", "find_place", "send_report")
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": f"Call {name}.",
-            "parameters": {"type": "object", "properties": PROPERTIES, "required": []},
-        },
-    }
-    for name in NAMES
-]
+T: Any = table("cut_outs")
+TOOLS: list[dict[str, Any]] = T["TOOLS"]
 Call = tuple[str, dict[str, Any]]
-WEATHER: Call = ("get_weather", {"text": "Paris", "count": 3})
-PLACE: Call = ("find_place", {"text": "near the river"})
-REPORT: Call = ("send_report", {"text": 'a "b" \\ d\ne, f) {g} 東京', "flag": False})
-LINES = 'One: it rains.\n\nTwo, "quoted" & <b>bold</b> 東京 {x} [y].'
 
 
 @dataclass(frozen=True)
@@ -48,6 +30,11 @@ class Said:
     content: str = ""
     reasoning: str = ""
     calls: tuple[Call, ...] = ()
+
+    @classmethod
+    def of(cls, *, calls: Iterable[Call] = (), **texts: str) -> Said:
+        """Return it from JSON data."""
+        return cls(calls=tuple((name, arguments) for name, arguments in calls), **texts)
 
     def to_openai(self) -> dict[str, Any]:
         """Return it as an OpenAI message."""
@@ -88,29 +75,9 @@ class Said:
         )
 
 
-ANSWERS = {
-    "content": Said(content="It rains."),
-    "lines": Said(content=LINES),
-    "reasoning": Said(content=LINES, reasoning="Weather.\n\n1. a < b"),
-    "call": Said(calls=(WEATHER,)),
-    "calls": Said(calls=(WEATHER, PLACE, REPORT)),
-    "same calls": Said(calls=(PLACE, PLACE)),
-    "no arguments": Said(calls=(("find_place", {}),)),
-    "reasoning and call": Said(reasoning="Weather.", calls=(REPORT,)),
-    "content and call": Said(content="Let me look.", calls=(WEATHER,)),
-    "all": Said(content="Let me look.", reasoning="Weather.", calls=(WEATHER, PLACE)),
-}
+ANSWERS = {name: Said.of(**said) for name, said in T["ANSWERS"].items()}
 USER = {"role": "user", "content": "What about zebra crossings?"}
-RESULT = {"role": "tool", "tool_call_id": "proof0000", "name": "get_weather", "content": "It is 7 degrees."}
-BEFORE = {
-    "first": [USER],
-    "second": [
-        USER,
-        Said(content="They are striped.", reasoning="Zebras.").to_openai(),
-        {"role": "user", "content": "And horses?"},
-    ],
-    "after a tool": [USER, Said(calls=(WEATHER,)).to_openai(), RESULT],
-}
+BEFORE: dict[str, list[dict[str, Any]]] = T["BEFORE"]
 
 
 def render(chat: ChatTemplate, messages: list[dict[str, Any]], thinking: bool | None, *, ask: bool) -> str | None:

@@ -14,48 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from answers import without_end
+from answers import renderings, without_end
 from cut_outs import USER, Said
+from tables import table
 
 from unrender import CallStatus, ChatTemplate, Malformed, Message, Turn
-from unrender.analysis import shape_context, shape_messages
 
-_STRING = {"type": "string", "description": "d"}
-TOOLS: list[dict[str, Any]] = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "description": "d",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "city": _STRING,
-                    "note": _STRING,
-                    "days": {"type": "integer", "description": "d"},
-                    "opts": {"type": "object", "description": "d", "properties": {"a": _STRING}},
-                },
-                "required": ["city"],
-            },
-        },
-    },
-    {
-        "type": "function",
-        "function": {
-            "name": "get_time",
-            "description": "d",
-            "parameters": {"type": "object", "properties": {"zone": _STRING}, "required": ["zone"]},
-        },
-    },
-]
-SAID = {
-    "strings": Said(calls=(("get_weather", {"city": "Paris", "note": "Zed"}),)),
-    "number": Said(calls=(("get_weather", {"city": "Paris", "days": 3}),)),
-    "object": Said(calls=(("get_weather", {"city": "Paris", "opts": {"a": "Zed"}}),)),
-    "lines": Said(calls=(("get_weather", {"city": "Paris", "note": 'if (a < "b") {\n  return {x: 1};\n}'}),)),
-    "two": Said(calls=(("get_weather", {"city": "Paris", "note": "Zed"}), ("get_time", {"zone": "CET"}))),
-    "content": Said(content="Let me look.", calls=(("get_weather", {"city": "Paris", "note": "Zed"}),)),
-}
+T: Any = table("damaged")
+TOOLS: list[dict[str, Any]] = T["TOOLS"]
+SAID = {label: Said.of(**said) for label, said in T["SAID"].items()}
 _MARKER = re.compile(r"<[^<>\s]*(?:\s[^<>]*)?>|\[/?\w+\]|```\w*|\w+|[^\w\s]")
 
 
@@ -81,16 +48,10 @@ def answers(chat: ChatTemplate) -> Iterator[tuple[str, Turn, str, Said]]:
 
 def written(chat: ChatTemplate, turn: Turn, said: Said) -> str | None:
     """Return the answer that the template writes for a message; None for a template that writes none."""
-    context = shape_context(TOOLS, chat.capabilities, thinking=None)
-    conversations = ([USER], [USER, said.to_openai()])
-    shaped = [shape_messages(one, chat.capabilities) for one in conversations]
-    asked, full = (
-        chat.template.render(messages, add_generation_prompt=ask, **context)
-        for messages, ask in zip(shaped, (True, False), strict=True)
-    )
-    if asked.error or full.error or not full.text.startswith(asked.text) or turn.prompt != asked.text:
+    asked, full = renderings(chat, [USER], said.to_openai(), TOOLS, None) or ("", "")
+    if not full.startswith(asked) or turn.prompt != asked:
         return None
-    return without_end(turn, full.text[len(asked.text) :])
+    return without_end(turn, full[len(asked) :])
 
 
 def markers(text: str, said: Said) -> list[tuple[int, int]]:
@@ -157,29 +118,12 @@ def damages(text: str, said: Said) -> Iterator[Case]:
             yield Case(label="cut", text=text[:size], calls=said.calls)
 
 
-QUOTATIONS = {
-    "backquotes": "The form is `{}` and so on.",
-    "two backquotes": "The form is ``{}`` and so on.",
-    "fence": "Example:\n\n```\n{}\n```\n\nThat is the form.",
-    "named fence": "Example:\n\n```xml\n{}\n```\n\nThat is the form.",
-    "tildes": "Example:\n\n~~~\n{}\n~~~\n\nThat is the form.",
-    "quotation marks": 'Write "{}" for it.',
-    "single marks": "Write '{}' for it.",
-    "curved marks": "Write “{}” for it.",
-    "comment": "<!-- {} -->\nNothing to do.",
-    "invented tags": "It printed\n<output>\n{}\n</output>\nand stopped.",
-    "quoted lines": "He wrote:\n> {}\nand left.",
-    "table": "| form | use |\n|---|---|\n| `{}` | call |\n",
-    "list": "- one\n- `{}`\n- three\n",
-}
-
-
 def quotations(text: str, said: Said) -> Iterator[Case]:
     """Yield the answer's call inside of quotations."""
     call = text.strip()
     if said.content:
         return
-    for kind, around in QUOTATIONS.items():
+    for kind, around in T["QUOTATIONS"].items():
         inside = call.replace("\n", "\n> ") if kind == "quoted lines" else call
         yield Case(label=kind, text=around.format(inside), calls=(), quoted=True)
     yield Case(label="JSON string", text='{"example": ' + json.dumps(call) + "}", calls=(), quoted=True)

@@ -7,31 +7,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
-from answers import all_template_paths
-from byte_tokenizer import byte_tokenizer
+from driven import USER, tokenizer
 
-from unrender import ChatTemplate
-
-EOS = "</s>"
-USER: Any = [{"role": "user", "content": "Hello"}]
 Read = tuple[str, str, list[tuple[str, ...]]]
 """Reasoning, content, and the name and arguments of each call."""
-
-
-@cache
-def template(name: str) -> ChatTemplate:
-    """Return a template, analysed once."""
-    return ChatTemplate.from_file(all_template_paths()[name], eos_token=EOS)
-
-
-@cache
-def tokenizer(name: str) -> Any:
-    """Return a tokenizer with the template, and with its special tokens."""
-    special = (*template(name).format.preserved_tokens, EOS)
-    return byte_tokenizer(special, eos=EOS, template=all_template_paths()[name].read_text(encoding="utf-8"))
 
 
 def request_of(prompt: str, tools: Any = None, **more: Any) -> Any:

@@ -14,26 +14,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from answers import all_template_paths
-from byte_tokenizer import byte_tokenizer
-
-from unrender import ChatTemplate
-
-EOS = "</s>"
-USER: Any = [{"role": "user", "content": "Hello"}]
-
-
-@cache
-def template(name: str) -> ChatTemplate:
-    """Return a template, analysed once."""
-    return ChatTemplate.from_file(all_template_paths()[name], eos_token=EOS)
-
-
-@cache
-def tokenizer(name: str) -> Any:
-    """Return a tokenizer with the template, and with its special tokens."""
-    special = (*template(name).format.preserved_tokens, EOS)
-    return byte_tokenizer(special, eos=EOS, template=all_template_paths()[name].read_text(encoding="utf-8"))
+from driven import USER, tokenizer
 
 
 @cache

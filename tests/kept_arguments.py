@@ -15,36 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender import CallStatus, ChatTemplate, Malformed
-from unrender.analysis import shape_context, shape_messages
+from answers import renderings
+from tables import table
 
-STRING: dict[str, Any] = {"type": "string"}
-INTEGER: dict[str, Any] = {"type": "integer"}
-NULL: dict[str, Any] = {"type": "null"}
-OBJECT: dict[str, Any] = {"type": "object"}
-NAMED = {"type": "object", "properties": {"city": STRING, "days": INTEGER}, "required": ["city"]}
-STRINGS = {"type": "array", "items": STRING}
-MIXED = {"type": "array", "items": {"anyOf": [INTEGER, STRING, {"type": "array", "items": INTEGER}, OBJECT]}}
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "anything": {},
-    "string": STRING,
-    "integer": INTEGER,
-    "strings": STRINGS,
-    "object": OBJECT,
-    "named": NAMED,
-    "mixed": MIXED,
-    "list": {"type": "array"},
-    "string or null": {"type": ["string", "null"]},
-    "integer or string": {"oneOf": [INTEGER, STRING]},
-    "list or object": {"anyOf": [STRINGS, OBJECT]},
-    "string or object": {"anyOf": [STRING, NAMED]},
-    "string or list": {"anyOf": [STRING, STRINGS]},
-    "string, list or object": {"anyOf": [STRINGS, STRING, NAMED]},
-    "list, object or null": {"type": ["array", "object", "null"]},
-    "reference": {"$ref": "#/$defs/either"},
-    "nullable reference": {"anyOf": [{"$ref": "#/$defs/either"}, NULL]},
-}
-EITHER: dict[str, dict[str, Any]] = {"either": {"oneOf": [STRINGS, NAMED]}}
+from unrender import CallStatus, ChatTemplate, Malformed
+
+T: Any = table("kept_arguments")
+STRING: dict[str, Any] = T["STRING"]
+SCHEMAS: dict[str, dict[str, Any]] = T["SCHEMAS"]
+EITHER: dict[str, dict[str, Any]] = T["EITHER"]
 SAID = "zebra crossing?"
 
 
@@ -124,13 +103,8 @@ def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Writt
         "tool_calls": [{"id": "call00001", "type": "function", "function": called}],
     }
     asked: list[dict[str, Any]] = [{"role": "user", "content": SAID}]
-    context = shape_context(tools, chat.capabilities, thinking=False)
-    renderings = [
-        chat.template.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
-        for messages, ask in ((asked, True), ([*asked, answer], False))
-    ]
-    prompt, full = (rendering.text for rendering in renderings)
-    if any(rendering.error is not None for rendering in renderings) or not prompt or not full:
+    prompt, full = renderings(chat, asked, answer, tools, thinking=False) or ("", "")
+    if not prompt or not full:
         return None
     at = next((i for i, (a, b) in enumerate(zip(prompt, full, strict=False)) if a != b), min(len(prompt), len(full)))
     if at <= prompt.rfind(SAID) or "book_trip" not in full[at:]:

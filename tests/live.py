@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from serving import HELLO, template
+from serving import HELLO, served
 from starlette.applications import Starlette
 
-from unrender.gateway import Backend, Model, Turns, app
+from unrender.gateway import Backend
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.serve import Server, server
@@ -69,7 +69,7 @@ async def listening(
     """Run a gateway before an engine, or before the llama-server at this address; leaving finds what is left behind."""
     tasks, sockets = asyncio.all_tasks(), open_sockets()
     backend = LlamaServer(Connection(engine, idle=idle)) if isinstance(engine, str) else engine
-    application = app([Model(name="m", turns=Turns(template=template()), backend=backend)], **settings)
+    application = served(backend, **settings)
     running = server(application, port=0, drain=drain)
     serving = asyncio.create_task(running.serve())
     await settled(lambda: running.started, within=20.0)

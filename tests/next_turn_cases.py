@@ -143,9 +143,9 @@ class Case:
     """An answer and new messages, and what must be appended."""
 
     label: str
-    before: tuple[Message, ...]
-    answer: str
-    new: tuple[Message, ...]
+    before: Sequence[Message]
+    answer: str = ""
+    new: Sequence[Message]
     tools: Any = None
     right: tuple[str, ...] = ()
     """The texts that may be appended; none where the case must be refused."""

@@ -247,14 +247,9 @@ class Judge:
             f"{kind} after {before}{'' if tools else ', no tools'}{', ' + str(dict(variables)) if variables else ''}"
         )
         for label, new, given in self._news(shown):
+            known = None if same and zlib.crc32(label.encode()) % 2 else prompt
             basis = Case(
-                label=f"{setting}: {label}",
-                before=tuple(messages),
-                answer="",
-                new=tuple(given),
-                tools=tools,
-                variables=variables,
-                prompt=None if same and zlib.crc32(label.encode()) % 2 else prompt,
+                label=f"{setting}: {label}", before=messages, new=given, tools=tools, variables=variables, prompt=known
             )
             yield from self._answers(basis, shown, new)
             if before in ("none", "cycle") and not variables and label in ("results", "user"):
@@ -423,13 +418,9 @@ class Judge:
             for tools in (TOOLS, None)[: 1 if kind == "call" else 2]:
                 shown = self.shown("none", kind, tools, {})
                 if shown is not None and self._agrees(tools):
-                    base = Case(
-                        label=f"{kind}{'' if tools else ', no tools'}: ",
-                        before=tuple(history("none", shown.style)),
-                        answer=shown.text + self.closers(shown.tail),
-                        new=tuple(user),
-                        tools=tools,
-                    )
+                    label, before = f"{kind}{'' if tools else ', no tools'}: ", history("none", shown.style)
+                    answer = shown.text + self.closers(shown.tail)
+                    base = Case(label=label, before=before, answer=answer, new=user, tools=tools)
                     yield from self._faults(base, shown)
                     yield from self._cuts(base, shown)
                     break
@@ -489,14 +480,9 @@ class Judge:
             shown = self.shown(before, kind, TOOLS, {})
             if shown is None or not self._agrees(TOOLS):
                 continue
-            for label, new, given in self._news(shown):
-                basis = Case(
-                    label=f"{kind} after {before}: {label}",
-                    before=tuple(history(before, shown.style)),
-                    answer="",
-                    new=tuple(given),
-                    tools=TOOLS,
-                )
+            for news, new, given in self._news(shown):
+                label = f"{kind} after {before}: {news}"
+                basis = Case(label=label, before=history(before, shown.style), new=given, tools=TOOLS)
                 case = next((case for case in self._answers(basis, shown, new) if case.label.endswith(", whole")), None)
                 if case is not None:
                     yield from self._policies(case, shown, new)
@@ -531,13 +517,8 @@ class Judge:
                 self.skipped["the answer is not shown"] += 1
                 return
             new = [result(i, shown.ids) for i in range(len(shown.ids))] or [AGAIN]
-            basis = Case(
-                label=f"turn {number} of {', '.join(kinds)}",
-                before=tuple(messages),
-                answer="",
-                new=tuple(new),
-                tools=tools,
-            )
+            label = f"turn {number} of {', '.join(kinds)}"
+            basis = Case(label=label, before=messages, new=new, tools=tools)
             cases = [*self._answers(basis, shown, new, times=1 + [*_words(messages)].count(shown.word))]
             if not cases:
                 return

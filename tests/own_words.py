@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from answers import without_end
+from answers import renderings, without_end
 from cut_outs import ANSWERS, BEFORE, TOOLS, Said
 from engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 from unrender import ChatTemplate, Turn
-from unrender.analysis import shape_context, shape_messages
 
 DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
     "lark": ("llguidance", Turn.lark, lark_reader),
@@ -85,14 +84,6 @@ def _added(
     chat: ChatTemplate, before: list[dict[str, Any]], said: Said, tools: list[Any], thinking: bool | None
 ) -> tuple[str, str]:
     """Return the prompt, and what an answer adds to it; "" where it does not go on from there, or is not shown in full."""
-    context = shape_context(tools, chat.capabilities, thinking=thinking)
-    conversations = (before, [*before, said.to_openai()])
-    shaped = [shape_messages(one, chat.capabilities) for one in conversations]
-    asked, full = (
-        chat.template.render(messages, add_generation_prompt=ask, **context)
-        for messages, ask in zip(shaped, (True, False), strict=True)
-    )
-    if asked.error or full.error or not full.text.startswith(asked.text):
-        return "", ""
-    text = full.text[len(asked.text) :]
-    return (asked.text, text) if said.shown_in(text) else ("", "")
+    asked, full = renderings(chat, before, said.to_openai(), tools, thinking) or ("", "")
+    text = full.removeprefix(asked)
+    return (asked, text) if full.startswith(asked) and said.shown_in(text) else ("", "")

@@ -77,14 +77,7 @@ class Shape:
             self._think(found, thought)
         if calls := found.get("tool_calls"):
             found["content"] = found["content"] or self.empty
-            found["tool_calls"] = [
-                call
-                | {
-                    "function": call["function"]
-                    | {"arguments": self.arguments(json.loads(call["function"]["arguments"]))}
-                }
-                for call in calls
-            ]
+            found["tool_calls"] = [call | {"function": self._function(call["function"])} for call in calls]
         if found["role"] == "tool":
             found["role"] = self.result_role
             if not isinstance(found["content"], str):
@@ -93,6 +86,9 @@ class Shape:
         if parts and isinstance(found["content"], str):
             found["content"] = [{"type": "text", "text": found["content"]}]
         return found
+
+    def _function(self, function: Message) -> Message:
+        return function | {"arguments": self.arguments(json.loads(function["arguments"]))}
 
     def _think(self, found: Message, thought: str) -> None:
         if self.thought == "content":

@@ -25,14 +25,9 @@ def write_gguf(
     """Write a model whose vocabulary is the bytes, printable ASCII, and these special tokens."""
     ordinary = ["\u2581", *map(chr, range(33, 127))]
     tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), *ordinary, *control, *own]
-    kinds = [
-        _UNKNOWN,
-        _CONTROL,
-        *[_BYTE] * 256,
-        *[_PLAIN] * len(ordinary),
-        *[_CONTROL] * len(control),
-        *[_OWN] * len(own),
-    ]
+    kinds = [_UNKNOWN, _CONTROL]
+    for kind, count in ((_BYTE, 256), (_PLAIN, len(ordinary)), (_CONTROL, len(control)), (_OWN, len(own))):
+        kinds += [kind] * count
     about = {
         "general.architecture": (_STRING, "llama"),
         "general.name": (_STRING, "random"),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+from tables import case_rows
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -25,87 +26,39 @@ ROOT = Path(__file__).parent.parent
 LONGEST = 700
 """Tokens of a call or of a schema's value, more than any of these may take: an answer of as many has no end."""
 TEXT = {"type": "string", "maxLength": 24}
+SCHEMAS = case_rows(ROOT / "tests" / "real" / "schemas.jsonl")
 
 
-def _said(*texts: str) -> list[dict[str, str]]:
-    return [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(texts)]
+_ROWS = case_rows(ROOT / "tests" / "real" / "scenarios.jsonl")
 
 
-def _tool(name: str, what: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {"type": "function", "function": {"name": name, "description": what, "parameters": schema}}
+def _rows(kind: str) -> dict[str, Any]:
+    """Return the rows of a kind by name."""
+    return {row[kind]: {key: row[key] for key in row if key != kind} for row in _ROWS if kind in row}
 
 
 CONVERSATIONS: Mapping[str, list[dict[str, str]]] = {
-    "a question": _said("Name three fruits."),
-    "a system message": [{"role": "system", "content": "You answer in one word."}, *_said("The capital of France?")],
-    "several turns": _said("My name is Ada.", "Hello Ada!", "What is my name?"),
-    "other scripts": _said("Übersetze: こんにちは 👋🏽 – ça va?"),
-    "code": _said("What does this print?\n```python\nprint({'a': [1, 2]})\n```\n"),
-    "white space": _said("  two\n\n\n  spaces\t"),
-    "an empty question": _said(""),
+    name: row["messages"] for name, row in _rows("conversation").items()
 }
 """Plain chats, whose prompts and answers have to be those of the engine's own chat endpoint."""
+TOOLS = {name: {"type": "function", "function": {"name": name, **row}} for name, row in _rows("tool").items()}
+ADD = TOOLS["add"]
 
-WEATHER = _tool(
-    "get_weather", "Tell the weather in a city.", {"city": TEXT, "unit": {"enum": ["celsius", "fahrenheit"]}}
-)
-ADD = _tool("add", "Add two numbers.", {"a": {"type": "integer"}, "b": {"type": "integer"}})
-MAIL = _tool("send_mail", "Send a mail to a person.", {"to": TEXT, "urgent": {"type": "boolean"}})
-ASKED = {"messages": _said("What is the weather in Paris in celsius?"), "tools": [WEATHER]}
-ALL = {**ASKED, "tools": [ADD, WEATHER, MAIL]}
-CALLED = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2, "b": 3}'}}
-RESULT = [
-    *_said("What is 2 plus 3?"),
-    {"role": "assistant", "content": None, "tool_calls": [CALLED]},
-    {"role": "tool", "tool_call_id": "call_1", "content": "5"},
-]
-FRUITS: Request = {"messages": CONVERSATIONS["a question"], "max_tokens": 40}
-STORY: Request = {"messages": _said("Write a very long story about a dog, in many chapters.")}
+
+def _scenario(row: Request) -> Request:
+    """Return a request, of which a row names its tools, and the conversation where it is one of those above."""
+    messages = row["messages"]
+    found = {**row, "messages": CONVERSATIONS[messages] if isinstance(messages, str) else messages}
+    return found | ({"tools": [TOOLS[name] for name in row["tools"]]} if "tools" in row else {})
+
 
 SCENARIOS: Mapping[str, Request] = {
     **{f"chat: {name}": {"messages": messages, "max_tokens": 40} for name, messages in CONVERSATIONS.items()},
-    "a limit": {**STORY, "max_tokens": 7},
-    "a stop text": {**FRUITS, "stop": ["2."]},
-    "stop texts that are not met": {**FRUITS, "stop": ["\n\n\n\n", "Zebra"]},
-    "n": {**FRUITS, "n": 3, "temperature": 0.9, "seed": 5},
-    "log probabilities": {**FRUITS, "logprobs": True, "top_logprobs": 3},
-    "log probabilities of half characters": {
-        "messages": _said("Repeat: 👋🏽😀🎉"), "max_tokens": 24, "logprobs": True, "top_logprobs": 2,
-    },
-    "auto": {**ALL, "max_tokens": 40},
-    "auto where no tool fits": {"messages": _said("Say hello in French."), "tools": [ADD], "max_tokens": 40},
-    "auto, one call": {**ALL, "parallel_tool_calls": False, "max_tokens": 40},
-    "none": {**ASKED, "tool_choice": "none", "max_tokens": 40},
-    "required": {**ASKED, "tool_choice": "required", "parallel_tool_calls": False},
-    "required of several": {**ALL, "tool_choice": "required", "parallel_tool_calls": False},
-    "named": {**ALL, "tool_choice": {"type": "function", "function": {"name": "send_mail"}}},
-    "named, of two": {**ALL, "tool_choice": {"type": "function", "function": {"name": "add"}}},
-    "parallel": {
-        "messages": _said("What is 2 plus 3, and what is 4 plus 5?"), "tools": [ADD], "tool_choice": "required",
-        "parallel_tool_calls": True, "max_tokens": 160,
-    },
-    "calls drawn n times": {
-        **ALL, "tool_choice": "required", "parallel_tool_calls": False, "n": 2, "temperature": 1.0, "seed": 3,
-    },
-    "log probabilities beside a call": {
-        **ASKED, "tool_choice": "required", "parallel_tool_calls": False, "logprobs": True, "top_logprobs": 1,
-    },
-    "a tool's result": {"messages": RESULT, "tools": [ADD], "max_tokens": 40},
-    "a tool's result, and another call": {
-        "messages": [*RESULT, *_said("And 4 plus 5?")], "tools": [ADD], "tool_choice": "required", "parallel_tool_calls": False,
-    },
-}  # fmt: skip
-
-
-def _schema_rows() -> list[dict[str, Any]]:
-    path = Path(__file__).parent / "real" / "schemas.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    **{name: _scenario(row) for name, row in _rows("scenario").items()},
+}
+ASKED = {key: SCENARIOS["required"][key] for key in ("messages", "tools")}
+FRUITS: Request = {"messages": CONVERSATIONS["a question"], "max_tokens": 40}
+STORY: Request = {"messages": SCENARIOS["a limit"]["messages"]}
 
 
 def beyond_sglang() -> dict[str, str]:
@@ -114,20 +67,20 @@ def beyond_sglang() -> dict[str, str]:
     Where no reasoning comes first, it holds an answer to a schema by itself and asks no plug-in: what xgrammar does not know
     (`uniqueItems`, `multipleOf`) it refuses with 400; of `allOf` with several schemas xgrammar warns, and holds none of them.
     """
-    return {row["tool"]: row["sglang"] for row in _schema_rows() if "sglang" in row}
+    return {row["tool"]: row["sglang"] for row in SCHEMAS if "sglang" in row}
 
 
 def schema_requests() -> dict[str, Request]:
     """Return a request for a value of each schema of `tests/real/schemas.jsonl`: those of tools, as people write them."""
     return {
         row["tool"]: {
-            "messages": _said(f"{row['question']} Answer in JSON."),
+            "messages": [{"role": "user", "content": f"{row['question']} Answer in JSON."}],
             "response_format": {
                 "type": "json_schema",
                 "json_schema": {"name": "arguments", "schema": row["schema"], "strict": row.get("strict", True)},
             },
         }
-        for row in _schema_rows()
+        for row in SCHEMAS
     }
 
 
@@ -138,7 +91,10 @@ def forced_calls(count: int) -> list[Request]:
     kinds = [make for name, make in tables.CATEGORIES.items() if name != "irrelevant"]
     tasks = [kinds[at % len(kinds)](draw) for at in range(count)]
     more = {"tool_choice": "required", "parallel_tool_calls": False}
-    return [{"messages": _said(task.question), "tools": bounded(task.tools), **more} for task in tasks]
+    return [
+        {"messages": [{"role": "user", "content": task.question}], "tools": bounded(task.tools), **more}
+        for task in tasks
+    ]
 
 
 def bounded(value: Any) -> Any:

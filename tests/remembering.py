@@ -24,40 +24,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-MESSAGES: list[dict[str, Any]] = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "What is the weather in Rome?"},
-]
-TOOLS: list[dict[str, Any]] = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "description": "Tell the weather",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "city": {"type": "string", "description": "where"},
-                    "days": {"type": "integer", "minimum": 1, "maximum": 99},
-                    "tags": {"type": "array", "items": {"enum": ["wind", "rain"]}, "maxItems": 3},
-                },
-                "required": ["city"],
-            },
-        },
-    },
-    {"type": "function", "function": {"name": "now", "description": "Tell the time", "parameters": {"type": "object"}}},
-]
-SCHEMA = {
-    "type": "json_schema",
-    "json_schema": {"name": "answer", "schema": {"type": "object", "properties": {"a": {"enum": [1, "one", None]}}}},
-}
-BROKEN = (
-    '<tool_call>{"name": "get_weather", "arguments": {"city": ',
-    "</think>Well.",
-    "[TOOL_CALLS]",
-    "{",
-    "plain text",
-)
+from tables import table
+
+T: Any = table("remembering")
+MESSAGES: list[dict[str, Any]] = T["MESSAGES"]
+TOOLS: list[dict[str, Any]] = T["TOOLS"]
+SCHEMA = T["SCHEMA"]
+BROKEN = T["BROKEN"]
 """Answers that mean something in some format, and are wrong in most."""
 LONGEST = 600
 """Seconds for the steps of a child."""

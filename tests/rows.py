@@ -31,6 +31,7 @@ from properties.by_hand import BY_HAND
 from properties.by_hand import FORMAT as OF_BY_HAND
 from properties.families import FAMILIES, REQUEST
 from splitting import merged
+from tables import case_rows
 
 from unrender import (
     ArgumentsText,
@@ -202,8 +203,7 @@ def _reader(turn: Turn) -> Accepts | None:
 
 def rows(path: Path) -> list[Row]:
     """Return the rows of a file."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [Row(name=path.stem, data=json.loads(line)) for line in lines if line]
+    return [Row(name=path.stem, data=data) for data in case_rows(path)]
 
 
 def written(events: Iterable[Event]) -> list[list[Any]]:

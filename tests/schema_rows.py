@@ -7,7 +7,6 @@ schema refuses and the grammar lets pass is in neither.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from engines import Accepts, converted_reader, lark_reader
 from lines import shape_line
 from remainders import written
+from tables import case_rows
 
 from unrender import GrammarError
 from unrender.grammar import schema as json_value
@@ -27,7 +27,7 @@ READ = ("error", "shape", "lost", "definitions")
 
 def schema_rows() -> list[dict[str, Any]]:
     """Return all rows."""
-    return [json.loads(line) for line in SCHEMAS.read_text(encoding="utf-8").split("\n") if line]
+    return case_rows(SCHEMAS)
 
 
 def expected(row: Mapping[str, Any]) -> dict[str, Any]:

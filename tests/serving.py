@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ import httpx2
 import openai
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from tables import CORPUS, case_rows
 
 from unrender import ChatTemplate
 from unrender.answer.encode import encode_answer
-from unrender.gateway import Backend, Calls, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
-from unrender.gateway.answers.turns import Repairs
+from unrender.gateway import Backend, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
 from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -35,14 +36,22 @@ SHOWING = ChatTemplate.from_string(
 """A template that shows images and sounds."""
 RED = "data:image/png;base64,cmVk"
 """An image, as far as anybody looks."""
+_STRICT: Any = {"api_key": "key", "max_retries": 0, "_strict_response_validation": True}
+_FINAL = {"Completions": "get_final_completion", "Responses": "get_final_response", "Messages": "get_final_message"}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 
 
+Said = str | Piece | EngineError | float
+
+
 class Told:
-    """An engine that gives these pieces, or raises the errors among them, the same for every job."""
+    """An engine that gives these pieces, or raises the errors among them, the same for every job; or what a function says of a job."""
 
     def __init__(
-        self, said: str | Sequence[str | Piece | EngineError | float], *, capabilities: EngineCapabilities | None = None
+        self,
+        said: str | Iterable[Said] | Callable[[Job], Iterable[Said]],
+        *,
+        capabilities: EngineCapabilities | None = None,
     ) -> None:
         self.said = [said] if isinstance(said, str) else said
         self.capabilities = capabilities or EngineCapabilities(seed=False)
@@ -55,7 +64,7 @@ class Told:
         self.jobs.append(job)
         self.asked.set()
         try:
-            for item in self.said:
+            for item in self.said(job) if callable(self.said) else self.said:
                 if isinstance(item, EngineError):
                     raise item
                 if isinstance(item, float):
@@ -77,23 +86,19 @@ class Told:
         """Hold nothing."""
 
 
+_FIELDS = {kind: {field.name for field in fields(kind)} for kind in (Turns, Model)}
+
+
 def template(name: str = "") -> ChatTemplate:
     """Return a template of the tests, or the one of the sampler."""
     return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else sampler_template()
 
 
-def served(
-    engine: Backend | None = None,
-    name: str = "",
-    *,
-    calls: Calls = Calls.CERTAIN,
-    repair: Repairs = "format",
-    heals: bool = True,
-    **settings: Any,
-) -> Starlette:
-    """Return a gateway with one model, `m`, after this engine, the sampler by default."""
-    turns = Turns(template=template(name))
-    model = Model(name="m", turns=turns, backend=engine or Sampler(), calls=calls, repair=repair, heals=heals)
+def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **settings: Any) -> Starlette:
+    """Return a gateway with one model, `m`, after this engine, the sampler by default; settings are its own, its turns' or the model's."""
+    loaded = template(chat) if isinstance(chat, str) else chat
+    of_turns, own = ({name: settings.pop(name) for name in _FIELDS[kind] & settings.keys()} for kind in (Turns, Model))
+    model = Model(name="m", turns=Turns(template=loaded, **of_turns), backend=engine or Sampler(), **own)
     return app([model], **settings)
 
 
@@ -103,40 +108,42 @@ def written(name: str, calls: Sequence[tuple[str, Any, str]]) -> str:
 
 
 def browser(application: Any) -> httpx2.AsyncClient:
-    """Return a plain HTTP client of a gateway in this process."""
+    """Return a plain HTTP client of a gateway in this process, for tests that do several things at once."""
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=application), base_url="http://gateway")
+
+
+def asked(application: Any, method: str, path: str, **how: Any) -> httpx2.Response:
+    """Send one request to an application in this process, and return the answer."""
+    return TestClient(application, base_url="http://gateway").request(method, path, **how)
 
 
 def posted(application: Any, path: str, **how: Any) -> httpx2.Response:
     """Send one request with a body to a gateway in this process, and return the answer."""
-
-    async def run() -> httpx2.Response:
-        async with browser(application) as client:
-            return await client.post(path, **how)
-
-    return asyncio.run(run())
+    return asked(application, "POST", path, **how)
 
 
 def openai_client(application: Any) -> openai.AsyncOpenAI:
+    """Return OpenAI's client, which validates strictly, for packages that do several things at once."""
+    return openai.AsyncOpenAI(base_url="http://gateway/v1", http_client=browser(application), **_STRICT)
+
+
+def openai_of(application: Any) -> Any:
     """Return OpenAI's client, which validates strictly."""
-    return openai.AsyncOpenAI(
-        base_url="http://gateway/v1",
-        api_key="key",
-        http_client=browser(application),
-        max_retries=0,
-        _strict_response_validation=True,
-    )
+    http = TestClient(application, base_url="http://gateway")
+    return openai.OpenAI(base_url="http://gateway/v1", http_client=http, **_STRICT)
 
 
-def anthropic_client(application: Any) -> anthropic.AsyncAnthropic:
+def anthropic_of(application: Any) -> Any:
     """Return Anthropic's client, which validates strictly."""
-    return anthropic.AsyncAnthropic(
-        base_url="http://gateway",
-        api_key="key",
-        http_client=browser(application),
-        max_retries=0,
-        _strict_response_validation=True,
-    )
+    http = TestClient(application, base_url="http://gateway")
+    return anthropic.Anthropic(base_url="http://gateway", http_client=http, **_STRICT)
+
+
+def both(api: Any, *, streamed: Mapping[str, Any] | None = None, **request: Any) -> tuple[Any, Any]:
+    """Return a whole answer, and the one that a stream adds up to, as a client has validated them; `streamed` is for the stream alone."""
+    whole = api.create(model="m", **request)
+    with api.stream(model="m", **request, **(streamed or {})) as events:
+        return whole, getattr(events, _FINAL[type(api).__name__])()
 
 
 def metric(text: str, name: str, **labels: str) -> float | None:
@@ -147,8 +154,7 @@ def metric(text: str, name: str, **labels: str) -> float | None:
 
 def corpus(name: str) -> list[Any]:
     """Return the rows of a file in `corpus/gateway`."""
-    text = (Path(__file__).parent / "corpus" / "gateway" / f"{name}.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.split("\n") if line]
+    return case_rows(CORPUS / "gateway" / f"{name}.jsonl")
 
 
 def chunked(text: str, size: int) -> Iterable[str]:

@@ -25,6 +25,7 @@ import pytest
 import reference
 import release
 import run
+from cases import cases
 from vendor import vendor_templates
 
 SCRIPTS = environment.ROOT / "scripts"
@@ -280,14 +281,7 @@ def test_what_was_built_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "the core needs jinja2>=3" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"more": "tests/test_docs.py"}, r"holds \['tests/test_docs.py'\], which it must not"),
-        ({"more": "unrender/__pycache__/a.pyc"}, r"holds \['unrender/__pycache__/a.pyc'\]"),
-        ({"needs": "jinja2\nRequires-Dist: click"}, r"expected jinja2 as the only dependency"),
-    ],
-)
+@cases
 def test_what_must_not_be_published_is_named(tmp_path: Path, wrong: dict[str, str], said: str) -> None:
     """Foreign files, compiled ones, and a second dependency of the core stop a release."""
     wheel_and_source(tmp_path, **wrong)
@@ -328,14 +322,7 @@ def test_a_setting_that_is_none_stops_a_release(tmp_path: Path, name: str) -> No
         release.settle(tmp_path, {**SETTINGS, name: "me"})
 
 
-@pytest.mark.parametrize(
-    ("metadata", "said"),
-    [
-        ("\nName: unrender\n", "without Maintainer-email, Project-URL"),
-        ("\nMaintainer-email: a@b.c\nProject-URL: Homepage, https://b.c\n\n[a](docs/a.md)", r"\[a\]\(docs/a.md\)"),
-        ("\nMaintainer-email: a@b.c\nProject-URL: Homepage, https://b.c\n\n[a](https://b.c)", ""),
-    ],
-)
+@cases
 def test_a_tag_insists_on_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metadata: str, said: str) -> None:
     """What was built without them is not published."""
     monkeypatch.setattr(release, "DIST", tmp_path)

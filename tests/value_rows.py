@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from splitting import splits
+from tables import case_rows
 
 from unrender import Tool
 from unrender.values.coercion import ArgumentTypes, coerce
@@ -33,7 +34,7 @@ VALUES = Path(__file__).parent / "corpus" / "values.jsonl"
 
 def value_rows() -> list[dict[str, Any]]:
     """Return all rows."""
-    return [json.loads(line) for line in VALUES.read_text(encoding="utf-8").split("\n") if line]
+    return case_rows(VALUES)
 
 
 def given(row: Mapping[str, Any]) -> Any:

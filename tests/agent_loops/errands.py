@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from tables import case_rows
 
 Folder = Path
 Arguments = Mapping[str, Any]
@@ -52,17 +53,6 @@ SIGNS: Mapping[str, Callable[[float, float], float]] = {
     "multiply": operator.mul,
     "divide": operator.truediv,
 }
-NUMBER = {"type": "integer", "minimum": -9999, "maximum": 9999}
-FILE = {"type": "string", "pattern": "^[a-z]{1,12}\\.txt$"}
-KNOWN = ("one.txt", "story.txt", "notes.txt")
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
-WHEN = {
-    "type": "object",
-    "properties": {"day": {"enum": list(DAYS)}, "hour": {"type": "integer", "minimum": 0, "maximum": 23}},
-    "required": ["day", "hour"],
-    "additionalProperties": False,
-}
-TAGS = {"type": "array", "items": {"enum": ["work", "home", "health"]}, "maxItems": 2, "uniqueItems": True}
 
 
 def _calculate(_: Folder, given: Arguments) -> str:
@@ -90,38 +80,23 @@ def _remind(folder: Folder, given: Arguments) -> str:
     return json.dumps({"kept": True, "tags": given.get("tags", [])})
 
 
-TOOLS: Mapping[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        Tool(
-            "calculate",
-            "Calculate with two numbers.",
-            {"operation": {"enum": list(SIGNS)}, "a": NUMBER, "b": NUMBER},
-            _calculate,
-        ),
-        Tool("list_files", "List the files in the folder.", {}, lambda folder, _: "\n".join(names(folder))),
-        Tool("read_file", "Read a file of the folder.", {"name": {"enum": list(KNOWN)}}, _read),
-        Tool(
-            "write_file",
-            "Write a text into a file of the folder.",
-            {"name": FILE, "text": {"type": "string", "maxLength": 60}},
-            _write,
-        ),
-        Tool(
-            "clock",
-            "Tell the time, so many hours before or after UTC.",
-            {"hours": {"type": "integer", "minimum": -12, "maximum": 14}},
-            lambda _, given: f"{datetime.now(UTC) + timedelta(hours=given['hours']):%H:%M}",
-        ),
-        Tool(
-            "remind",
-            "Remind the user of something.",
-            {"what": {"type": "string", "maxLength": 40}, "when": WHEN, "tags": TAGS},
-            _remind,
-            optional=("tags",),
-        ),
-    )
+_ROWS = case_rows(Path(__file__).with_name("tasks.jsonl"))
+
+
+def _rows(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the names of the rows of a kind, each with its other fields."""
+    return ((row[kind], {key: row[key] for key in row if key != kind}) for row in _ROWS if kind in row)
+
+
+_DO: Mapping[str, Callable[[Folder, Arguments], str]] = {
+    "calculate": _calculate,
+    "list_files": lambda folder, _: "\n".join(names(folder)),
+    "read_file": _read,
+    "write_file": _write,
+    "clock": lambda _, given: f"{datetime.now(UTC) + timedelta(hours=given['hours']):%H:%M}",
+    "remind": _remind,
 }
+TOOLS: Mapping[str, Tool] = {name: Tool(name=name, do=_DO[name], **row) for name, row in _rows("tool")}
 
 
 def names(folder: Folder) -> list[str]:
@@ -169,70 +144,19 @@ def _called(name: str, **wanted: Any) -> Callable[[Folder, Sequence[Called], str
     return done
 
 
-STORY = "".join(f"Day {day}: the ship sailed on, and nobody saw land. " for day in range(1, 61)) + "Day 61: land!"
-TASKS: Sequence[Task] = (
-    Task(name="sum", question="What is 17 plus 25?", tools=["calculate"], done=_result("42")),
-    Task(name="zero", question="What is 7 divided by 0?", tools=["calculate"], done=_result("division by zero")),
-    Task(
-        name="clock",
-        question="What time is it two hours after UTC?",
-        tools=["clock", "calculate"],
-        done=_called("clock", hours=2),
-        reasoning=None,
-    ),
-    Task(
-        name="empty",
-        question="Which files are there?",
-        tools=["list_files", "read_file"],
-        choice="list_files",
-        done=_result(""),
-    ),
-    Task(
-        name="long",
-        question="Read story.txt. On which day did they see land?",
-        tools=["read_file"],
-        choice="read_file",
-        files={"story.txt": STORY},
-        done=lambda _, __, said: "61" in said,
-    ),
-    Task(
-        name="write",
-        question="Write the text milk into the file shop.txt.",
-        tools=list(TOOLS),
-        choice="write_file",
-        done=lambda folder, *_: "shop.txt" in names(folder) and "milk" in _read(folder, {"name": "shop.txt"}).lower(),
-    ),
-    Task(
-        name="copy",
-        question="Copy the file one.txt to two.txt.",
-        tools=["read_file", "write_file"],
-        always=True,
-        files={"one.txt": 'A secret: ünïcödé, "quotes" and a\nline.'},
-        done=lambda folder, *_: "two.txt" in names(folder) and "secret" in _read(folder, {"name": "two.txt"}),
-    ),
-    Task(
-        name="parallel",
-        question="What is 2 plus 3, and what is 4 times 5? Call calculate twice at once.",
-        tools=["calculate", "clock"],
-        parallel=True,
-        done=lambda _, calls, __: {"5", "20"} <= {one.result for one in calls},
-    ),
-    Task(
-        name="remind",
-        question="Remind me of the dentist on Tuesday at 9, and tag it health.",
-        tools=["remind", "clock"],
-        done=_called("remind", when={"day": "Tuesday", "hour": 9}, tags=["health"]),
-        reasoning=None,
-    ),
-    Task(
-        name="greeting",
-        question="Say hello in French.",
-        tools=["calculate", "list_files"],
-        choice="auto",
-        done=lambda _, calls, said: not calls and "bonjour" in said.lower(),
-        system="You speak French.\n\nTools are for numbers and files only.",
-    ),
-)
+_DONE: Mapping[str, Callable[[Folder, Sequence[Called], str], bool]] = {
+    "sum": _result("42"),
+    "zero": _result("division by zero"),
+    "clock": _called("clock", hours=2),
+    "empty": _result(""),
+    "long": lambda _, __, said: "61" in said,
+    "write": lambda folder, *_: "shop.txt" in names(folder) and "milk" in _read(folder, {"name": "shop.txt"}).lower(),
+    "copy": lambda folder, *_: "two.txt" in names(folder) and "secret" in _read(folder, {"name": "two.txt"}),
+    "parallel": lambda _, calls, __: {"5", "20"} <= {one.result for one in calls},
+    "remind": _called("remind", when={"day": "Tuesday", "hour": 9}, tags=["health"]),
+    "greeting": lambda _, calls, said: not calls and "bonjour" in said.lower(),
+}
+TASKS: Sequence[Task] = [Task(name=name, done=_DONE[name], **row) for name, row in _rows("task")]
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ import pytest
 from agent_loops.errands import TASKS, TOOLS, Called, Desk, Task, broken
 from agent_loops.programs import PROGRAMS, TURNS, Way
 from agent_loops.wire import Wire, complaints
+from tables import table
 
 REASONS = ("answer", "length", "turns")
 Keep = Callable[[dict[str, Any]], None]
@@ -101,16 +102,8 @@ def test_call_that_is_cut_off_is_not_run(do: Any, tokens: int, program: str, str
     assert do(CUT, program, Way(stream, tokens)) == ("length", [])
 
 
-BROKEN = {
-    "no tool": ("calculte", "{}", "no tool"),
-    "no JSON": ("clock", '{"hours": 2', "no JSON"),
-    "a value too much": ("clock", '{"hours": 2, "zone": "UTC"}', "Additional"),
-    "an argument too few": ("write_file", '{"name": "a.txt"}', "required"),
-    "another type": ("clock", '{"hours": "two"}', "not of type"),
-    "out of range": ("clock", '{"hours": 15}', "maximum"),
-    "deep inside": ("remind", '{"what": "", "when": {"day": "Sunday", "hour": 1}}', "not one of"),
-    "no pattern": ("write_file", '{"name": "../a.txt", "text": ""}', "does not match"),
-}
+T: Any = table("test_loops")
+BROKEN = T["BROKEN"]
 
 
 @pytest.mark.parametrize(("name", "arguments", "why"), BROKEN.values(), ids=BROKEN)

@@ -6,52 +6,49 @@ import json
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 from engines import installed
 from serving import CALL, Told, chunked, template
 
-from unrender.gateway import EngineCapabilities, EngineError, Job, Model, Piece, Turns, app
+from unrender.gateway import EngineCapabilities, EngineError, Job, Model, Turns, app
 from unrender.gateway.serve import server
 
 collect_ignore = [] if all(map(installed, ("pydantic_ai", "litellm"))) else ["test_clients.py", "test_proxy.py"]
 
 
-class Engine(Told):
-    """A model that thinks, calls `get_weather` when it is asked about rain, and says what it learnt; else, what the request forces it to."""
-
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield an answer in pieces of five characters."""
-        self.jobs.append(job)
-        prompt, request = job.turn.prompt, job.turn.request
-        schema = request.response_schema if isinstance(request.response_schema, Mapping) else {}
-        if "too long" in prompt:
-            raise EngineError("The prompt (total length 9999) is too long to fit into the model", status=400)
-        thought = "" if job.turn.begun else "<think>\nHm.\n</think>\n"
-        if "wet in Paris" in prompt:
-            text = f"{thought}It rains.<|end|>"
-        elif "Rain?" in prompt and request.tool("get_weather"):
-            text = f"{thought}{CALL}<|end|>"
-        # Of an object that may hold anything, the question alone says what.
-        elif "properties" in schema or request.tool_choice in ("required", "named"):
-            text = job.turn.sample(7)
-        elif "Who?" in prompt:
-            text = thought + json.dumps({"person": {"name": "Ada", "age": 36, "tags": []}}) + "<|end|>"
-        else:
-            text = f"{thought}Hello there, ünïcödé.<|end|>"
-        for piece in chunked(text, 5):
-            yield Piece(piece)
+def said(job: Job) -> Iterable[str | EngineError]:
+    """Return what a model says that thinks, calls `get_weather` when it is asked about rain, and tells what it learnt; else, what the
+    request forces it to.
+    """
+    prompt, request = job.turn.prompt, job.turn.request
+    schema = request.response_schema if isinstance(request.response_schema, Mapping) else {}
+    thought = "" if job.turn.begun else "<think>\nHm.\n</think>\n"
+    if "too long" in prompt:
+        return [EngineError("The prompt (total length 9999) is too long to fit into the model", status=400)]
+    if "wet in Paris" in prompt:
+        text = f"{thought}It rains.<|end|>"
+    elif "Rain?" in prompt and request.tool("get_weather"):
+        text = f"{thought}{CALL}<|end|>"
+    # Of an object that may hold anything, the question alone says what.
+    elif "properties" in schema or request.tool_choice in ("required", "named"):
+        text = job.turn.sample(7)
+    elif "Who?" in prompt:
+        text = thought + json.dumps({"person": {"name": "Ada", "age": 36, "tags": []}}) + "<|end|>"
+    else:
+        text = f"{thought}Hello there, ünïcödé.<|end|>"
+    return chunked(text, 5)
 
 
 @pytest.fixture(scope="session")
-def engine() -> Engine:
+def engine() -> Told:
     """Return the engine, which keeps its jobs."""
-    return Engine("", capabilities=EngineCapabilities(seed=False, obeys=True))
+    return Told(said, capabilities=EngineCapabilities(seed=False, obeys=True))
 
 
 @pytest.fixture(scope="session")
-def address(engine: Engine) -> Iterator[str]:
+def address(engine: Told) -> Iterator[str]:
     """Run a gateway in a thread, and return where it listens."""
     model = Model(name="small", turns=Turns(template=template()), backend=engine, aliases=("m",))
     running = server(app([model]), port=0)

@@ -1,6 +1,10 @@
 # ruff: noqa: PLC0415 - each package is imported where it is used: a part of them may be installed
 """What people's own client packages do with the gateway, a class for each: five things that each of their programs does.
 
+`chat` returns the answer to one question, `streamed` its pieces, `tool` the answer that comes after a tool was called, `structured` the
+answer as the package reads it. `refusal` is the name of the error, or of one that it is made from, by which the package says that a
+prompt is too long.
+
 Rules: each sets what its own documentation says for a server like OpenAI's or Anthropic's, and nothing that is special to this gateway. A
 class imports its package when it is used, so that each is tested where it is installed.
 """
@@ -10,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
+from tables import case_rows
 
 
 class Person(BaseModel):
@@ -33,26 +39,6 @@ def get_weather(city: str) -> str:
         city: Where.
     """
     return f"wet in {city}"
-
-
-class Client(Protocol):
-    """A client that talks to the gateway at `address`."""
-
-    package: ClassVar[str]
-    refusal: ClassVar[str]
-    """The name of the error, or of one that it is made from, by which the package says that a prompt is too long."""
-
-    def chat(self, question: str) -> str:
-        """Return the answer to one question."""
-
-    def streamed(self, question: str) -> list[str]:
-        """Return the pieces of an answer."""
-
-    def tool(self, question: str) -> str:
-        """Return the answer that comes after a tool was called."""
-
-    def structured(self, question: str) -> Any:
-        """Return the answer as the package reads it."""
 
 
 class PydanticAI:
@@ -361,28 +347,9 @@ class DSPy:
             return dspy.Predict(Asked)(question=question).person
 
 
+_MADE: list[type[Any]] = [PydanticAI, PydanticAINative, Instructor, Smolagents, LiteLLM, LLM, LangChain, Haystack, DSPy]
 CLIENTS: Mapping[str, tuple[type[Any], str]] = {
-    "pydantic-ai on Chat": (PydanticAI, "chat"),
-    "pydantic-ai on Chat, native": (PydanticAINative, "chat"),
-    "pydantic-ai on Responses": (PydanticAI, "responses"),
-    "pydantic-ai on Responses, native": (PydanticAINative, "responses"),
-    "instructor, tools": (Instructor, "chat"),
-    "instructor, formats": (Instructor, "format"),
-    "instructor on Responses": (Instructor, "responses"),
-    "instructor on Messages": (Instructor, "messages"),
-    "smolagents": (Smolagents, "chat"),
-    "smolagents with litellm": (Smolagents, "litellm"),
-    "litellm on Chat": (LiteLLM, "openai"),
-    "litellm on Messages": (LiteLLM, "anthropic"),
-    "litellm on Responses": (LiteLLM, "openai/responses"),
-    "llm on Chat": (LLM, "chat"),
-    "llm on Responses": (LLM, "responses"),
-    "LangChain on Chat": (LangChain, "chat"),
-    "LangChain on Responses": (LangChain, "responses"),
-    "LangChain on Messages": (LangChain, "messages"),
-    "Haystack on Chat": (Haystack, "chat"),
-    "Haystack on Responses": (Haystack, "responses"),
-    "DSPy on Chat": (DSPy, "chat"),
-    "DSPy on Responses": (DSPy, "responses"),
+    row["client"]: (next(made for made in _MADE if made.__name__ == row["made"]), row["api"])
+    for row in case_rows(Path(__file__).with_name("clients.jsonl"))
 }
 """Each client with the API, or the way, that it uses."""

@@ -11,30 +11,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
-from composed.parts import CALLS, FRAMES, THOUGHTS, Calls, Frame, Thoughts
-
-ODDITIES = (
-    "",
-    "trims content",
-    "eos after the end",
-    "refuses other roles",
-    "counts in a namespace",
-    "content first, then a line",
-    "string arguments",
-    "parts of content",
-    "content or calls",
-    "tools before the last question",
-    "no system",
-    "header once",
-    "null content",
-    "spaces after content",
-    "alternates",
-    "thinking field",
-    "reasoning field",
-    "asks otherwise with tools",
-    "macro",
-    "results name their call",
-)
+from composed.parts import CALLS, FRAMES, ODDITIES, THOUGHTS, Calls, Frame, Thoughts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,19 +132,9 @@ class _Writer:
         if self.oddity == "tools before the last question":
             question = _if("loop.last", self._tools()) + question
         other = refused if self.oddity == "refuses other roles" else question
-        return (
-            "{%- if message.role == 'assistant' -%}"
-            + self._answer()
-            + "{%- elif message.role == 'user' -%}"
-            + question
-            + "{%- elif message.role == 'tool' -%}"
-            + result
-            + "{%- elif message.role == 'system' -%}"
-            + system
-            + "{%- else -%}"
-            + other
-            + "{%- endif -%}"
-        )
+        roles = {"assistant": self._answer(), "user": question, "tool": result, "system": system}
+        cases = ("{%- elif message.role == '" + role + "' -%}" + text for role, text in roles.items())
+        return "".join(cases).replace("elif", "if", 1) + "{%- else -%}" + other + "{%- endif -%}"
 
     def _answer(self) -> str:
         frame = self.frame

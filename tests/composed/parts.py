@@ -6,11 +6,11 @@ between «» is an expression of Jinja; everything else is written as it stands.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
+
+from tables import CORPUS, case_rows
 
 Part = TypeVar("Part")
 JSON = "«f.arguments | tojson»"
@@ -71,19 +71,21 @@ class Calls:
     only_first: bool = False
 
 
-ROWS = Path(__file__).parents[1] / "corpus" / "parts.jsonl"
+ROWS = case_rows(CORPUS / "parts.jsonl")
 
 
 def _parts(kind: str, made: Callable[..., Part]) -> dict[str, Part]:
     """Return the parts of one kind by name; pairs of texts are lists in the rows."""
-    rows = (json.loads(line) for line in ROWS.read_text(encoding="utf-8").split("\n") if line)
-    parts = {row.pop(kind): row for row in rows if kind in row}
     return {
-        name: made(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
-        for name, row in parts.items()
+        row[kind]: made(
+            **{key: tuple(value) if isinstance(value, list) else value for key, value in row.items() if key != kind}
+        )
+        for row in ROWS
+        if kind in row
     }
 
 
 FRAMES = _parts("frame", Frame)
 THOUGHTS = _parts("thoughts", Thoughts)
 CALLS = _parts("calls", Calls)
+ODDITIES = [row["oddity"] for row in ROWS if "oddity" in row]

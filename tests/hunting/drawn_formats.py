@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from hypothesis import strategies as st
+from tables import table
 
 from unrender.format import Strings
 
@@ -305,21 +306,8 @@ class Draw:
         data = json.loads(json.dumps(data))
         places = list(_places(data))
         holder, key = places[self.draw(st.integers(0, len(places) - 1))]
-        odd: tuple[Any, ...] = (
-            "",
-            " ",
-            "\n" * 40,
-            "x" * 1_001,
-            "\ufdd0",
-            None,
-            [],
-            {},
-            7,
-            True,
-            [SLOT["key"]],
-            SLOT["value"],
-            *ODD,
-        )
+        texts = ("", " ", "\n" * 40, "x" * 1_001, "\ufdd0")
+        odd: tuple[Any, ...] = (*texts, None, [], {}, 7, True, [SLOT["key"]], SLOT["value"], *ODD)
         holder[key] = self.one(*odd, *self.used)
         return data
 
@@ -344,22 +332,9 @@ def joined(parts: list[Any]) -> list[Any]:
 
 NAMES = ("f", "get", "get_weather", "set_x2", "search", "a-b", "ns.tool")
 KEYS = ("a", "b", "city", "is_on", "n2")
-SCALARS = (
-    *({"type": kind} for kind in ("string", "integer", "number", "boolean", "null")),
-    {"enum": ["x", "on", 3, True, None]},
-    {"type": ["string", "null"]},
-    {"type": ["integer", "string"]},
-    {"type": "string", "enum": ["red", "7"]},
-    {"type": "integer", "minimum": 0, "maximum": 9},
-)
-NESTED: tuple[Data, ...] = (
-    {"type": "array", "items": {"type": "string"}},
-    {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
-    {"type": "object", "properties": {"u": {"type": "string"}, "v": {"type": "number"}}, "additionalProperties": False},
-    {"type": "array", "items": {"type": "object", "properties": {"w": {"type": "boolean"}}, "required": ["w"]}},
-    {"type": "object"},
-    {},
-)
+T: Any = table("drawn_formats")
+SCALARS = T["SCALARS"]
+NESTED: tuple[Data, ...] = T["NESTED"]
 
 
 @st.composite

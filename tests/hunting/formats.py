@@ -22,8 +22,8 @@ from typing import Any
 
 from engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 from hunting.drawn_formats import Data, cases
-from hunting.tally import Failure, Tally, keep_failure, spent
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hunting.tally import Failure, Tally, drawing, keep_failure, spent
+from hypothesis import Phase, given, seed
 from hypothesis.errors import FlakyFailure
 from lexing import confusions_of, remainder_of
 from meaning import differences
@@ -97,14 +97,8 @@ class _Hunter:
                 if broken.kind not in known:
                     raise
 
-        drawn = settings(
-            max_examples=BATCH,
-            database=None,
-            deadline=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(HealthCheck),
-            report_multiple_bugs=False,
-            print_blob=False,
+        drawn = drawing(
+            max_examples=BATCH, phases=(Phase.generate, Phase.shrink), report_multiple_bugs=False, print_blob=False
         )
         try:
             seed(number)(drawn(given(cases())(one)))()

@@ -18,8 +18,8 @@ from random import Random
 from typing import Any
 
 from hunting.drawn_formats import cases
-from hunting.tally import Failure, Tally, keep_failure, minimised, spent
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hunting.tally import Failure, Tally, drawing, keep_failure, minimised, spent
+from hypothesis import given, seed
 from judge.laws import check_judged, turn_of
 from judge.outcome import Lost
 from properties.attacks import FORMATS, markers
@@ -150,14 +150,7 @@ def known(name: str) -> Data:
 def _drawn_formats(number: int) -> list[Data]:
     """Return a batch of Formats that Hypothesis draws; some will be refused."""
     found: list[Data] = []
-    drawing = settings(
-        max_examples=BATCH,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    seed(number)(drawing(given(cases())(lambda case: found.append(case["format"]))))()
+    seed(number)(drawing(max_examples=BATCH)(given(cases())(lambda case: found.append(case["format"]))))()
     return found
 
 

@@ -9,29 +9,15 @@ import re
 from collections.abc import Callable
 from random import Random
 
+from tables import table
+
 Mutation = Callable[[str, Random], str]
 
 _BLOCK = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
 _TEXT = re.compile(r"'[^'\\\n{}]{1,60}'|\"[^\"\\\n{}]{1,60}\"")
 _MARKER = re.compile(r"<[^<>\s]{1,40}>|\[[^\[\]\s]{1,40}\]")
 _WORD = re.compile(r"\b[a-z_]{3,}\b")
-_ODD: tuple[str, ...] = (
-    "",
-    " ",
-    "\n",
-    "\n\n",
-    *"<>|",
-    "</",
-    *"{}\"'",
-    "\\\\",
-    "é",
-    "\u2581",
-    "<x>",
-    "</x>",
-    "```",
-    "\0",
-    "0",
-)
+_ODD: list[str] = table("mutation")["ODD"]
 
 
 def mutate(source: str, random: Random, most: int = 4) -> str:

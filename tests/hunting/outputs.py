@@ -17,11 +17,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from properties.attacks import Reading, markers, readings
 from properties.invariants import check, check_copies, check_strict, strictly
 from splitting import fed, merged, random_pieces
+from tables import table
 from vendor import vendor_cases, vendor_templates
 
 from unrender import ChatTemplate, Malformed, Message, Parser, Request
@@ -31,20 +33,11 @@ NAME = "outputs"
 ANY_TOOL = Request(tools=None)
 LONGEST = 700
 """Longest text that is tried, in characters."""
-_ODD = (
-    *"\"'{}[],:\\()<>/=-`",
-    *("```", "```json\n", *" \n\taé🌍\x00\ud800\u2028", "null", "1.5", "1_0", "1_", "True", "NaN", "-", "02134"),
-    *("\\u00e9", "\\ud83c", '{"a": 1}', '"name": "now", ', '"arguments": {}, ', '"parameters": {"b": 2}'),
-    *('"id": "x", ', '{"name": ', " " * 70, "now", "get_weather", "city", "x" * 300, "[" * 40),
-    *("<think>", "</think>", "\r\n", "\\n", '\\"'),
-)
+T: Any = table("outputs")
+_ODD: list[str] = T["_ODD"]
 _FIELD = re.compile(r'("\w+" ?: ?)("[^"]*"|[-.\w]+|\{[^{}]*\}|\[[^\[\]]*\])')
 _VALUE = re.compile(r'"[^"]*"|-?\d[\d.]*|\btrue\b|\bfalse\b|\bnull\b|\{\}')
-_VALUES = (
-    *('""', '"now"', '"x"', "'a'", '"a\\', '"\\ud83c"', "{}", "[]", '{"a": 1}', "[1, ]", "{a: 1}", "null", "None"),
-    *("True", "1_", "1_0", "1__0", "1_.5", "01", "+1", "-", ".5", "1e999", "1e5", "9" * 300, "NaN", "Infinity", "x"),
-    *("", '"{}"', '"{"'),
-)
+_VALUES: list[str] = T["_VALUES"]
 """What may be where a value was."""
 
 

@@ -20,7 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
+
+from hypothesis import HealthCheck, Phase, settings
 
 MINIMISING = 10.0
 """Seconds that are spent on making one failing text smaller."""
@@ -59,6 +61,12 @@ class Tally:
         return Tally(
             tried=self.tried + other.tried, refused=self.refused + other.refused, failures=tuple(smallest.values())
         )
+
+
+def drawing(**more: Any) -> settings:
+    """Return the settings by which Hypothesis only draws: a hunt minimises by itself."""
+    plain: dict[str, Any] = {"database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
+    return settings(**plain | {"phases": (Phase.generate,)} | more)
 
 
 class Generator(Protocol):

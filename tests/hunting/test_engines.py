@@ -8,20 +8,15 @@ import pytest
 from engines import installed
 from hunting.drawn_formats import Data, cases
 from hunting.formats import check_case, replay
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hunting.tally import drawing
+from hypothesis import given, seed
 
 pytestmark = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 
 
 @seed(1)
 @given(cases())
-@settings(
-    max_examples=30,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.generate,),
-)
+@drawing(max_examples=30)
 def test_engines_accept_what_random_formats_write(case: Data) -> None:
     """What is sampled of a random Format is accepted in every dialect by the engine that reads it."""
     check_case(case)

@@ -11,8 +11,8 @@ import pytest
 from hunting import outputs
 from hunting.drawn_formats import Data, cases
 from hunting.formats import check_case
-from hunting.tally import Failure, Tally, keep_failure, kept_inputs, spent
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hunting.tally import Failure, Tally, drawing, keep_failure, kept_inputs, spent
+from hypothesis import given, seed
 
 SECONDS = 1
 GENERATORS = hunt.generators()
@@ -28,13 +28,7 @@ def test_what_once_broke_holds(name: str, text: str) -> None:
 
 @seed(23)
 @given(cases())
-@settings(
-    max_examples=30,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.generate,),  # A hunt minimises; CI only has to know.
-)
+@drawing(max_examples=30)
 def test_random_formats_break_no_promise(case: Data) -> None:
     """A random Format is refused by the name of a field, or it works; `scripts/hunt.py` tries many more."""
     check_case(case)

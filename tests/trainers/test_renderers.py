@@ -12,18 +12,11 @@ from byte_tokenizer import byte_tokenizer
 from renderers import create_renderer
 from renderers.base import Renderer, ToolCallParseStatus, build_training_sample
 from renderers.configs import CustomRendererConfig, _config_class_for
+from tables import table
 from vendor import vendor_templates
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "weather",
-            "description": "Weather of a city.",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        },
-    }
-]
+T: Any = table("test_renderers")
+TOOLS = T["TOOLS"]
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather in Paris?"}]
 MARKER = re.compile(r"<\|?[\w/|\"=:.-]+\|?>|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]|\[EOS\]")
 
@@ -45,38 +38,7 @@ class Family:
 
 THINK = ("<think>", "</think>")
 CALLS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
-GLM = (
-    "<|endoftext|>",
-    "<|user|>",
-    "<|assistant|>",
-    "<|observation|>",
-    "<|system|>",
-    "<arg_key>",
-    "</arg_key>",
-    "<arg_value>",
-    "</arg_value>",
-)
-FAMILIES = {
-    "qwen3": Family("Qwen-Qwen3-0.6B", "<|im_end|>", more=("<|endoftext|>",)),
-    "glm-4.5": Family("GLM-4.6", "<|endoftext|>", more=GLM, stop=("<|user|>", "<|observation|>")),
-    "glm-5": Family("GLM-4.7-Flash", "<|endoftext|>", more=GLM, stop=("<|user|>", "<|observation|>")),
-    "kimi-k2": Family("Kimi-K2-Instruct", "[EOS]", id="functions.weather:{}"),
-    "minimax-m2": Family("MiniMax-M2", "[e~["),
-    "nemotron-3": Family("NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "<|im_end|>", more=("<|endoftext|>",)),
-    "gemma4": Family(
-        "google-gemma-4-31B-it",
-        "<eos>",
-        bos="<bos>",
-        more=("<|image>", "<image|>", "<|image|>", "<pad>", "<unk>", "<|video|>", "<|audio|>"),
-    ),
-    "llama-3": Family(
-        "meta-llama-Llama-3.2-3B-Instruct",
-        "<|eot_id|>",
-        bos="<|begin_of_text|>",
-        more=("<|end_of_text|>", "<|eom_id|>", "<|python_tag|>"),
-        one_call=True,
-    ),
-}
+FAMILIES = {name: Family(**family) for name, family in T["FAMILIES"].items()}
 OTHER_PROMPTS = {
     "kimi-k2": "another template of theirs writes tools without spaces",
     "llama-3": "theirs has the day of the template's training, and the template today's",
@@ -195,23 +157,14 @@ def test_prompts_are_theirs(name: str) -> None:
     """The first prompt has the same ids, and its bodies are the same."""
     theirs, ours = renderers(name)
     wanted, made = (r.render(ASKED, tools=TOOLS, add_generation_prompt=True) for r in (theirs, ours))
-    bodies = [
-        [
-            tokenizer(name).decode(
-                [
-                    id
-                    for id, at, body in zip(r.token_ids, r.message_indices, r.is_content, strict=True)
-                    if body and at == n
-                ]
-            )
-            for n in (0, 1)
-        ]
-        for r in (wanted, made)
-    ]
+
+    def body_of(rendered: Any, number: int) -> str:
+        places = zip(rendered.token_ids, rendered.message_indices, rendered.is_content, strict=True)
+        return str(tokenizer(name).decode([id for id, at, body in places if body and at == number]))
 
     if name not in OTHER_PROMPTS:
         assert tokenizer(name).decode(made.token_ids) == tokenizer(name).decode(wanted.token_ids)
-    assert bodies[1] == bodies[0]
+    assert [body_of(made, number) for number in (0, 1)] == [body_of(wanted, number) for number in (0, 1)]
 
 
 @pytest.mark.parametrize("name", FAMILIES)

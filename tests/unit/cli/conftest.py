@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,30 +11,6 @@ import command_line
 import pytest
 from click.testing import Result
 
-TEMPLATE = """\
-{%- if tools %}{{ '<|system|>\\nTools: ' ~ tools | tojson ~ '\\n' }}{% endif %}
-{%- for message in messages %}
-{{- '<|' ~ message.role ~ '|>\\n' }}
-{%- if message.reasoning_content %}{{ '<think>' ~ message.reasoning_content ~ '</think>\\n' }}{% endif %}
-{{- message.content }}
-{%- for call in message.tool_calls or [] %}
-{{- '\\n<call name="' ~ call.function.name ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}
-{%- endfor %}
-{{- '<|end|>\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}
-"""
-
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        },
-    }
-]
-
 Run = Callable[..., Result]
 
 
@@ -42,8 +18,7 @@ Run = Callable[..., Result]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs the command line in a folder with `chat_template.jinja` and `tools.json`."""
     monkeypatch.chdir(tmp_path)
-    Path("chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
-    Path("tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
+    shutil.copytree(Path(__file__).with_name("first"), tmp_path, dirs_exist_ok=True)
     return command_line.run
 
 

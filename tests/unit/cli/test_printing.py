@@ -47,10 +47,12 @@ def test_a_line_is_one_line(text, other):
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=3))
 def test_columns_hold_text_alone(rows):
-    """Rows, tables and blocks break lines of their own, and obey none but those of a block."""
+    """Rows, tables, blocks and columns break lines of their own, and obey none but those of a block."""
     assert alive(printed(terminal.print_rows, rows)) == {"\n"}
     assert alive(printed(terminal.print_table, ["a", "b"], rows)) == {"\n"}
-    assert alive(printed(terminal.print_block, [(text, "") for row in rows for text in row])) <= {"\n"}
+    texts = [(text, "") for row in rows for text in row]
+    assert alive(printed(terminal.print_block, texts)) <= {"\n"}
+    assert alive(printed(terminal.print_columns, texts, texts[::-1])) <= {"\n"}
 
 
 @pytest.mark.slow
@@ -128,12 +130,6 @@ def test_words_of_a_table_stay_whole(monkeypatch, columns):
     assert set(rules.split()) <= set(said.split())
 
 
-@given(HOSTILE, HOSTILE)
-def test_two_columns_hold_text_alone(left, right):
-    """Beside each other as well, no character of a text is obeyed but its line breaks."""
-    assert alive(printed(terminal.print_columns, [(left, "")], [(right, "")])) <= {"\n"}
-
-
 def test_texts_stand_beside_each_other(monkeypatch):
     """Lines are folded at half the width, the shorter text ends first, and in a pipe nothing is coloured."""
     monkeypatch.setenv("COLUMNS", "47")
@@ -160,11 +156,6 @@ def test_texts_stand_below_each_other_where_it_is_narrow(monkeypatch):
 
 def terminal_of_80_columns(monkeypatch) -> io.StringIO:
     """Make standard output one that says it is a terminal, and return it."""
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")

@@ -12,24 +12,14 @@ from typing import Any
 
 import click
 import pytest
+from cases import cases
 
 from unrender.cli.inputs import InputPath, OutputPath
 
 T = "chat_template.jinja"
 
 
-@pytest.mark.parametrize(
-    ("settings", "value"),
-    [
-        (["a=false"], False),
-        (["a=7"], 7),
-        (["a=high"], "high"),
-        (["a="], ""),
-        (["a=b=c"], "b=c"),
-        (['a={"b": [1]}'], {"b": [1]}),
-        (["a=1", "a=3"], 3),
-    ],
-)
+@cases
 def test_settings(run, settings, value):
     """A value is JSON where it can be, else text; of two for one name, the last holds."""
     Path("t.jinja").write_text("{{ messages[-1].content }}{{ a | tojson }}", encoding="utf-8")
@@ -38,14 +28,6 @@ def test_settings(run, settings, value):
     result = run("chat", "t.jinja", "hi.json", "--prompt", *(word for one in settings for word in ("--set", one)))
 
     assert json.loads(result.stdout.removeprefix("Hi")) == value
-
-
-@pytest.mark.parametrize("setting", ["a", "=1", "a-b=1", "1a=1", "tools=[]", "tool_choice=auto"])
-def test_bad_settings(run, setting):
-    """A name is needed, and one that no other option has."""
-    result = run("parse", T, "--set", setting)
-
-    assert (result.exit_code, "expected NAME=VALUE, found" in result.stderr) == (2, True)
 
 
 def test_bytes_that_are_no_text(run):
@@ -60,13 +42,7 @@ def test_bytes_that_are_no_text(run):
     assert (refused.exit_code, "-: expected UTF-8 text, found byte 0xff" in refused.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("files", "found"),
-    [
-        (["b.jinja", "a.jinja", "c.txt"], ["many/a.jinja", "many/b.jinja"]),
-        (["chat_template.jinja", "a.jinja"], ["many"]),
-    ],
-)
+@cases
 def test_a_directory_of_templates(run, files, found):
     """A directory that holds no model stands for its templates, in order."""
     Path("many").mkdir()
@@ -173,14 +149,6 @@ def test_a_minus_prints_what_would_be_written(run, command):
     assert not Path("-").exists()
 
 
-@pytest.mark.parametrize("command", ["batch audit", "verify"])
-def test_two_things_are_not_printed_as_one(run, command):
-    """A page and JSON are not mixed on standard output."""
-    result = run(*WRITING[command], "-", "--json")
-
-    assert (result.exit_code, "both print on standard output" in result.stderr) == (2, True)
-
-
 @pytest.mark.parametrize("row", ROWS["reading"])
 def test_a_minus_reads_standard_input(run, row):
     """`-` is standard input, and says the same as the file."""
@@ -200,22 +168,6 @@ def test_a_minus_reads_standard_input(run, row):
     from_file = run(*named)
     assert piped.exit_code == from_file.exit_code
     assert piped.stdout.split() == [word.replace(source, "-") for word in from_file.stdout.split()]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("format", "diff", "-", "-"), "standard input (-) can be read once only"),
-        (("explain", "-", "-"), "standard input (-) can be read once only"),
-        (("parse", "-"), "reads standard input itself"),
-        (("verify", "-", T), "-: standard input is examined alone"),
-    ],
-)
-def test_standard_input_is_read_once(run, words, told):
-    """What two arguments would read is refused, not given to the first of them."""
-    result = run(*words, text="{{ messages }}")
-
-    assert (result.exit_code, told in result.stderr) == (2, True)
 
 
 BROKEN = {
@@ -259,13 +211,6 @@ def test_a_damaged_format_is_named(run):
     result = run("format", "diff", T, "format.json")
 
     assert (result.exit_code, "format.json: " in result.stderr and "reasoning" in result.stderr) == (2, True)
-
-
-def test_a_report_that_cannot_be_written_leaves_the_old_one(run):
-    """A folder without room for it is named; what was there stays."""
-    result = run(*WRITING["verify"], "none/report.md")
-
-    assert (result.exit_code, "none/report.md: No such file or directory" in result.stderr) == (2, True)
 
 
 def started(*words: str, more: str = "", **given) -> subprocess.CompletedProcess[bytes]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 import warnings
 from pathlib import Path
 
 import pytest
+from cases import beside
 
 from unrender import TemplateError
 from unrender.cli.examining import examine
@@ -37,27 +39,11 @@ def evidence_of(run):
     return json.loads(run("inspect", "chat_template.jinja", "--json").stdout)["evidence"]
 
 
-# A text has no quotes of its own, so one that ends in a quoted word looks like another.
-AMBIGUOUS = """\
-{%- for message in messages %}
-{{- '<|' ~ message.role ~ '|>' ~ (message.content or '') }}
-{%- for call in message.tool_calls or [] %}
-{{- '<|do|>' ~ call.function.name ~ '(' }}
-{%- for key, value in call.function.arguments.items() %}
-{{- key ~ '=' ~ (value if value is string else value | tojson) ~ ('' if loop.last else ', ') }}
-{%- endfor %}
-{{- ')<|done|>' }}
-{%- endfor %}
-{{- '<|end|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
-"""
-
-
 @pytest.mark.slow
 def test_shows_a_counterexample(run):
     """A failed check is shown with the answer that failed, and the exit code is 1."""
-    Path("ambiguous.jinja").write_text(AMBIGUOUS, encoding="utf-8")
+    # A text has no quotes of its own, so one that ends in a quoted word looks like another.
+    Path("ambiguous.jinja").write_text(beside(__file__, "ambiguous.jinja"), encoding="utf-8")
 
     result = run("verify", "ambiguous.jinja")
 
@@ -67,14 +53,18 @@ def test_shows_a_counterexample(run):
     assert "\n  + tool_calls: " in result.stdout
 
 
+def two_of_them(run, command):
+    """Return what a command says of a folder with two templates."""
+    Path("many").mkdir()
+    for name in ("one", "two"):
+        shutil.copy("chat_template.jinja", f"many/{name}.jinja")
+    return run(command, "many")
+
+
 @pytest.mark.slow
 def test_directory_gives_a_table(run):
     """A directory of templates gives a line for each, and a sum."""
-    Path("many").mkdir()
-    for name in ("one", "two"):
-        Path(f"many/{name}.jinja").write_text(Path("chat_template.jinja").read_text(), encoding="utf-8")
-
-    result = run("verify", "many")
+    result = two_of_them(run, "verify")
 
     head, first, second, _, last = result.stdout.splitlines()
     assert head.split() == ["template", "passed", "skipped", "failed", "seconds"]
@@ -142,11 +132,7 @@ def test_nothing_left_exits_with_0(run):
 @pytest.mark.slow
 def test_directory_gives_a_table_of_findings(run):
     """A directory of templates gives a line for each, and how often each rule was broken."""
-    Path("many").mkdir()
-    for name in ("one", "two"):
-        Path(f"many/{name}.jinja").write_text(Path("chat_template.jinja").read_text(), encoding="utf-8")
-
-    result = run("lint", "many")
+    result = two_of_them(run, "lint")
 
     head, *lines = result.stdout.splitlines()
     assert head.split() == ["template", "errors", "warnings", "notes", "seconds", "rules"]

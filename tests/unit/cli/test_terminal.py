@@ -16,6 +16,7 @@ from typing import Any
 import click
 import command_line
 import pytest
+from cases import beside
 
 import unrender
 from unrender import ChatTemplate
@@ -34,24 +35,12 @@ OWN_STYLES = re.compile(r"\x1b\[(0|1|2|3[12356]|1;36)m")
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 IN_JINJA = "".join(char if char.isalnum() else f"\\u{ord(char):04x}" for char in HOSTILE.replace("\ud800", ""))
-MARKED = f"""\
-{{%- if tools %}}{{{{ '<|system|>' ~ tools | tojson }}}}{{% endif %}}
-{{%- for message in messages %}}
-{{{{- '<|' ~ message.role ~ '|>' }}}}
-{{%- if message.reasoning_content %}}{{{{ '<think {IN_JINJA}>' ~ message.reasoning_content ~ '</think>' }}}}{{% endif %}}
-{{{{- message.content }}}}
-{{%- for call in message.tool_calls or [] %}}
-{{{{- '<call {IN_JINJA} name="' ~ call.function.name ~ '" id="' ~ call.id ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}}}
-{{%- endfor %}}
-{{{{- '<|end|>' }}}}
-{{%- endfor %}}
-{{%- if add_generation_prompt %}}{{{{ '<|assistant|>' }}}}{{% endif %}}
-"""
+MARKED = beside(__file__, "marked.jinja").replace("EVIL", IN_JINJA)
 # Beside a call, content is written where reasoning belongs: no parser can tell them apart.
 AMBIGUOUS = MARKED.replace(
-    "{{- message.content }}",
-    f"""{{{{- message.content }}}}
-{{%- if message.tool_calls and message.content %}}{{{{ '{IN_JINJA}' ~ message.content }}}}{{% endif %}}""",
+    "{{- message.content }}\n",
+    "{{- message.content }}\n{%- if message.tool_calls and message.content %}{{ 'EVIL' ~ message.content }}{% endif %}\n"
+    "".replace("EVIL", IN_JINJA),
 )
 REFUSING = f"{{{{ raise_exception('{IN_JINJA}') }}}}"
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
@@ -265,21 +254,6 @@ def test_version_and_help_are_at_hand(run):
     assert run("--version").stdout == f"unrender, version {unrender.__version__}\n"
     assert run("-h").stdout == run("--help").stdout == run().stdout
     assert run("parse", "-h").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "now"),
-    [
-        *(((old, "x"), f"unrender format {old}") for old in ("diff", "declared", "export")),
-        *(((old, "x"), f"unrender batch {old}") for old in ("read", "audit", "replay")),
-        (("format", "chat_template.jinja"), "unrender format show"),
-    ],
-)
-def test_a_command_that_moved_says_where(run, words, now):
-    """The name of an earlier release ends in exit code 2 and the name that it has now."""
-    result = run(*words)
-
-    assert (result.exit_code, f"'{now}'" in result.stderr.splitlines()[-1]) == (2, True)
 
 
 def test_help_has_at_most_twelve_commands_in_sections(run):

@@ -7,32 +7,24 @@ from typing import Any
 
 import pytest
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
-from anthropic.lib.tools import BetaAsyncFunctionTool
-from serving import CALL, HELLO, WEATHER, Told, anthropic_client, chunked, openai_client, served
-
-from unrender.gateway import Piece
+from anthropic.lib.tools import BetaFunctionTool
+from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, openai_client, served
 
 set_tracing_disabled(disabled=True)
 
 
-@function_tool
-def get_weather(city: str) -> str:
+def weather(city: str) -> str:
     """Tell the weather."""
     return f"wet in {city}"
 
 
-class Weatherman(Told):
-    """A model that makes calls, and then says what it learnt."""
+get_weather = function_tool(weather, name_override="get_weather")
 
-    def __init__(self, calls: int) -> None:
-        super().__init__("")
-        self.calls = "\n".join([CALL] * calls)
 
-    async def generate(self, job):
-        self.jobs.append(job)
-        text = "It rains." if "wet in Paris" in job.turn.prompt else f"<think>\nLook.\n</think>\n{self.calls}"
-        for piece in chunked(f"{text}<|end|>", 5):
-            yield Piece(piece)
+def weatherman(calls: int) -> Told:
+    """Return a model that makes calls, and then says what it learnt."""
+    first = "\n".join(["<think>\nLook.\n</think>", *[CALL] * calls])
+    return Told(lambda job: chunked(f"{'It rains.' if 'wet in Paris' in job.turn.prompt else first}<|end|>", 5))
 
 
 @pytest.mark.parametrize("model", [OpenAIChatCompletionsModel, OpenAIResponsesModel])
@@ -41,7 +33,7 @@ def test_agent_calls_a_tool_and_answers(model: Any, stream, calls):
     """Each call is executed, its result and the reasoning before it reach the next prompt, and the answer is the agent's."""
 
     async def run():
-        engine = Weatherman(calls)
+        engine = weatherman(calls)
         agent = Agent(
             name="a", tools=[get_weather], model=model(model="m", openai_client=openai_client(served(engine)))
         )
@@ -64,20 +56,12 @@ def test_agent_calls_a_tool_and_answers(model: Any, stream, calls):
 @pytest.mark.parametrize(("stream", "calls"), [(False, 1), (True, 2)])
 def test_tool_runner_sends_the_whole_conversation(stream, calls):
     """The runner would have a server keep the conversation; told that none is kept, it sends all of it, tools and result as well."""
-
-    async def tell(city: str) -> str:
-        return f"wet in {city}"
-
-    async def run():
-        engine = Weatherman(calls)
-        client: Any = anthropic_client(served(engine))
-        tool = BetaAsyncFunctionTool(tell, name="get_weather", description="", input_schema=WEATHER["parameters"])
-        runner = client.beta.messages.tool_runner(
-            model="m", max_tokens=100, max_iterations=3, messages=HELLO, tools=[tool], stream=stream
-        )
-        return engine, (await runner.until_done()).content[-1].text
-
-    engine, answer = asyncio.run(run())
+    engine = weatherman(calls)
+    tool = BetaFunctionTool(weather, name="get_weather", description="", input_schema=WEATHER["parameters"])
+    runner = anthropic_of(served(engine)).beta.messages.tool_runner(
+        model="m", max_tokens=100, max_iterations=3, messages=HELLO, tools=[tool], stream=stream
+    )
+    answer = runner.until_done().content[-1].text
 
     assert answer == "It rains."
     first, second = engine.jobs

@@ -6,46 +6,19 @@ import re
 import tomllib
 
 import pytest
+from cases import beside
 from serving import TEMPLATES, corpus, template
 
 from unrender import ChatTemplate
 from unrender.gateway import Constrain, Failure, Sampler
 from unrender.gateway.config import read, read_file
 
-FILE = f"""
-port = 9000
-cors = ["http://a"]
-drain = 5.0
-
-[limits]
-streams = 7
-ping = 3
-
-[[keys]]
-key_env = "TEST_GATEWAY_KEY"
-models = ["a"]
-
-[[models]]
-name = "a"
-backend = "vllm"
-url = "http://127.0.0.1:8001/v1"
-template = "{TEMPLATES}/json-tags.jinja"
-constrain = "required"
-reasoning_field = "reasoning"
-aliases = ["b", "c"]
-[models.variables]
-enable_thinking = false
-
-[[models]]
-name = "d"
-"""
-
 
 def test_file_is_read(tmp_path, monkeypatch):
     """A file describes models, limits and keys; secrets come from the environment."""
     monkeypatch.setenv("TEST_GATEWAY_KEY", "secret")
     path = tmp_path / "gateway.toml"
-    path.write_text(FILE)
+    path.write_text(beside(__file__, "gateway.toml").replace("TEMPLATES", str(TEMPLATES)))
 
     config = read_file(str(path))
 

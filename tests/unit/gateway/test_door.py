@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from live import ASKED, listening, request
-from serving import Told, browser, served, template
+from serving import Told, asked, posted, served, template
 
 from unrender.gateway import GatewayLimits, Keys, Model, Turns, app
 
@@ -137,16 +137,17 @@ def test_key_is_shown_its_own_models_only():
     models = [Model(name=name, turns=turns, backend=Told(name)) for name in ("mine", "other")]
     keys = Keys(models={"one": frozenset({"mine"}), "none": frozenset({"gone"}), "all": frozenset("*")})
 
-    async def run(key):
-        async with browser(app(models, keys=keys)) as client:
-            headers = {"x-api-key": key}
-            listed = (await client.get("/v1/models", headers=headers)).json()["data"]
-            body = dict(ASKED["/v1/chat/completions"])
-            wrong = await client.post("/v1/chat/completions", json=body | {"model": "other"}, headers=headers)
-            unnamed = await client.post("/v1/chat/completions", json=body, headers=headers)
-            return [model["id"] for model in listed], wrong, unnamed
+    application, path = app(models, keys=keys), "/v1/chat/completions"
 
-    one, none, all_ = (asyncio.run(run(key)) for key in ("one", "none", "all"))
+    def told(key):
+        headers, body = {"x-api-key": key}, ASKED[path]
+        listed = asked(application, "GET", "/v1/models", headers=headers).json()["data"]
+        wrong, unnamed = (
+            posted(application, path, json=dict(body) | more, headers=headers) for more in ({"model": "other"}, {})
+        )
+        return [model["id"] for model in listed], wrong, unnamed
+
+    one, none, all_ = map(told, ("one", "none", "all"))
 
     assert (one[0], none[0], all_[0]) == (["mine"], [], ["mine", "other"])
     assert [found[1].status_code for found in (one, none, all_)] == [404, 404, 200]

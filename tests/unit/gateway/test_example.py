@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from cases import cases
 
 from unrender.cli.serving import _model
 from unrender.gateway import Failure, example
@@ -86,18 +87,7 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
     assert "example model: expected a folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("siblings", "quota", "threads"),
-    [
-        (["0", "1", "2", "3"], "max 100000", 3),
-        (["0-1", "0-1", "2-3", "2-3"], "", 1),
-        (["0"], "", 1),
-        (["0", "1", "2", "3"], "250000 100000", 1),
-        (["0", "1"], "50000 100000", 1),
-        (["0", "1", "2"], "odd", 2),
-        ([], "", 0),
-    ],
-)
+@cases
 def test_a_model_leaves_a_core(monkeypatch, tmp_path, siblings, quota, threads):
     """All cores but one, hyperthreads and a container's quota considered; the library decides where the system does not tell."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(len(siblings) or 1), raising=False)

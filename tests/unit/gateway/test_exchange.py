@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
-from serving import CALL, HELLO, TOOL, WEATHER, Told, browser, corpus, posted, served, template
+import serving
+from live import ASKED
+from serving import CALL, HELLO, TOOL, WEATHER, Told, corpus, posted, served
 
-from unrender.gateway import EngineError, GatewayLimits, Keys, Model, Piece, Turns, app
+from unrender.gateway import EngineError, GatewayLimits, Keys, Piece
 
 
 def asked(application, path="/v1/chat/completions", headers=None, **request):
-    return posted(application, path, content=json.dumps({"messages": HELLO} | request), headers=headers)
-
-
-def served_by(engine, **settings):
-    """Return a gateway whose one model has these settings."""
-    return app([Model(name="m", turns=Turns(template=template()), backend=engine, **settings)])
+    return posted(application, path, json={"messages": HELLO} | request, headers=headers)
 
 
 @pytest.mark.slow
@@ -118,8 +114,8 @@ def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
     asked_for = f"{name}: only asked for, since no grammar binds the engine"
     for stream, check, jobs in ((False, False, 2), (True, False, 1), (True, True, 2)):
         engine, good = Told(wrong), Told(right)
-        answer = asked(served_by(engine, check=check), stream=stream, **request_)
-        fine = asked(served_by(good, check=check), stream=stream, **request_)
+        answer = asked(served(engine, check=check), stream=stream, **request_)
+        fine = asked(served(good, check=check), stream=stream, **request_)
 
         assert (len(engine.jobs), len(good.jobs)) == (jobs, 1)
         assert said in answer.text
@@ -208,11 +204,11 @@ def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
     application, begun = served(Told([error])), served(Told(["Hi", error]))
 
     chat, raw = asked(application), asked(application, "/v1/completions", prompt="x")
-    messages = asked(application, "/v1/messages", max_tokens=5)
-    responses, stream = (
+    messages, responses = (
+        asked(application, "/v1/messages", max_tokens=5),
         asked(application, "/v1/responses", input="x"),
-        asked(begun, "/v1/responses", input="x", stream=True),
     )
+    stream = asked(begun, "/v1/responses", input="x", stream=True)
 
     found = [answer.json()["error"] for answer in (chat, responses, raw)]
     last = json.loads(stream.text.strip().rpartition("data: ")[2])["response"]["error"]["code"]
@@ -229,38 +225,25 @@ def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
 
 def test_alias_is_the_models_name_in_the_answer():
     """A client finds the name that it has asked for; one that only "*" takes is answered by another, as a warning says."""
-    application = served_by(Told("Hi"), aliases=("n", "*"))
+    application = served(Told("Hi"), aliases=("n", "*"))
 
-    for path, body in (
-        ("/v1/chat/completions", {}),
-        ("/v1/messages", {"max_tokens": 5}),
-        ("/v1/responses", {"input": "x"}),
-    ):
-        assert [asked(application, path, model=name, **body).json()["model"] for name in ("m", "n", "o")] == [
-            "m",
-            "n",
-            "m",
-        ]
+    for path, body in ASKED.items():
+        assert [asked(application, path, **body, model=name).json()["model"] for name in "mno"] == ["m", "n", "m"]
 
 
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        *(
-            ("POST", path)
-            for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens")
-        ),
+        *(("POST", path) for path in (*ASKED, "/v1/messages/count_tokens")),
         *(("GET", path) for path in ("/v1/models", "/v1/models/x", "/v1/nothing", "/v1/messages/x", "/v1/responses")),
     ],
 )
 def test_every_answer_names_its_request(method, path):
     """Answers and errors of every path carry the id, by the names that each vendor's clients look for."""
-
-    async def run(**headers):
-        async with browser(served(Told("Hi"))) as client:
-            return await client.request(method, path, json={}, headers=headers)
-
-    given, own = asyncio.run(run(**{"x-request-id": "mine"})), asyncio.run(run())
+    application = served(Told("Hi"))
+    given, own = (
+        serving.asked(application, method, path, json={}, headers=headers) for headers in ({"x-request-id": "mine"}, {})
+    )
 
     assert given.headers["request-id"] == given.headers["x-request-id"] == "mine"
     assert own.headers["request-id"].startswith("req-")
@@ -272,17 +255,13 @@ def test_every_answer_names_its_request(method, path):
 )
 def test_pages_of_other_origins_are_let_in_by_a_setting(origins, allowed):
     """A browser may read the answers, and the headers that clients decide by, on pages of the origins that are named."""
-    application = app([Model(name="m", turns=Turns(template=template()), backend=Told("Hi"))], origins=origins)
+    application = served(Told("Hi"), origins=origins)
 
-    async def run():
-        asks = {"origin": "http://a", "access-control-request-method": "POST"}
-        asks |= {"access-control-request-headers": "authorization, x-stainless-os"}
-        async with browser(application) as client:
-            path = "/v1/chat/completions"
-            answer = await client.post(path, json={"messages": HELLO, "stream": True}, headers={"origin": "http://a"})
-            return await client.options(path, headers=asks), answer
-
-    preflight, answer = asyncio.run(run())
+    path, origin = "/v1/chat/completions", {"origin": "http://a"}
+    asks = origin | {"access-control-request-method": "POST"}
+    asks |= {"access-control-request-headers": "authorization, x-stainless-os"}
+    preflight = serving.asked(application, "OPTIONS", path, headers=asks)
+    answer = asked(application, headers=origin, stream=True)
 
     assert preflight.headers.get("access-control-allow-origin") == allowed
     assert answer.headers.get("access-control-allow-origin") == allowed

@@ -18,6 +18,7 @@ import pytest
 from live import ASKED
 from serving import CALL, Told, browser, corpus, served
 from streams import STREAMED, Broken, added_up, said
+from tables import table
 
 from unrender.gateway import EngineCapabilities, GatewayLimits, Job, Piece, Sampler
 
@@ -25,23 +26,11 @@ REQUESTS = int(os.environ.get("UNRENDER_FUZZ", "400"))
 SEED = int(os.environ.get("UNRENDER_FUZZ_SEED", "1"))
 BODIES: list[tuple[str, dict[str, Any]]] = [(row["path"], row["body"]) for row in corpus("requests")]
 REFUSED = [(row["path"], row["body"]) for row in corpus("refusals")]
-SCALARS: list[Any] = [
-    None, True, 0, -1, 5, 10**400, -(10**19), 0.5, 1e308, "", "x", "\x00", "\ud800", "é" * 50, "tool", "developer", "*",
-    "__class__", "a\r\nb: c", [], {}, [[]], [{}], {"type": "function"}, {"type": "x"}, [1, "a", None], {"": {"": {}}},
-]  # fmt: skip
-SCHEMAS: list[Any] = [
-    {"$ref": "#"}, {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, {"$ref": 5}, {"$ref": "x://y"}, {"type": ["string", 5]},
-    {"type": {}}, {"enum": []}, {"enum": [{}, [], None, 1e308]}, {"pattern": "("}, {"pattern": "^(a+)+$"}, {"pattern": 5}, {"format": []},
-    {"minimum": 1e308}, {"minimum": 5, "maximum": 1}, {"minItems": 10**9}, {"maxLength": -1}, {"multipleOf": 0}, {"required": [5]},
-    {"properties": []}, {"properties": {"\ud800": True, "": False}}, {"allOf": [{"type": "object"}] * 50}, {"anyOf": []}, {"not": {}},
-    {"items": [{}]}, {"prefixItems": 5}, {"additionalProperties": 5}, {"const": {"a": [None]}}, {"if": 1, "then": 2}, True, False,
-]  # fmt: skip
+T: Any = table("test_fuzz")
+SCALARS: list[Any] = T["SCALARS"]
+SCHEMAS: list[Any] = T["SCHEMAS"]
 """Of tools and formats; most are none."""
-WORDS = [
-    "auto", "none", "any", "required", "function", "custom", "allowed_tools", "json_schema", "json_object", "text", "grammar", "regex",
-    "system", "user", "assistant", "tool", "m", "function_call", "function_call_output", "reasoning", "item_reference", "tool_use",
-    "tool_result", "thinking", "redacted_thinking", "image", "image_url", "input_image", "refusal", "enabled", "adaptive",
-]  # fmt: skip
+WORDS = T["WORDS"]
 LITERALS = [
     *(b"1e999", b"-1e999", b"NaN", b"Infinity", b"1E400", b"-0"),
     *(b"9" * 5000, b'"\\ud800"', b"[" * 300 + b"]" * 300),

@@ -3,60 +3,52 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from engine_server import MAKERS, EngineServer, events
-from serving import RED, SHOWING, Told, browser, posted
+from serving import RED, SHOWING, Told, browser, posted, served
 
 from unrender import ChatTemplate
-from unrender.gateway import EngineCapabilities, Model, Turns, app
+from unrender.gateway import EngineCapabilities
 
 BLUE = "data:image/jpeg;base64,Ymx1ZQ=="
 TEXT = ("Which is", " red,", " or?")
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 
 
-def chat(*urls):
-    """Return a request to Chat Completions with a text, and images between its parts."""
-    parts: list[dict[str, Any]] = [{"type": "text", "text": TEXT[0]}]
+def block(url):
+    """Return an image as Messages has it."""
+    head, _, data = url.partition(",")
+    if not url.startswith("data:"):
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    return {"type": "image", "source": {"type": "base64", "media_type": head.partition(";")[0][5:], "data": data}}
+
+
+IMAGES = {
+    CHAT: lambda url: {"type": "image_url", "image_url": {"url": url, "detail": "low"}},
+    RESPONSES: lambda url: {"type": "input_image", "image_url": url},
+    MESSAGES: block,
+}
+
+
+def body(path, *urls):
+    """Return a request with a text, and images between its parts."""
+    kind = "input_text" if path == RESPONSES else "text"
+    parts = [{"type": kind, "text": TEXT[0]}]
     for url, text in zip(urls, TEXT[1:], strict=False):
-        parts += [{"type": "image_url", "image_url": {"url": url, "detail": "low"}}, {"type": "text", "text": text}]
-    return {"messages": [{"role": "user", "content": parts}]}
+        parts += [IMAGES[path](url), {"type": kind, "text": text}]
+    said = [{"role": "user", "content": parts}]
+    return (
+        {"input": said}
+        if path == RESPONSES
+        else {"messages": said} | {"max_tokens": 9}
+        if path == MESSAGES
+        else {"messages": said}
+    )
 
 
-def blocks(*urls):
-    """Return the same for Messages."""
-    (message,) = chat(*urls)["messages"]
-    sources = [
-        {"type": "base64", "media_type": url.partition(";")[0][5:], "data": url.partition(",")[2]}
-        if url.startswith("data:")
-        else {"type": "url", "url": url}
-        for url in urls
-    ]
-    content = [
-        part if part["type"] == "text" else {"type": "image", "source": sources.pop(0)} for part in message["content"]
-    ]
-    return {"messages": [{"role": "user", "content": content}], "max_tokens": 9}
-
-
-def items(*urls):
-    """Return the same for Responses."""
-    (message,) = chat(*urls)["messages"]
-    content = [
-        {"type": "input_text", "text": part["text"]}
-        if part["type"] == "text"
-        else {"type": "input_image", "image_url": part["image_url"]["url"]}
-        for part in message["content"]
-    ]
-    return {"input": [{"role": "user", "content": content}]}
-
-
-ASKED = {CHAT: chat, RESPONSES: items, MESSAGES: blocks}
-
-
-def gateway(engine, template=SHOWING):
-    return app([Model(name="m", turns=Turns(template=template), backend=engine)])
+def gateway(engine, chat=SHOWING):
+    return served(engine, chat)
 
 
 def through(kind, answers, *urls, **more):
@@ -66,19 +58,19 @@ def through(kind, answers, *urls, **more):
         async with EngineServer(answers) as server:
             backend = MAKERS[kind](server.url)
             async with browser(gateway(backend)) as client:
-                answer = await client.post(CHAT, json=chat(*urls) | more)
+                answer = await client.post(CHAT, json=body(CHAT, *urls) | more)
             await backend.close()
             return next(body for path, body, _ in server.asked if path == next(iter(answers))), answer.json()
 
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize("path", IMAGES)
 def test_images_come_beside_the_prompt_in_their_order(path):
     """In each API the prompt has the template's placeholders, and the job the images."""
     engine = Told("Both.", capabilities=EngineCapabilities(images="shown", seed=False))
 
-    assert posted(gateway(engine), path, json=ASKED[path](RED, BLUE)).status_code == 200
+    assert posted(gateway(engine), path, json=body(path, RED, BLUE)).status_code == 200
 
     turn = engine.jobs[0].turn
     assert turn.prompt == "<|user|>Which is<|vision|> red,<|vision|> or?<|end|><|assistant|>"
@@ -122,13 +114,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize("path", IMAGES)
 @pytest.mark.parametrize(("url", "said"), REFUSED.values(), ids=REFUSED)
 def test_nothing_is_fetched_for_a_client(path, url, said):
     """What is not the image itself is refused: neither the gateway nor an engine asks an address that a client names."""
     engine = Told("No.", capabilities=EngineCapabilities(images="shown", seed=False))
 
-    answer = posted(gateway(engine), path, json=ASKED[path](url))
+    answer = posted(gateway(engine), path, json=body(path, url))
 
     assert answer.status_code == 400
     assert said in answer.json()["error"]["message"]
@@ -142,10 +134,10 @@ def test_what_cannot_be_shown_is_refused():
     seeing = Told("", capabilities=EngineCapabilities(images="shown", seed=False))
     silent = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}")
     rows = [
-        (gateway(Told("")), chat(RED), "messages[0].content: the engine takes no image beside a prompt"),
-        (gateway(MAKERS["openai"]("http://engine")), chat(RED), "the engine takes no image"),
+        (gateway(Told("")), body(CHAT, RED), "messages[0].content: the engine takes no image beside a prompt"),
+        (gateway(MAKERS["openai"]("http://engine")), body(CHAT, RED), "the engine takes no image"),
         (gateway(seeing), heard, "messages[0].content: the engine takes no audio beside a prompt"),
-        (gateway(seeing, silent), chat(RED), "messages[0].content[1]: the template shows no image"),
+        (gateway(seeing, silent), body(CHAT, RED), "messages[0].content[1]: the template shows no image"),
     ]
 
     for application, request, said in rows:
@@ -162,7 +154,7 @@ def test_image_that_a_template_drops_is_refused():
         "{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
     )
     engine = Told("", capabilities=EngineCapabilities(images="marked", seed=False))
-    (one,), answer = chat(RED)["messages"], {"role": "assistant", "content": "No."}
+    (one,), answer = body(CHAT, RED)["messages"], {"role": "assistant", "content": "No."}
 
     refused = posted(gateway(engine, first), CHAT, json={"messages": [one, answer, one]})
 

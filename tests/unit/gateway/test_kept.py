@@ -4,42 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from serving import (
-    HELLO,
-    RED,
-    SHOWING,
-    TOOL,
-    WEATHER,
-    Told,
-    anthropic_client,
-    browser,
-    chunked,
-    metric,
-    openai_client,
-    posted,
-    template,
-)
+from cases import beside, cases
+from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, metric, posted, served, template
+from three_apis import APIS, continued
 
 from unrender import ChatTemplate
-from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Keys, Model, Piece, Turns, app
+from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Job, Model, Piece, Turns, app
 
 Messages = list[dict[str, Any]]
-STAMPED = ChatTemplate.from_string(
-    "It is {{ strftime_now('%S %f') }}.{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+STAMPED, THOUGHTFUL = (
+    ChatTemplate.from_string(beside(__file__, f"{name}.jinja")) for name in ("stamped", "thoughtful")
 )
-THOUGHTFUL = ChatTemplate.from_string(
-    "{% set ns = namespace(last=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}"
-    "{% endfor %}{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' and m.reasoning_content and loop.index0 > ns.last %}"
-    "<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}"
-    '\n<tool_call>\n{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}'
-    "<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
-"""Drops thoughts before the last user."""
+"""One writes the time; the other drops thoughts before the last user."""
 
 
 def call(number: int) -> str:
@@ -53,16 +33,13 @@ class Scripted(Told):
     """An engine that gives one answer after the other, the last one again and again."""
 
     def __init__(self, *answers: str, finish: str = "stop", **more: Any) -> None:
-        super().__init__("", **more)
-        self.answers = answers
-        self.finish = finish
+        super().__init__(self.next_answer, **more)
+        self.answers, self.finish = answers, finish
 
-    async def generate(self, job):
-        text = self.answers[min(len(self.jobs), len(self.answers) - 1)]
-        self.jobs.append(job)
-        for piece in chunked(text, 7):
-            yield Piece(piece)
-        yield Piece("", 0, self.finish)
+    def next_answer(self, _: Job) -> list[str | Piece]:
+        """Return the next answer in pieces."""
+        text = self.answers[min(len(self.jobs), len(self.answers)) - 1]
+        return [*chunked(text, 7), Piece("", 0, self.finish)]
 
     @property
     def prompts(self) -> list[str]:
@@ -70,84 +47,27 @@ class Scripted(Told):
         return [job.turn.prompt for job in self.jobs]
 
 
-def gateway(
-    engine: Told,
-    chat: ChatTemplate | str = "json-tags",
-    *,
-    limits: GatewayLimits | None = None,
-    keys: Keys | None = None,
-    **more: Any,
-) -> Any:
-    """Return a gateway with one model; `more` are settings of its turns."""
-    loaded = template(chat) if isinstance(chat, str) else chat
-    return app([Model(name="m", turns=Turns(template=loaded, **more), backend=engine)], limits=limits, keys=keys)
+def gateway(engine: Told, chat: ChatTemplate | str = "json-tags", **more: Any) -> Any:
+    """Return a gateway with one model."""
+    return served(engine, chat, **more)
 
 
-async def by_chat(application: Any, turns: int, stream: bool) -> None:
-    """Be an agent on Chat Completions, which sends no reasoning back."""
-    client, messages = openai_client(application), list[Any](HELLO)
+def agent(api: str, application: Any, turns: int, *, stream: bool) -> None:
+    """Be an agent; on Chat Completions one that sends no reasoning back, while others send all that they got."""
+    conversation = list[Any](HELLO)
     for number in range(turns):
-        asked: Any = {"model": "m", "messages": messages, "tools": [TOOL]}
-        if stream:
-            async with client.chat.completions.stream(**asked) as events:
-                said = (await events.get_final_completion()).choices[0].message
-        else:
-            said = (await client.chat.completions.create(**asked)).choices[0].message
-        messages.append(said.model_dump(include={"role", "content", "tool_calls"}))
-        messages += [
-            {"role": "tool", "tool_call_id": one.id, "content": f"wet {number}"} for one in said.tool_calls or ()
-        ]
+        answer = APIS[api](application, conversation, stream=stream)
+        answer.get("message", {}).pop("reasoning_content", None)
+        conversation += continued(api, answer, f"wet {number}")
 
 
-async def by_responses(application: Any, turns: int, stream: bool) -> None:
-    """Be an agent on Responses, which sends all items back."""
-    client, items = openai_client(application), list[Any](HELLO)
-    for number in range(turns):
-        asked: Any = {"model": "m", "input": items, "tools": [{"type": "function", **WEATHER}], "store": False}
-        if stream:
-            output = [event async for event in await client.responses.create(stream=True, **asked)][-1].response.output
-        else:
-            output = (await client.responses.create(**asked)).output
-        items += [one.model_dump(exclude_none=True) for one in output]
-        calls = [one for one in output if one.type == "function_call"]
-        items += [{"type": "function_call_output", "call_id": one.call_id, "output": f"wet {number}"} for one in calls]
-
-
-async def by_messages(application: Any, turns: int, stream: bool) -> None:
-    """Be an agent on Messages, which sends thinking back."""
-    client, messages = anthropic_client(application), list[Any](HELLO)
-    tool = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
-    for number in range(turns):
-        asked: Any = {"model": "m", "max_tokens": 99, "messages": messages, "tools": [tool]}
-        if stream:
-            async with client.messages.stream(**asked) as events:
-                said = await events.get_final_message()
-        else:
-            said = await client.messages.create(**asked)
-        messages.append({"role": "assistant", "content": [one.model_dump(exclude_none=True) for one in said.content]})
-        calls = [one for one in said.content if one.type == "tool_use"]
-        results = [{"type": "tool_result", "tool_use_id": one.id, "content": f"wet {number}"} for one in calls]
-        messages.append({"role": "user", "content": results})
-
-
-AGENTS: Mapping[str, Callable[..., Any]] = {"chat": by_chat, "responses": by_responses, "messages": by_messages}
-
-
-@pytest.mark.parametrize(
-    ("api", "stream", "name"),
-    [
-        ("chat", False, "json-tags"),
-        ("chat", True, ""),
-        ("responses", True, "json-tags"),
-        ("messages", False, "json-tags"),
-    ],
-)
+@cases
 def test_agent_of_20_turns_reuses_every_prompt(api, stream, name):
     """Each prompt begins with the last one and the answer to it, as the model wrote it, thoughts included."""
     engine = Scripted(*map(call, range(20)))
     application = gateway(engine, name)
 
-    asyncio.run(AGENTS[api](application, 20, stream))
+    agent(api, application, 20, stream=stream)
 
     assert len(engine.prompts) == 20
     for before, answer, after in zip(engine.prompts, engine.answers, engine.prompts[1:], strict=False):
@@ -191,55 +111,32 @@ class Conversation:
         )
 
 
-def _function(answer: dict[str, Any], **changed: Any) -> dict[str, Any]:
+def changed(
+    answer: Any, *, drop: Any = (), call: Any = None, function: Any = None, times: int = 1, **fields: Any
+) -> Any:
+    """Return an answer as a client sends it: with other fields of its own, of its call and of the call's function, and without some."""
     (one,) = answer["tool_calls"]
-    return answer | {"tool_calls": [one | {"function": one["function"] | changed}]}
+    one = {**one, **(call or {}), "function": one["function"] | (function or {})}
+    kept = {**answer, "tool_calls": [{name: one[name] for name in one if name not in drop}] * times, **fields}
+    return {name: kept[name] for name in kept if name not in drop}
 
 
-FORMS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "as it was given": lambda answer: answer,
-    "without reasoning": lambda answer: {name: answer[name] for name in answer if name != "reasoning_content"},
-    "reasoning under another name": lambda answer: answer | {"reasoning_content": None, "reasoning": "Look 1."},
-    "content null": lambda answer: answer | {"content": None},
-    "content absent": lambda answer: {name: answer[name] for name in answer if name != "content"},
-    "no parts": lambda answer: answer | {"content": []},
-    "white space": lambda answer: answer | {"content": [{"type": "text", "text": "\n"}]},
-    "fields of nothing": lambda answer: (
-        answer | {"refusal": None, "annotations": [], "audio": None, "function_call": None}
-    ),
-    "another id": lambda answer: answer | {"tool_calls": [answer["tool_calls"][0] | {"id": "mine"}]},
-    "no id": lambda answer: answer | {"tool_calls": [{"function": answer["tool_calls"][0]["function"]}]},
-    "arguments as values": lambda answer: _function(answer, arguments={"city": "Town 1", "day": 1}),
-    "arguments written anew": lambda answer: _function(answer, arguments='{"day":1,\n "city":"Town\\u0020\\u0031"}'),
-}
-EDITS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "content": lambda answer: answer | {"content": "Let me see."},
-    "reasoning": lambda answer: answer | {"reasoning_content": "Look elsewhere."},
-    "another argument": lambda answer: _function(answer, arguments='{"city": "Town 2", "day": 1}'),
-    "an argument of another type": lambda answer: _function(answer, arguments='{"city": "Town 1", "day": "1"}'),
-    "one argument fewer": lambda answer: _function(answer, arguments='{"city": "Town 1"}'),
-    "another tool": lambda answer: _function(answer, name="get_whether"),
-    "a call twice": lambda answer: answer | {"tool_calls": answer["tool_calls"] * 2},
-    "a name": lambda answer: answer | {"name": "Bob"},
-}
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_answer_is_known_in_every_form_that_clients_send(form):
+@cases
+def test_answer_is_known_in_every_form_that_clients_send(of, change):
     """With and without reasoning, ids, empty contents, in parts, with arguments written anew: it is the answer that was given."""
     chat = Conversation()
 
-    assert chat.extends(chat.continued(form(chat.answer())))
+    assert chat.extends(chat.continued(changed(chat.answer(), **change))), of
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_edited_answer_is_rendered(edit):
+@cases
+def test_edited_answer_is_rendered(of, change):
     """An answer that was changed is not the one that was kept: the prompt is that of what was sent."""
     chat, plain = Conversation(), Conversation(extend=Extend.OFF)
 
-    sent = edit(chat.answer())
+    sent = changed(chat.answer(), **change)
 
-    assert chat.continued(sent) == plain.continued(sent)
+    assert chat.continued(sent) == plain.continued(sent), of
 
 
 OTHERS: Mapping[str, Mapping[str, Any]] = {
@@ -318,11 +215,11 @@ def test_answers_that_look_alike_are_told_apart_by_ids_and_reasoning():
     assert first["tool_calls"][0]["id"] != second["tool_calls"][0]["id"]
 
     for answer, thought in ((first, "Look 1."), (second, "Look twice."), (first, "Look 1.")):
-        bare = FORMS["without reasoning"](answer)
+        bare = changed(answer, drop=["reasoning_content"])
         assert thought in chat.continued(bare).rpartition("<|user|>")[2]
-    unnamed = FORMS["no id"](first)
+    unnamed = changed(first, drop=["id", "type"])
     assert "Look 1." in chat.continued(unnamed)
-    assert "Look twice." in chat.continued(FORMS["without reasoning"](unnamed))
+    assert "Look twice." in chat.continued(changed(unnamed, drop=["reasoning_content"]))
 
 
 def test_results_find_their_calls_under_other_ids():
@@ -398,8 +295,8 @@ def test_choices_are_all_kept(stream):
     again = {"role": "user", "content": "Sure?"}
 
     if stream:
-        body = json.dumps({"model": "m", "messages": chat.begun, "tools": [TOOL], "n": 2, "stream": True})
-        posted(chat.application, "/v1/chat/completions", content=body)
+        body = {"model": "m", "messages": chat.begun, "tools": [TOOL], "n": 2, "stream": True}
+        posted(chat.application, "/v1/chat/completions", json=body)
     else:
         chat.ask(chat.begun, n=2)
 
@@ -440,7 +337,7 @@ def test_what_is_required_is_refused_otherwise():
 
     assert chat.extends(chat.continued(answer))
     for path in ("render", "chat/completions"):
-        messages = [*chat.begun, EDITS["content"](answer), {"role": "user", "content": "Well?"}]
+        messages = [*chat.begun, changed(answer, content="Let me see."), {"role": "user", "content": "Well?"}]
         body = json.dumps({"model": "m", "messages": messages, "tools": [TOOL]})
         refused = posted(chat.application, f"/v1/{path}", content=body)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "prompt_not_extended")
@@ -499,13 +396,9 @@ def test_metrics_tell_what_was_extended():
     answer = chat.answer()
     result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "wet"}
     chat.ask([*chat.begun, answer, result])
-    chat.ask([*chat.begun, EDITS["content"](answer), result])
+    chat.ask([*chat.begun, changed(answer, content="Let me see."), result])
 
-    async def read() -> str:
-        async with browser(chat.application) as client:
-            return (await client.get("/metrics")).text
-
-    text = asyncio.run(read())
+    text = asked(chat.application, "GET", "/metrics").text
     for result_, reason in (("extended", ""), ("rendered", "new"), ("rendered", "not_kept")):
         assert metric(text, "unrender_prompts_total", model="m", result=result_, reason=reason) == 1
     reused = len(chat.engine.prompts[0]) + len(call(1))

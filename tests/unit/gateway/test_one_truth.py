@@ -2,62 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 
 import pytest
-from jiter import from_json
-from openai.lib.streaming.chat._completions import ChatCompletionStreamState
-from serving import (
-    CALL,
-    HELLO,
-    TOOL,
-    WEATHER,
-    Told,
-    anthropic_client,
-    chunked,
-    openai_client,
-    posted,
-    served,
-    template,
-    written,
-)
+from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
+from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
 from unrender.gateway import Calls, EngineCapabilities, Job, Piece
 
-FLAT: Any = {"type": "function", **WEATHER}
-BLOCK: Any = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
     *("bracket-id", "name-line", "answer-wrapped", "message-parts", ""),
 )
 CUT = CALL.partition("ris")[0]
 HALF = CALL.replace('"}}', '"; 1')
-BREAKS = {
-    "nothing": CALL,
-    "a semicolon": CALL.replace('"Paris"}', '"Paris"; "days": 3}'),
-    "nonsense": CALL.replace('{"city": "Paris"}', "nonsense"),
-    "a list": CALL.replace('{"city": "Paris"}', '["Paris"]'),
-    "no value": CALL.replace('"Paris"', ""),
-    "another tool": CALL.replace("get_weather", "get_wether"),
-    "another field": CALL.replace('"arguments"', '"args"'),
-    "empty": "<tool_call>\n</tool_call>",
-    "no closer": CALL.removesuffix("\n</tool_call>"),
-    "no brace": CALL.replace("}}", "}"),
-    "cut in the name": CALL[:28],
-    "cut in the arguments": CUT,
-    "cut in a number": CALL.replace('"Paris"', '"Paris", "days": 1').partition("}")[0],
-    "twice": f"{CALL}\n{CALL}",
-    "before a good one": CALL.replace('"Paris"', '"Rome"; 1') + f"\n{CALL}",
-    "after a good one": f"{CALL}\n" + CALL.replace('"Paris"', '"Rome"; 1'),
-    "cut after a good one": f"{CALL}\n{CUT}",
-    "after a thought": f"<think>\nHm.\n</think>\n\n{HALF}",
-    "in an open thought": f"<think>\nHm.\n{CALL}",
-    "text around": f"Before.\n{HALF}\nBetween.\n{CALL}\nAfter.",
-}
+BREAKS = {row["break"]: row["text"] for row in corpus("breaks")}
 CUT_OFF = {BREAKS[name] for name in BREAKS if name.startswith("cut ")} | {BREAKS["no closer"]}
 """Texts whose last call has no end."""
 each_break = pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
@@ -71,63 +34,11 @@ def gateway(text: str, calls: Calls, reason: str, name: str = "", *, obeys: bool
     return served(engine, name, calls=calls)
 
 
-async def chat(application: Any, messages: list[Any], *, stream: bool, **more: Any) -> Any:
-    client = openai_client(application)
-    asked: Any = {"model": "m", "messages": messages, "tools": [TOOL], **more}
-    if not stream:
-        return (await client.chat.completions.create(**asked)).model_dump(exclude_none=True)["choices"][0]
-    state: Any = ChatCompletionStreamState()
-    async for chunk in await client.chat.completions.create(stream=True, **asked):
-        state.handle_chunk(chunk)
-    return state.current_completion_snapshot.model_dump(exclude_none=True)["choices"][0]
-
-
-async def responses(application: Any, items: list[Any], *, stream: bool) -> Any:
-    client = openai_client(application)
-    asked: Any = {"model": "m", "input": items, "tools": [FLAT]}
-    if not stream:
-        return (await client.responses.create(**asked)).model_dump(exclude_none=True)
-    events = [event async for event in await client.responses.create(stream=True, **asked)]
-    done = [event for event in events if event.type == "response.output_item.done"]
-    final: Any = events[-1]
-    assert [event.output_index for event in done] == list(range(len(done)))
-    assert final.response.output == [event.item for event in done]
-    return final.response.model_dump(exclude_none=True)
-
-
-async def messages(application: Any, messages: list[Any], *, stream: bool) -> Any:
-    client = anthropic_client(application)
-    asked: Any = {"model": "m", "messages": messages, "tools": [BLOCK], "max_tokens": 99}
-    if not stream:
-        return (await client.messages.create(**asked)).model_dump(exclude_none=True)
-    async with client.messages.stream(**asked) as events:
-        return (await events.get_final_message()).model_dump(exclude_none=True)
-
-
-Asked = Callable[..., Awaitable[Any]]
-APIS: dict[str, Asked] = {"chat": chat, "responses": responses, "messages": messages}
 each_api = pytest.mark.parametrize("api", APIS)
-_RANDOM = {
-    "id",
-    "call_id",
-    "created_at",
-    "completed_at",
-    "usage",
-    "parsed",
-    "parsed_output",
-    "parsed_arguments",
-    "index",
-}
-
-
-def both(api: str, application: Any, conversation: list[Any] = HELLO, **more: Any) -> tuple[Any, Any]:
-    """Return what an SDK makes of the stream, and the whole answer."""
-
-    async def run() -> tuple[Any, Any]:
-        streamed = await APIS[api](application, conversation, stream=True, **more)
-        return streamed, await APIS[api](application, conversation, stream=False, **more)
-
-    return asyncio.run(run())
+_RANDOM = (
+    *("id", "call_id", "created_at", "completed_at", "usage", "index"),
+    *("parsed", "parsed_output", "parsed_arguments"),
+)
 
 
 def comparable(value: Any) -> Any:
@@ -136,30 +47,6 @@ def comparable(value: Any) -> Any:
         kept = {name: item for name, item in value.items() if name not in _RANDOM and item not in (None, "")}
         return {name: comparable(item) for name, item in kept.items()}
     return [comparable(item) for item in value] if isinstance(value, list) else value
-
-
-def calls_in(api: str, answer: dict[str, Any]) -> list[tuple[str, Any, bool]]:
-    """Return the id, the arguments, as a lenient agent reads them, and whether they are whole, of all calls in an answer."""
-    if api == "messages":
-        blocks = [block for block in answer["content"] if block["type"] == "tool_use"]
-        return [(block["id"], block["input"], block["input"] == {"city": "Paris"}) for block in blocks]
-    if api == "chat":
-        found = [(call["id"], call["function"]["arguments"]) for call in answer["message"].get("tool_calls") or ()]
-    else:
-        items = [item for item in answer["output"] if item["type"] == "function_call"]
-        found = [(item["call_id"], item["arguments"]) for item in items]
-    return [(id, so_far(text), is_json(text)) for id, text in found]
-
-
-def so_far(arguments: str) -> Any:
-    return from_json(arguments.encode() or b"{}", partial_mode=True)
-
-
-def is_json(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
 
 
 def answers(turn: Any, seed: int) -> Iterator[str]:
@@ -192,20 +79,6 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
             assert [values for _, values, _ in calls_in(api, whole)] == expected
 
 
-class Endless(Told):
-    """An engine that makes one call after the other until it is left."""
-
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield half a call at a time."""
-        self.jobs.append(job)
-        try:
-            while True:
-                for text in (CUT, CALL.removeprefix(CUT) + "\n"):
-                    yield Piece(text)
-        finally:
-            self.closed += 1
-
-
 @pytest.fixture
 def few_calls(monkeypatch: pytest.MonkeyPatch) -> int:
     """Let an answer have few calls, so that a test of the bound is quick."""
@@ -218,7 +91,7 @@ def test_an_answer_ends_after_so_many_calls(api: str, few_calls: int) -> None:
     """A model that repeats a call without end is left when it has made the most that one answer may have, all whole."""
     ended = {"chat": ("finish_reason", "tool_calls"), "responses": ("status", "completed")}
     name, word = ended.get(api, ("stop_reason", "tool_use"))
-    engine = Endless("")
+    engine = Told(lambda _: cycle((CUT, CALL.removeprefix(CUT) + "\n")))
 
     for answer in both(api, served(engine)):
         assert [whole for _, _, whole in calls_in(api, answer)] == [True] * few_calls
@@ -286,7 +159,7 @@ def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason
 def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -> None:
     """By default every call that a client is given is whole. A broken one is text, said once; one cut off at the limit is not said."""
     application = gateway(text, Calls.CERTAIN, reason)
-    answer = asyncio.run(APIS[api](application, HELLO, stream=stream))
+    answer = APIS[api](application, HELLO, stream=stream)
 
     found = calls_in(api, answer)
     assert all(whole and values == {"city": "Paris"} for _, values, whole in found)
@@ -302,30 +175,12 @@ def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -
 @each_break
 def test_what_was_said_is_accepted_as_history(text: str, api: str, calls: Calls) -> None:
     """An answer, streamed or whole, broken or not, is taken in the next turn with results for all its calls."""
-
-    async def loop(*, stream: bool) -> None:
+    for stream in (True, False):
         application = gateway(text, calls, "stop")
-        answer = await APIS[api](application, HELLO, stream=stream)
-        first = calls_in(api, answer)
-        again = await APIS[api](application, continued(api, answer, [id for id, _, _ in first]), stream=stream)
-        assert [call[1:] for call in calls_in(api, again)] == [call[1:] for call in first]
-
-    asyncio.run(loop(stream=True))
-    asyncio.run(loop(stream=False))
-
-
-def continued(api: str, answer: dict[str, Any], ids: list[str]) -> list[Any]:
-    """Return the conversation of the next turn, as a client sends it: the answer as it came, and a result for each call."""
-    said: list[Any]
-    if api == "chat":
-        said = [answer["message"], *({"role": "tool", "tool_call_id": id, "content": "wet"} for id in ids)]
-    elif api == "responses":
-        said = [*answer["output"], *({"type": "function_call_output", "call_id": id, "output": "wet"} for id in ids)]
-    else:
-        results = [{"type": "tool_result", "tool_use_id": id, "content": "wet"} for id in ids]
-        said = [{"role": "assistant", "content": answer["content"] or "."}]
-        said += [{"role": "user", "content": results}] if results else []
-    return [*HELLO, *said, {"role": "user", "content": "And now?"}]
+        answer = APIS[api](application, HELLO, stream=stream)
+        news = [*continued(api, answer, "wet"), {"role": "user", "content": "And now?"}]
+        again = APIS[api](application, [*HELLO, *news], stream=stream)
+        assert [call[1:] for call in calls_in(api, again)] == [call[1:] for call in calls_in(api, answer)]
 
 
 @each_api
@@ -344,25 +199,17 @@ def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
 @each_release
 def test_when_a_call_is_sent(api: str, calls: Calls) -> None:
     """The arguments come in one piece, when the call is complete, unless calls are sent as they are written."""
-
-    async def pieces() -> int:
-        application = gateway(CALL, calls, "stop")
-        asked: Any = {"model": "m", "stream": True}
-        stream: Any
-        if api == "messages":
-            create = anthropic_client(application).messages.create
-            stream = await create(tools=[BLOCK], max_tokens=9, messages=HELLO, **asked)
-            return sum([event.type == "content_block_delta" async for event in stream])
-        client = openai_client(application)
-        if api == "responses":
-            stream = await client.responses.create(input="Hello", tools=[FLAT], **asked)
-            return sum([event.type == "response.function_call_arguments.delta" async for event in stream])
-        asked |= {"messages": HELLO, "tools": [TOOL]}
-        stream = await client.chat.completions.create(**asked)
-        deltas = [call for chunk in [c async for c in stream] for call in chunk.choices[0].delta.tool_calls or ()]
-        return sum(bool(call.function.arguments) for call in deltas)
-
-    found = asyncio.run(pieces())
+    application, asked = gateway(CALL, calls, "stop"), {"model": "m", "stream": True}
+    if api == "messages":
+        stream = anthropic_of(application).messages.create(tools=[BLOCK], max_tokens=9, messages=HELLO, **asked)
+        found = sum(event.type == "content_block_delta" for event in stream)
+    elif api == "responses":
+        stream = openai_of(application).responses.create(input="Hello", tools=[FLAT], **asked)
+        found = sum(event.type == "response.function_call_arguments.delta" for event in stream)
+    else:
+        stream = openai_of(application).chat.completions.create(messages=HELLO, tools=[TOOL], **asked)
+        deltas = [call for chunk in stream for call in chunk.choices[0].delta.tool_calls or ()]
+        found = sum(bool(call.function.arguments) for call in deltas)
 
     assert found > 1 if calls is Calls.WRITTEN else found == 1
 
@@ -378,23 +225,13 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
     closed = "}\n</tool_call>" if inside.endswith("}") else ""
     application = gateway(f'<tool_call>\n{{"name": "run", "arguments": {inside}{closed}', calls, "stop")
 
-    async def both() -> tuple[Any, Any]:
-        client = openai_client(application)
-        client._strict_response_validation = False
-        asked: Any = {"model": "m", "messages": HELLO, "tools": [tool]}
-        state: Any = ChatCompletionStreamState()
-        async for chunk in await client.chat.completions.create(stream=True, **asked):
-            state.handle_chunk(chunk)
-        whole = await client.chat.completions.create(**asked)
-        return state.current_completion_snapshot.model_dump(), whole.model_dump()
-
-    streamed, whole = (comparable(answer)["choices"] for answer in asyncio.run(both()))
+    streamed, whole = map(comparable, both("chat", application, tools=[tool], strict=False))
 
     assert streamed == whole
     if calls is not Calls.WRITTEN and not closed:
         assert "tool_calls" not in json.dumps(whole)
     else:
-        assert whole[0]["message"]["tool_calls"][0]["type"] == "custom"
+        assert whole["message"]["tool_calls"][0]["type"] == "custom"
 
 
 # Healing: an engine whose call breaks goes on from the good part, and the client sees one whole answer.
@@ -409,15 +246,14 @@ class Healer(Told):
     """An engine that first says a text, and then goes on after what is kept of it, each time with the next of `rests`."""
 
     def __init__(self, said: str, *rests: str, size: int = 5, dialect: str = "gbnf", finish: str = "stop") -> None:
-        super().__init__("", capabilities=EngineCapabilities(seed=False, dialect=dialect, lazy=True))
+        super().__init__(self.next_text, capabilities=EngineCapabilities(seed=False, dialect=dialect, lazy=True))
         self.texts = [said, *rests]
         self.size, self.finish = size, finish
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield the next text in pieces."""
-        self.said = [*chunked(self.texts[len(self.jobs) % len(self.texts)], self.size), Piece("", 0, self.finish)]
-        async for piece in super().generate(job):
-            yield piece
+    def next_text(self, _: Job) -> list[str | Piece]:
+        """Return the next text in pieces."""
+        text = self.texts[(len(self.jobs) - 1) % len(self.texts)]
+        return [*chunked(text, self.size), Piece("", 0, self.finish)]
 
 
 @pytest.mark.parametrize("size", [1, 7, 999])

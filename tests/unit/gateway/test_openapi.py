@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
     unsupported_method,
 )
-from serving import CALL, HELLO, TOOL, Told, browser, served, template
+from serving import CALL, HELLO, TOOL, Told, asked, served, template
 
 from unrender.gateway import GatewayLimits, Sampler
 
@@ -68,11 +67,7 @@ def test_document_has_every_path():
 
 
 def fetched(path, body=None):
-    async def run():
-        async with browser(served(Told("Hi"))) as client:
-            return await (client.get(path) if body is None else client.post(path, json=body))
-
-    return asyncio.run(run())
+    return asked(served(Told("Hi")), "GET" if body is None else "POST", path, json=body)
 
 
 def test_models_are_listed_for_every_client():

@@ -7,22 +7,12 @@ import json
 import logging
 
 import pytest
-from serving import HELLO, TOOL, Told, browser
+from cases import beside
+from serving import HELLO, TOOL, Told, asked, posted
 
 from unrender import ChatTemplate, Usage
 from unrender.gateway import EngineCapabilities, EngineError, Model, Piece, Turns, app
 
-SOURCE = """\
-{{- bos_token }}
-{%- for message in messages %}
-{{- '<|' ~ message.role ~ '|>' ~ message.content }}
-{%- for call in message.tool_calls or [] %}
-{{- '<tool_call>' ~ {'name': call.function.name, 'arguments': call.function.arguments} | tojson ~ '</tool_call>' }}
-{%- endfor %}
-{{- '<|end|>' }}
-{%- endfor %}
-{%- for tool in tools or [] %}{{ tool | tojson }}{% endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"""
 CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
 
 
@@ -30,32 +20,25 @@ class Engine(Told):
     """An engine that obeys a grammar, or does not, strips special tokens, or writes a first token, as it is told."""
 
     def __init__(self, *, holds=True, strips=False, doubles=False, end="", capabilities=CONSTRAINED, fails=None):
-        super().__init__("", capabilities=capabilities)
+        super().__init__(self.answer, capabilities=capabilities)
         self.holds, self.strips, self.doubles, self.end, self.fails = holds, strips, doubles, end, fails
 
-    async def generate(self, job):
-        self.jobs.append(job)
+    def answer(self, job):
         if self.fails is not None:
-            raise self.fails
+            return [self.fails]
         text = "Hello there"
         if job.grammar is not None and self.holds:
             text = json.loads(job.grammar.text)["format"].get("value", text)
-        yield Piece("" if self.strips and text.startswith("<") else text + self.end)
-        tokens = await self.count(job.turn.prompt) + self.doubles
-        yield Piece("", 0, "stop", Usage(prompt_tokens=tokens, completion_tokens=2))
+        usage = Usage(prompt_tokens=len(job.turn.prompt) + self.doubles, completion_tokens=2)
+        return [Piece("" if self.strips and text.startswith("<") else text + self.end), Piece("", 0, "stop", usage)]
 
     async def count(self, text):
         return len(text)
 
 
 def model(engine):
-    template = ChatTemplate.from_string(SOURCE, bos_token="<s>")
+    template = ChatTemplate.from_string(beside(__file__, "probed.jinja"), bos_token="<s>")
     return Model(name="m", turns=Turns(template=template), backend=engine, probes=True)
-
-
-async def asked(application, method, path, **request):
-    async with browser(application) as client:
-        return (await client.request(method, path, **request)).json()
 
 
 @pytest.mark.parametrize(
@@ -75,9 +58,9 @@ def test_engine_is_found_out(engine, found, caplog):
     """`/ready` and the log tell what a few tokens have shown; an engine is tried once."""
     application = app([model(engine)])
     with caplog.at_level(logging.WARNING, "unrender.gateway"):
-        first = asyncio.run(asked(application, "GET", "/ready"))["findings"]["m"]
+        first = asked(application, "GET", "/ready").json()["findings"]["m"]
     tries = len(engine.jobs)
-    second = asyncio.run(asked(application, "GET", "/ready"))["findings"]["m"]
+    second = asked(application, "GET", "/ready").json()["findings"]["m"]
 
     said = first.pop("said")
     assert first == found
@@ -91,18 +74,17 @@ def test_findings_are_acted_upon():
     """An engine that disregards grammars gets none, and the client is told; one that doubles the first token gets prompts without."""
     loose, doubling = model(Engine(holds=False)), model(Engine(doubles=True))
 
-    async def run(one):
-        application = app([one])
+    def again(one):
         request = {"messages": HELLO, "tools": [TOOL], "tool_choice": "required"}
-        before = await asked(application, "POST", "/v1/chat/completions", json=request)
-        await one.probe()
-        return before, await asked(application, "POST", "/v1/chat/completions", json=request)
+        posted(app([one]), "/v1/chat/completions", json=request)
+        asyncio.run(one.probe())
+        return posted(app([one]), "/v1/chat/completions", json=request).json()
 
-    _, after = asyncio.run(run(loose))
+    after = again(loose)
     assert loose.backend.jobs[0].grammar is not None
     assert loose.backend.jobs[-1].grammar is None
     assert after["warnings"][0] == "tool_choice: only asked for, since no grammar binds the engine"
-    asyncio.run(run(doubling))
+    again(doubling)
     assert doubling.backend.jobs[0].turn.prompt.startswith("<s><|user|>")
     assert doubling.backend.jobs[-1].turn.prompt.startswith("<|user|>")
 

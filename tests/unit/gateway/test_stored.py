@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sqlite3
@@ -11,17 +10,22 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import openai
 import pytest
-from serving import CALL, WEATHER, Told, browser, openai_client, posted, served
+from serving import CALL, WEATHER, Told, asked, both, openai_of, posted, served
+from starlette.testclient import TestClient
 
 from unrender.gateway import GatewayLimits, Keys
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FLAT = {"type": "function", "strict": False, **WEATHER}
 ROOM = GatewayLimits(stored=100_000)
+
+
+def stored_as(application, **request):
+    """Return the response to a request."""
+    return posted(application, "/v1/responses", json=request)
 
 
 @pytest.mark.slow
@@ -31,19 +35,11 @@ def test_conversation_goes_on_from_a_stored_answer(stream):
     engine = Told(ANSWER)
     application = served(engine, limits=ROOM)
 
-    async def run():
-        client: Any = openai_client(application)
-        first = await client.responses.create(model="m", input="Rain?", tools=[FLAT], instructions="Be brief.")
-        output = {"type": "function_call_output", "call_id": first.output[-1].call_id, "output": "Wet."}
-        request = {"model": "m", "tools": [FLAT], "previous_response_id": first.id, "input": [output]}
-        if not stream:
-            return first, await client.responses.create(**request)
-        async with client.responses.stream(**request) as events:
-            async for _ in events:
-                pass
-            return first, await events.get_final_response()
-
-    first, second = asyncio.run(run())
+    responses = openai_of(application).responses
+    first = responses.create(model="m", input="Rain?", tools=[FLAT], instructions="Be brief.")
+    output = {"type": "function_call_output", "call_id": first.output[-1].call_id, "output": "Wet."}
+    request = {"tools": [FLAT], "previous_response_id": first.id, "input": [output]}
+    second = both(responses, **request)[1] if stream else responses.create(model="m", **request)
 
     assert (first.store, second.store, second.previous_response_id) == (True, True, first.id)
     prompt = engine.jobs[-1].turn.prompt
@@ -54,19 +50,14 @@ def test_conversation_goes_on_from_a_stored_answer(stream):
 
 def test_stored_answer_is_got_listed_and_deleted():
     """The client's own methods get a stored answer and its input, and delete it; then it is not found."""
+    responses = openai_of(served(Told("Hi"), limits=ROOM)).responses
+    whole = responses.create(model="m", input="Hello")
+    again = responses.retrieve(whole.id)
+    (item,) = responses.input_items.list(whole.id).data
+    responses.delete(whole.id)
 
-    async def run():
-        client: Any = openai_client(served(Told("Hi"), limits=ROOM))
-        whole = await client.responses.create(model="m", input="Hello")
-        again = await client.responses.retrieve(whole.id)
-        (item,) = (await client.responses.input_items.list(whole.id)).data
-        await client.responses.delete(whole.id)
-        with pytest.raises(openai.NotFoundError):
-            await client.responses.retrieve(whole.id)
-        return whole, again, item
-
-    whole, again, item = asyncio.run(run())
-
+    with pytest.raises(openai.NotFoundError):
+        responses.retrieve(whole.id)
     assert again == whole
     assert (item.role, item.content[0].text) == ("user", "Hello")
 
@@ -75,33 +66,28 @@ def test_item_can_be_referred_to():
     """An item of a stored answer can be sent as a reference; one that is unknown is a mistake."""
     engine = Told("Once upon a time")
 
-    async def run():
-        client: Any = openai_client(served(engine, limits=ROOM))
-        whole = await client.responses.create(model="m", input="Tell me.")
-        reference = {"type": "item_reference", "id": whole.output[0].id}
-        await client.responses.create(model="m", input=[reference, {"role": "user", "content": "Go on."}])
-        with pytest.raises(openai.BadRequestError, match="stored item"):
-            await client.responses.create(model="m", input=[{"type": "item_reference", "id": "msg_0"}])
+    responses = openai_of(served(engine, limits=ROOM)).responses
+    reference = {"type": "item_reference", "id": responses.create(model="m", input="Tell me.").output[0].id}
+    responses.create(model="m", input=[reference, {"role": "user", "content": "Go on."}])
 
-    asyncio.run(run())
-
+    with pytest.raises(openai.BadRequestError, match="stored item"):
+        responses.create(model="m", input=[{"type": "item_reference", "id": "msg_0"}])
     assert "Once upon a time" in engine.jobs[1].turn.prompt
 
 
 def test_nothing_is_stored_unless_it_is_asked_for():
     """Without room nothing is stored, which the answer says; with room, `store: false` is heeded."""
 
-    async def run(limits, **request):
-        async with browser(served(Told("Hi"), limits=limits)) as client:
-            whole = (await client.post("/v1/responses", json={"input": "Hello"} | request)).json()
-            next_one = {"input": "More", "previous_response_id": whole["id"]}
-            return whole, await client.post("/v1/responses", json=next_one)
+    def told(limits, **request):
+        application = served(Told("Hi"), limits=limits)
+        whole = stored_as(application, input="Hello", **request).json()
+        return whole, stored_as(application, input="More", previous_response_id=whole["id"])
 
-    whole, refused = asyncio.run(run(GatewayLimits(), store=True))
+    whole, refused = told(GatewayLimits(), store=True)
     assert (whole["store"], whole["warnings"]) == (False, ["store: not honoured"])
     assert "not stored" in refused.json()["error"]["message"]
 
-    whole, refused = asyncio.run(run(ROOM, store=False))
+    whole, refused = told(ROOM, store=False)
     assert whole["store"] is False
     assert refused.json()["error"]["code"] == "previous_response_not_found"
     assert refused.status_code == 400
@@ -111,14 +97,11 @@ def test_answers_are_their_owners():
     """An answer is only found with the key that asked for it."""
     keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
 
-    async def run():
-        async with browser(served(Told("Hi"), limits=ROOM, keys=keys)) as client:
-            mine, other = ({"authorization": f"Bearer {name}"} for name in ("one", "other"))
-            whole = (await client.post("/v1/responses", json={"input": "Hello"}, headers=mine)).json()
-            path = f"/v1/responses/{whole['id']}"
-            return [(await client.get(path, headers=headers)).status_code for headers in (mine, other, {})]
+    application = served(Told("Hi"), limits=ROOM, keys=keys)
+    mine, other = ({"authorization": f"Bearer {name}"} for name in ("one", "other"))
+    whole = posted(application, "/v1/responses", json={"input": "Hello"}, headers=mine).json()
 
-    assert asyncio.run(run()) == [200, 404, 401]
+    assert [status(application, whole["id"], headers=headers) for headers in (mine, other, {})] == [200, 404, 401]
 
 
 def bytes_in(place):
@@ -134,24 +117,16 @@ def stored(place, most, *texts):
     engine = Told("")
     application = served(engine, limits=GatewayLimits(stored=most), store=str(place))
 
-    def asked(text):
+    def id_of(text):
         engine.said = [text]
-        return posted(application, "/v1/responses", json={"input": "Hello"}).json()["id"]
+        return stored_as(application, input="Hello").json()["id"]
 
-    return [asked(text) for text in texts], application
+    return [id_of(text) for text in texts], application
 
 
-def status(application, id):
+def status(application, id, **how):
     """Return the status of a request for a stored answer."""
-    return asked_of(application, "GET", f"/v1/responses/{id}").status_code
-
-
-def asked_of(application, method, path):
-    async def run():
-        async with browser(application) as client:
-            return await client.request(method, path)
-
-    return asyncio.run(run())
+    return asked(application, "GET", f"/v1/responses/{id}", **how).status_code
 
 
 def test_store_is_bounded(tmp_path):
@@ -166,12 +141,8 @@ def test_store_is_bounded(tmp_path):
     assert [status(application, id) for id in (ids[0], ids[-2], ids[-1])] == [404, 200, 404]
     assert place.stat().st_mode & 0o077 == 0
 
-    async def start():
-        smaller = served(Told(""), limits=GatewayLimits(stored=5_000), store=str(place))
-        async with smaller.router.lifespan_context(smaller):
-            return bytes_in(place)[0]
-
-    assert asyncio.run(start()) <= 5_000
+    with TestClient(served(Told(""), limits=GatewayLimits(stored=5_000), store=str(place))):
+        assert bytes_in(place)[0] <= 5_000
 
 
 def test_answers_expire(tmp_path, monkeypatch):
@@ -192,21 +163,21 @@ def test_answers_outlive_a_restart(tmp_path):
     engine = Told("Once")
     keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
 
-    async def ask(key, **body):
+    def ask(key, **body):
         application = served(engine, limits=ROOM, keys=keys, store=str(tmp_path / "answers.db"))
-        async with application.router.lifespan_context(application), browser(application) as client:
+        with TestClient(application) as client:
             headers = {"authorization": f"Bearer {key}"}
-            return await client.post("/v1/responses", content=json.dumps(body), headers=headers)
+            return client.post("/v1/responses", content=json.dumps(body), headers=headers)
 
-    first = asyncio.run(ask("one", input="Hello")).json()
+    first = ask("one", input="Hello").json()
     whole = {"input": "More", "previous_response_id": first["id"]}
     item = {"input": [{"type": "item_reference", "id": first["output"][0]["id"]}]}
-    found = [asyncio.run(ask(key, **body)).status_code for key in ("one", "other") for body in (whole, item)]
+    found = [ask(key, **body).status_code for key in ("one", "other") for body in (whole, item)]
 
     assert found == [200, 200, 400, 400]
     assert engine.jobs[1].turn.prompt.index("Hello") < engine.jobs[1].turn.prompt.index("Once")
     for id in ("resp_\ud800", "resp_\0"):
-        answer = asyncio.run(ask("one", input="More", previous_response_id=id))
+        answer = ask("one", input="More", previous_response_id=id)
         assert answer.json()["error"]["code"] == "previous_response_not_found"
 
 
@@ -240,13 +211,13 @@ def test_store_that_fails_is_no_defect(tmp_path):
     """Where the file cannot be used, answers come all the same, and what refers to one is a 503."""
     (tmp_path / "answers.db").write_bytes(b"no database" * 1000)
 
-    async def run():
-        async with browser(served(Told("Hi"), limits=ROOM, store=str(tmp_path / "answers.db"))) as client:
-            whole = await client.post("/v1/responses", json={"input": "Hello"})
-            next_one = {"input": "More", "previous_response_id": whole.json()["id"]}
-            return whole, await client.post("/v1/responses", json=next_one), await client.get("/v1/responses/resp_1")
+    application = served(Told("Hi"), limits=ROOM, store=str(tmp_path / "answers.db"))
+    whole = stored_as(application, input="Hello")
+    others = [
+        stored_as(application, input="More", previous_response_id=whole.json()["id"]),
+        asked(application, "GET", "/v1/responses/resp_1"),
+    ]
 
-    whole, *others = asyncio.run(run())
     assert whole.status_code == 200
     for answer in others:
         assert answer.status_code == 503
@@ -257,10 +228,10 @@ def test_input_is_listed_in_pages():
     """Input items come in pages, in both orders; a page that cannot be is a mistake."""
     application = served(Told("Hi"), limits=ROOM)
     items = [{"role": "user", "content": str(number)} for number in range(5)]
-    id = posted(application, "/v1/responses", json={"input": items}).json()["id"]
+    id = stored_as(application, input=items).json()["id"]
 
     def page(query=""):
-        return asked_of(application, "GET", f"/v1/responses/{id}/input_items?{query}")
+        return asked(application, "GET", f"/v1/responses/{id}/input_items?{query}")
 
     first = page("order=asc&limit=2").json()
     rest = page(f"order=asc&after={first['last_id']}").json()

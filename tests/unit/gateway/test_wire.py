@@ -81,22 +81,14 @@ def test_bytes_that_are_no_request_end_their_connection_alone(caplog):
     assert "Traceback" not in caplog.text
 
 
-@pytest.mark.slow
-def test_requests_one_after_another_are_apart():
-    """Two requests in one go are two answers, each its own, in order."""
-    two = f"{HEAD}content-length: {len(BODY)}\r\n\r\n".encode() + BODY + request(CHAT)
-
-    (answer,), jobs = heard(two)
-
-    assert (answer.count(b"HTTP/1.1 200"), jobs) == (2, 2)
+UPGRADE = "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
 
 
 @pytest.mark.slow
-def test_upgrade_is_not_made_and_costs_no_request():
-    """A client that would rather speak HTTP/2 is answered in HTTP/1.1, and so is what it asks next, in the same go."""
-    wish = f"{HEAD}{COUNTED}connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n"
-
-    (answer,), jobs = heard(wish.encode() + BODY + request(CHAT))
+@pytest.mark.parametrize("wish", ["", UPGRADE])
+def test_requests_one_after_another_are_apart(wish):
+    """Two requests in one go are two answers, each its own; a client that would rather speak HTTP/2 is answered in HTTP/1.1 as well."""
+    (answer,), jobs = heard(f"{HEAD}{COUNTED}{wish}\r\n".encode() + BODY + request(CHAT))
 
     assert (answer.count(b"HTTP/1.1 200"), jobs) == (2, 2)
 

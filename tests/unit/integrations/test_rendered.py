@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from cases import cases
+from letters import SOURCE, Letters
 
 from unrender import ChatTemplate, MessageError, TemplateError
 from unrender.integrations.rendered import (
@@ -19,26 +19,10 @@ from unrender.integrations.rendered import (
     tail_text,
 )
 
-SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 TEMPLATE = ChatTemplate.from_string(SOURCE, eos_token="</s>")
 USER = [{"role": "user", "content": "Hello"}]
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
 PROMPT = TEMPLATE.prepare(USER, tools=[TOOL]).prompt
-
-
-class Letters:
-    """Each character is a token."""
-
-    chat_template: str | None = SOURCE
-    name_or_path, bos_token, eos_token = "letters", None, "</s>"
-
-    def __init__(self):
-        self.decoded = 0
-
-    def decode(self, ids, *, skip_special_tokens):
-        assert not skip_special_tokens
-        self.decoded += len(ids)
-        return "".join(map(chr, ids))
 
 
 def test_the_end_of_a_prompt_tells_what_is_begun():
@@ -106,16 +90,7 @@ def test_reasoning_tokens_count_once_each():
     assert letters.decoded < 20 * len(ids)
 
 
-@pytest.mark.parametrize(
-    ("begun", "answer", "length"),
-    [
-        ("", "<think>\nHm.\n</think>\n\nYes", 20),
-        ("", "Yes", 1),
-        ("", "<thought>", 4),
-        ("<think>\n", "Hm.\n</think>\n\nYes", 12),
-        ("", "<think>\nHm.", None),
-    ],
-)
+@cases
 def test_the_gate_opens_where_reasoning_ends(begun, answer, length):
     """After its end, or where the first letters are not those of its beginning; not before, and not at all if it goes on."""
     gate, before = ReasoningGate(TEMPLATE, Letters()), [*map(ord, PROMPT + begun)]
@@ -158,8 +133,7 @@ def test_what_is_due_is_held_and_what_cannot_be_is_named():
 def test_the_template_is_the_tokenizers_or_a_files(tmp_path, monkeypatch):
     """A file named in the environment wins, and a tokenizer without a template is an error that says what to do."""
     assert engine_template(Letters()).format == TEMPLATE.format
-    bare = Letters()
-    bare.chat_template = None
+    bare = Letters(None)
     with pytest.raises(TemplateError, match="Letters without one.*UNRENDER_CHAT_TEMPLATE"):
         engine_template(bare)
     (tmp_path / "own.jinja").write_text(SOURCE, encoding="utf-8")

@@ -6,19 +6,18 @@ Optional: it runs where SGLang is installed (`python3 scripts/run.py plugins`).
 from __future__ import annotations
 
 import importlib
-from functools import cache
 from typing import Any
 
 import pytest
 import torchless_vision
 from answers import all_template_paths
 from byte_tokenizer import byte_tokenizer
-from driven_sglang import EOS, USER, calls_parser, reasoning_parser, request_of, streamed, template, tokenizer, whole
+from driven import EOS, SCHEMA, SEEDS, TOOLS, USER, meant, prepared, template, tokenizer
+from driven_sglang import calls_parser, reasoning_parser, request_of, streamed, whole
 from engines import installed, tag_reader
 from splitting import splits
 
 from unrender import UnrenderError
-from unrender.format import ToolMode
 
 NEEDED = ("sglang", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):
@@ -28,13 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
-SCHEMA: Any = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
-TOOLS: Any = [
-    {"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": SCHEMA}},
-    {"type": "function", "function": {"name": "now", "description": "Time", "parameters": {"type": "object", "properties": {}}}},
-]  # fmt: skip
 STRICT: Any = [{**tool, "function": {**tool["function"], "strict": True}} for tool in TOOLS]
-SEEDS = range(2)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,23 +35,6 @@ def plugin():
     """Load the plug-in as SGLang does, by its entry point."""
     torchless_vision.install()
     importlib.import_module("sglang.srt.plugins").load_plugins()
-
-
-@cache
-def prepared(name):
-    """Return a turn, and whether the template itself offers tools in it."""
-    for tools in (TOOLS, None):
-        try:
-            turn = template(name).prepare(USER, tools=tools, tool_format="none")
-        except UnrenderError:
-            continue  # Some templates refuse tools, or this conversation.
-        if not tools or turn.format.tools.mode is not ToolMode.NONE:
-            return turn, bool(tools)
-    return pytest.skip("the template refuses the conversation")
-
-
-def meant(message):
-    return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
 
 
 @pytest.mark.parametrize("name", all_template_paths())

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 import torchless_vision
-from answers import AWKWARD, NOTHING, PLAIN, QUESTION, all_template_paths, written
-from driven_sglang import request_of, streamed, template, whole
+from answers import QUESTION, all_template_paths, written
+from driven import template
+from driven_sglang import request_of, streamed, whole
 from engines import installed
 from splitting import splits
+from tables import table
 
 from unrender import UnrenderError
 from unrender.format import ToolMode
@@ -26,25 +28,15 @@ if not all(map(installed, NEEDED)):
     pytest.skip("sglang is needed", allow_module_level=True)
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
-TOOLS: Any = [PLAIN, AWKWARD, NOTHING]
+T: Any = table("test_sglang_situations")
+TOOLS: Any = T["TOOLS"]
 PARIS, ROME = ("get_weather", {"city": "Paris", "days": 3}), ("get_weather", {"city": "Rome"})
 TYPES = (
     "set_many",
     {"zip": "02134", "count": 7, "opts": {"on": True, "sizes": [1, -2.5]}, "mode": "it's", "note": "x"},
 )
 SITUATIONS: Any = {
-    "one call": ("", [PARIS]),
-    "no arguments": ("", [("ping", {})]),
-    "the last tool first": ("", [("ping", {}), PARIS]),
-    "one tool twice": ("", [PARIS, ROME]),
-    "the same call twice": ("", [ROME, ROME]),
-    "every type": ("", [TYPES]),
-    "text that looks like a number": ("", [("get_weather", {"city": "0123"})]),
-    "text that looks like JSON": ("", [("get_weather", {"city": '{"a": [1]}'})]),
-    "markup, quotes and line breaks": ("", [("get_weather", {"city": 'a < b && "c" \\ {d}\n</e> [f]'})]),
-    "other scripts": ("", [("get_weather", {"city": "Zürich 東京 🎉"})]),
-    "text before": ("Let me see.", [PARIS]),
-    "text alone": ('Use {"name": "x"} or <b> [y].', []),
+    name: (content, [tuple(call) for call in calls]) for name, (content, calls) in T["SITUATIONS"].items()
 }
 
 

@@ -7,11 +7,11 @@ import sys
 import threading
 import time
 import types
-from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_tokenizer
 from engines import installed
+from letters import SOURCE, Letters
 
 from unrender import ContentText, GrammarError, MessageFinished, TemplateError
 from unrender.integrations.transformers import (
@@ -23,28 +23,10 @@ from unrender.integrations.transformers import (
     streamer,
 )
 
-SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 USER = [{"role": "user", "content": "Hello"}]
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
 OUTPUT = '<think>\nHm.\n</think>\n\nOk.\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call><|end|>'
-PAD = 0
-
-
-class Tokenizer:
-    """Each character is a token."""
-
-    name_or_path = "stand-in"
-    bos_token = None
-    eos_token = "</s>"
-    pad_token_id = PAD
-
-    def __init__(self, source=SOURCE):
-        self.chat_template = source
-
-    def decode(self, ids, *, skip_special_tokens, clean_up_tokenization_spaces):
-        assert not skip_special_tokens
-        assert not clean_up_tokenization_spaces
-        return "".join("<pad>" if i == PAD else chr(i) for i in ids)
+PAD = Letters.pad_token_id
 
 
 class TextStreamer:
@@ -81,7 +63,7 @@ def turn_of(tokenizer, **request):
 
 def test_generated_ids_become_a_message():
     """Special tokens are decoded, as they open calls, and padding is left out."""
-    tokenizer = Tokenizer()
+    tokenizer = Letters()
     ids = [*map(ord, OUTPUT), PAD, PAD, PAD]
 
     message = read_ids(turn_of(tokenizer, tools=[TOOL]), tokenizer, ids)
@@ -92,7 +74,7 @@ def test_generated_ids_become_a_message():
 
 def test_the_finish_reason_counts():
     """A call that the token limit cut off is truncated."""
-    tokenizer = Tokenizer()
+    tokenizer = Letters()
     ids = [*map(ord, OUTPUT[: OUTPUT.index("}}")])]
 
     (call,) = read_ids(turn_of(tokenizer, tools=[TOOL]), tokenizer, ids, finish_reason="length").failed_calls
@@ -102,7 +84,7 @@ def test_the_finish_reason_counts():
 
 def test_the_tokenizers_template_is_used():
     """Named templates and the tokens come along."""
-    template = chat_template(Tokenizer({"default": "{{ messages[0].content }}{{ eos_token }}", "tool_use": SOURCE}))
+    template = chat_template(Letters({"default": "{{ messages[0].content }}{{ eos_token }}", "tool_use": SOURCE}))
 
     assert template.prepare(USER).prompt == "Hello</s>"
     assert template.prepare(USER, tools=[TOOL]).prompt.startswith("<|tools|>")
@@ -112,12 +94,12 @@ def test_the_tokenizers_template_is_used():
 def test_a_tokenizer_without_a_template_is_named(source):
     """The error says which tokenizer has none."""
     with pytest.raises(TemplateError, match="stand-in: expected a chat_template"):
-        chat_template(Tokenizer(source))
+        chat_template(Letters(source))
 
 
 def test_events_come_while_text_is_generated(library):
     """The prompt is skipped, words are read when they are whole, and the end is an event."""
-    tokenizer = Tokenizer()
+    tokenizer = Letters()
     seen = []
     written = streamer(turn_of(tokenizer), tokenizer, seen.append)
 
@@ -136,17 +118,8 @@ def test_events_come_while_text_is_generated(library):
 def random_model():
     """Return transformers' own classes: a tokenizer of bytes and special tokens, and a tiny model with random weights."""
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    special = (
-        "<|end|>",
-        "<|system|>",
-        "<|user|>",
-        "<|assistant|>",
-        "<think>",
-        "</think>",
-        "<tool_call>",
-        "</tool_call>",
-    )
-    tokenizer = byte_tokenizer(special, eos="<|end|>", pad="<pad>", template=SOURCE)
+    roles, parts = ("<|system|>", "<|user|>", "<|assistant|>"), ("<think>", "</think>", "<tool_call>", "</tool_call>")
+    tokenizer = byte_tokenizer(("<|end|>", *roles, *parts), eos="<|end|>", pad="<pad>", template=SOURCE)
     config = transformers.GPT2Config(
         vocab_size=len(tokenizer), n_layer=1, n_head=1, n_embd=8, n_positions=1024,
         bos_token_id=tokenizer.eos_token_id, eos_token_id=tokenizer.eos_token_id,
@@ -230,4 +203,4 @@ def test_events_stream_out_of_generate(random_model):
 def test_a_library_that_is_not_there_is_named():
     """The error says which would do."""
     with pytest.raises(GrammarError, match="expected one of llguidance, xgrammar"):
-        logits_processor(turn_of(Tokenizer()), Tokenizer(), library="other")
+        logits_processor(turn_of(Letters()), Letters(), library="other")

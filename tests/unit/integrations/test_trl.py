@@ -11,40 +11,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from byte_tokenizer import byte_level
+from byte_tokenizer import byte_level, byte_tokenizer
+from letters import SOURCE, Letters
 
 from unrender import ChatTemplate, TemplateError
 from unrender.integrations.trl import install, masked, rollout_func
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
-SOURCE = (TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8")
+CODE = (Path(__file__).resolve().parents[2] / "templates" / "python-calls.jinja").read_text(encoding="utf-8")
+"""No response template reads its calls, which are code."""
 TOOL = {
     "type": "function",
     "function": {"name": "now", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},
 }
 CALL = 'Ok.\n<tool_call>\n{"name": "now", "arguments": {"n": 1}}\n</tool_call><|end|>'
 PROMPT = "<|user|>\nHello<|end|>\n<|assistant|>\n"
-
-
-class Tokenizer:
-    """Each character is a token."""
-
-    name_or_path = "stand-in"
-    bos_token = None
-    eos_token = "<|end|>"
-
-    def __init__(self, source=SOURCE):
-        self.chat_template = source
-
-    def decode(self, ids, *, skip_special_tokens, clean_up_tokenization_spaces):
-        assert not skip_special_tokens
-        assert not clean_up_tokenization_spaces
-        return "".join(map(chr, ids))
-
-    def __call__(self, text, *, add_special_tokens, return_offsets_mapping):
-        assert not add_special_tokens
-        assert return_offsets_mapping
-        return {"input_ids": list(map(ord, text)), "offset_mapping": [(at, at + 1) for at in range(len(text))]}
 
 
 class Array(list[Any]):
@@ -56,7 +36,7 @@ class Array(list[Any]):
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return install(Tokenizer())
+    return install(Letters(eos="<|end|>"))
 
 
 @pytest.mark.parametrize("form", [str, lambda text: list(map(ord, text)), lambda text: Array(map(ord, text))])
@@ -95,7 +75,7 @@ def test_trainers_find_a_response_template(tokenizer):
     )
 
 
-class Saved(Tokenizer):
+class Saved(Letters):
     """It keeps what it would write into a checkpoint, as a tokenizer of transformers does."""
 
     response_template: Any = None
@@ -105,13 +85,9 @@ class Saved(Tokenizer):
         self.written = {"folder": folder, "response_template": self.response_template}
 
 
-CODE = (TEMPLATES / "python-calls.jinja").read_text(encoding="utf-8")
-"""No response template reads its calls, which are code."""
-
-
 def test_the_mark_of_a_format_without_export_is_not_saved():
     """Trainers find it; a checkpoint doesn't hold it, whose readers would refuse it. An export is saved."""
-    marked, exported = install(Saved(CODE)), install(Saved())
+    marked, exported = install(Saved(CODE, eos="<|end|>")), install(Saved(eos="<|end|>"))
     for tokenizer in (marked, exported):
         tokenizer.save_pretrained("there")
 
@@ -123,7 +99,7 @@ def test_the_mark_of_a_format_without_export_is_not_saved():
 def test_a_processor_gives_its_tokenizer_the_same():
     """Trainers read with the tokenizer of a vision model's processor."""
     processor = SimpleNamespace(
-        tokenizer=Tokenizer(), chat_template=SOURCE, name_or_path="", bos_token=None, eos_token="<|end|>"
+        tokenizer=Letters(eos="<|end|>"), chat_template=SOURCE, name_or_path="", bos_token=None, eos_token="<|end|>"
     )
     install(processor)
 
@@ -142,7 +118,7 @@ def test_tools_that_cannot_be_read_are_an_error_that_trainers_catch(tokenizer, m
 def test_a_tokenizer_without_template_is_refused():
     """There is nothing to read by."""
     with pytest.raises(TemplateError, match="stand-in"):
-        install(Tokenizer(source=None))
+        install(Letters(None))
 
 
 def test_masks_are_columns():
@@ -155,7 +131,7 @@ def test_masks_are_columns():
         ],
         "tools": [TOOL],
     }
-    columns = masked(Tokenizer())(row)
+    columns = masked(Letters(eos="<|end|>"))(row)
 
     assert len(columns["input_ids"]) == len(columns["assistant_masks"])
     written = "".join(chr(id) for id, own in zip(columns["input_ids"], columns["assistant_masks"], strict=True) if own)
@@ -166,19 +142,10 @@ def test_masks_are_columns():
 
 def test_the_real_libraries_read_with_it():
     """TRL's own function gives our messages, with a tokenizer of transformers; without `install` it knows no such template."""
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
     pytest.importorskip("trl")
     utils = importlib.import_module("trl.chat_template_utils")
-    from tokenizers import Tokenizer as Fast  # noqa: PLC0415
-    from tokenizers import decoders, models, pre_tokenizers  # noqa: PLC0415
-
-    letters = {letter: at for at, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    fast = Fast(models.BPE(vocab=letters, merges=[]))
-    fast.pre_tokenizer, fast.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=fast, eos_token="<|end|>", additional_special_tokens=["<tool_call>", "</tool_call>"]
-    )
-    tokenizer.chat_template = SOURCE
+    tokenizer = byte_tokenizer(("<tool_call>", "</tool_call>"), eos="<|end|>", template=SOURCE)
     with pytest.raises(ValueError, match="Unrecognized chat template"):
         utils.add_response_schema(tokenizer)
     install(tokenizer)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from functools import cache
 from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
@@ -15,25 +14,10 @@ from typing import Any
 import pytest
 from answers import all_template_paths
 from byte_tokenizer import byte_tokenizer
-from driven_vllm import (
-    EOS,
-    USER,
-    chat,
-    folded,
-    ids,
-    items,
-    parser_class,
-    parser_of,
-    responses,
-    streamed,
-    template,
-    tokenizer,
-)
+from driven import EOS, SCHEMA, SEEDS, TOOLS, USER, meant, prepared, template, tokenizer
+from driven_vllm import chat, folded, ids, items, parser_class, parser_of, responses, streamed
 from engines import installed, tag_reader
 from splitting import splits
-
-from unrender import UnrenderError
-from unrender.format import ToolMode
 
 NEEDED = ("vllm", "torch", "xgrammar")
 if not all(map(installed, NEEDED)):
@@ -43,13 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
-SCHEMA: Any = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
-TOOLS: Any = [
-    {"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": SCHEMA}},
-    {"type": "function", "function": {"name": "now", "description": "Time", "parameters": {"type": "object", "properties": {}}}},
-]  # fmt: skip
 FORM: Any = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
-SEEDS = range(2)
 SERVER = "vllm.entrypoints.openai.chat_completion.serving"
 RENDERER = "vllm.renderers.online_renderer"
 
@@ -60,28 +38,11 @@ def plugin():
     importlib.import_module("vllm.plugins").load_general_plugins()
 
 
-@cache
-def prepared(name):
-    """Return a turn, and whether the template itself offers tools in it."""
-    for tools in (TOOLS, None):
-        try:
-            turn = template(name).prepare(USER, tools=tools, tool_format="none")
-        except UnrenderError:
-            continue  # Some templates refuse tools, or this conversation.
-        if not tools or turn.format.tools.mode is not ToolMode.NONE:
-            return turn, bool(tools)
-    return pytest.skip("the template refuses the conversation")
-
-
 def adjusted(name, request, prompt, **options):
     """Return the request as the renderer leaves it, and what the engine is told."""
     request = parser_of(name, request, prompt, RENDERER, parser_class(name, **options)).adjust_request(request)
     asked = request.extract_structured_outputs()
     return request, json.loads(asked.structural_tag) if asked and asked.structural_tag else None
-
-
-def meant(message):
-    return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
 
 
 @pytest.mark.parametrize("name", all_template_paths())

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 from answers import all_template_paths
-from driven_vllm import USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
+from driven import USER, template, tokenizer
+from driven_vllm import chat, folded, ids, items, parser_class, responses, streamed
 from engines import installed
 from splitting import pieces, splits
 

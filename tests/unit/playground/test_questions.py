@@ -8,6 +8,7 @@ from pathlib import Path
 
 import command_line
 import pytest
+from cases import cases
 
 from unrender.playground import QUESTIONS, answer, questions
 
@@ -75,20 +76,7 @@ def test_the_prompt_shows_what_the_model_wrote():
     assert found["prompt"][found["history"] :] == "<|assistant|>"
 
 
-@pytest.mark.parametrize(
-    ("fields", "written"),
-    [
-        ({}, '<think>They ask about the weather. I can look it up.</think>Let me look.<call>{"name": "find", "arguments": {"what": "Paris"}}</call><|end|>'),
-        ({"tools": []}, "<think>They ask about the weather. I can look it up.</think>Let me look.<|end|>"),
-        ({"source": "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>", "tools": []}, "Let me look.</>"),
-        (
-            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
-                "a": {"enum": ["x", "y"]}, "b": {"type": "integer"}, "c": True, "d": {"enum": []}}}}}]},
-            '<think>They ask about the weather. I can look it up.</think>Let me look.'
-            '<call>{"name": "f", "arguments": {"a": "x", "b": 3, "c": "Paris", "d": "Paris"}}</call><|end|>',
-        ),
-    ],
-)  # fmt: skip
+@cases
 def test_the_first_sample_shows_all_that_the_template_writes(fields, written):
     """A legible answer has reasoning, content and a call, as far as the template writes them and there is a tool."""
     assert asked("sample", legible=True, **fields)["output"] == written
@@ -169,33 +157,25 @@ def test_what_is_not_enforced_is_a_warning():
     assert any("uniqueItems" in warning for warning in found["warnings"])
 
 
-@pytest.mark.parametrize(
-    ("question", "fields", "named"),
-    [
-        ("dance", {}, "dance"),
-        ("read", {"output": 3}, "output: expected a text, found 3"),
-        ("read", {"chunk": True}, "chunk: expected a whole number"),
-        ("read", {"chunks": ["a", None]}, "chunks: expected texts"),
-        ("prompt", {"messages": "Hi"}, "messages: expected a list"),
-        ("prompt", {"messages": [3]}, "messages[0]"),
-        ("prompt", {"tools": [{}]}, "tools[0]"),
-        ("prompt", {"thinking": "perhaps"}, "thinking: expected one of"),
-        ("prompt", {"source": "{% if"}, "template, line 1"),
-        ("prompt", {"source": "{{ raise_exception('no <b>') }}"}, "no <b>"),
-        ("format", {"source": "x" * 1_000_001}, "source: expected at most 1000000 characters"),
-        ("grammar", {"dialect": "yacc"}, "dialect: expected one of"),
-        ("compare", {"before": 3}, "before: expected an object"),
-        ("compare", {"before": {"format": {"version": 0}}, "after": {}}, "version"),
-        ("explanation", {"output": "x" * 100_001}, "output: at most 100000 characters"),
-        ("prompt", {"tool_choice": {"type": "function", "function": {"name": "other"}}}, "other"),
-    ],
-)
+@cases
 def test_what_is_wrong_is_said(question, fields, named):
     """A question that cannot be answered gives a sentence that names the field, and nothing else."""
     found = asked(question, **fields)
 
     assert list(found) == ["error"]
     assert named in found["error"]
+
+
+@pytest.mark.parametrize(
+    ("question", "field", "named", "most"),
+    [("format", "source", "expected at most", 1_000_000), ("explanation", "output", "at most", 100_000)],
+)
+def test_what_is_too_long_is_said(question, field, named, most):
+    """A text has a bound, which the sentence names."""
+    found = asked(question, **{field: "x" * (most + 1)})
+
+    assert list(found) == ["error"]
+    assert f"{field}: {named} {most} characters" in found["error"]
 
 
 @pytest.mark.slow
@@ -219,20 +199,7 @@ def film(**fields):
     return shown, [step["fed"] for step in shown["steps"]]
 
 
-@pytest.mark.parametrize(
-    ("chunk", "most", "size", "steps"),
-    [
-        (1, 9, 1, [1, 2, 3, 4, 5, 5]),
-        (2, 9, 2, [2, 4, 5, 5]),
-        (9, 9, 9, [5, 5]),
-        (0, 9, 1, [1, 2, 3, 4, 5, 5]),
-        (-3, 9, 1, [1, 2, 3, 4, 5, 5]),
-        (1, 5, 1, [1, 2, 3, 4, 5, 5]),
-        (1, 4, 2, [2, 4, 5, 5]),
-        (1, 2, 3, [3, 5, 5]),
-        (1, 1, 5, [5, 5]),
-    ],
-)
+@cases
 def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps):
     """Chunks have at least a character, the last step is the end; a long output is fed in larger chunks."""
     monkeypatch.setattr(questions, "MAX_PIECES", most)

@@ -26,19 +26,14 @@ def test_equal_expectations_do_not_differ():
     assert expected.differences(found) == []
 
 
-@pytest.mark.parametrize("value", ["1", "1.0", "true", '"1"', "[1]", "null"])
-def test_types_of_arguments_count(value):
+@pytest.mark.parametrize(
+    ("wanted", "value"), [*((2, value) for value in ("1", "1.0", "true", '"1"', "[1]", "null")), (1, "true")]
+)
+def test_types_of_arguments_count(wanted, value):
     """A number is neither its text nor true, also where Python takes them for equal."""
-    expected = Expectation(tool_calls=[call("f", a=2)])
+    expected = Expectation(tool_calls=[call("f", a=wanted)])
 
     assert expected.differences(message(tool_calls=(tool_call("f", '{"a": ' + value + "}"),)))
-
-
-def test_true_is_not_one():
-    """JSON's true and 1 differ, though Python's do not."""
-    expected = Expectation(tool_calls=[call("f", a=1)])
-
-    assert expected.differences(message(tool_calls=(tool_call("f", '{"a": true}'),)))
 
 
 def test_the_difference_shows_white_space():

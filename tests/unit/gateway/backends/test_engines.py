@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from engine_server import MAKERS, EngineServer, events
-from serving import HELLO, TOOL, browser, corpus, openai_client, template
+from serving import HELLO, TOOL, browser, corpus, openai_client, served, template
 
-from unrender.gateway import Backend, EngineError, EngineGrammar, Job, Model, Turns, app
+from unrender.gateway import Backend, EngineError, EngineGrammar, Job
 
 TEXTS = ("Hé", "llo ", "😀")
 LAST = {"content": "", "stop": True, "stop_type": "eos", "tokens_evaluated": 7, "tokens_predicted": 3}
@@ -46,6 +46,20 @@ TURN = template().prepare(HELLO, tools=[TOOL])
 
 def job(**more: Any) -> Job:
     return Job(turn=TURN, request_id="r1", headers={"traceparent": "t"}, **more)
+
+
+def with_engine(make: Callable[..., Backend], answers: dict[str, Any], act: Any, **server: Any) -> Any:
+    """Return what an action makes of a backend, before an engine on a socket with these answers; it is given both."""
+
+    async def run() -> Any:
+        async with EngineServer(answers, **server) as engine:
+            backend = make(engine.url)
+            try:
+                return await act(backend, engine)
+            finally:
+                await backend.close()
+
+    return asyncio.run(run())
 
 
 async def generated(kind: Kind, said: Any = None, *, work: Job | None = None, **server: Any):
@@ -100,16 +114,13 @@ def test_answer_that_is_cut_is_an_error(kind):
 def test_refusal_is_an_error_with_the_engines_words(kind, status, transient):
     """A status that is not a success is an error with the engine's own words; some may pass."""
 
-    async def run():
-        async with EngineServer({kind.path: {"error": {"message": "too long"}}}, status=status) as engine:
-            backend = kind.make(engine.url)
-            backend._bos, backend._model, backend._incremental = "", "its-name", False  # nothing else is asked
-            with pytest.raises(EngineError, match="too long") as caught:
-                await anext(backend.generate(job()))
-            await backend.close()
-            return caught.value
+    async def refused(backend, _):
+        backend._bos, backend._model, backend._incremental = "", "its-name", False  # nothing else is asked
+        with pytest.raises(EngineError, match="too long") as caught:
+            await anext(backend.generate(job()))
+        return caught.value
 
-    error = asyncio.run(run())
+    error = with_engine(kind.make, {kind.path: {"error": {"message": "too long"}}}, refused, status=status)
     assert (error.status, error.transient) == (status, transient)
 
 
@@ -117,15 +128,13 @@ def test_refusal_is_an_error_with_the_engines_words(kind, status, transient):
 def test_engine_that_is_not_there_is_an_error_that_may_pass(kind):
     """Without an engine the error says so, and the same job may be sent again."""
 
-    async def run():
-        backend = kind.make("http://127.0.0.1:9")
+    async def asked(backend, _):
         assert "cannot be reached" in await backend.ready()
         with pytest.raises(EngineError, match="cannot be reached") as caught:
             await anext(backend.generate(job()))
-        await backend.close()
         return caught.value.transient
 
-    assert asyncio.run(run())
+    assert with_engine(lambda _: kind.make("http://127.0.0.1:9"), {}, asked)
 
 
 def asked(name: str, **more: Any) -> dict[str, Any]:
@@ -238,31 +247,18 @@ def test_sglang_scores_each_token_once(incremental):
 
 def test_template_comes_from_llama_server():
     """llama-server tells its template and its tokens."""
+    props = {"chat_template": "{{ bos_token }}x", "bos_token": "<s>", "eos_token": "</s>"}
+    loaded = with_engine(MAKERS["llama-server"], {"/props": props}, lambda backend, _: backend.templates())
 
-    async def run():
-        props = {"chat_template": "{{ bos_token }}x", "bos_token": "<s>", "eos_token": "</s>"}
-        async with EngineServer({"/props": props}) as engine:
-            backend: Any = MAKERS["llama-server"](engine.url)
-            loaded = await backend.templates()
-            await backend.close()
-            return loaded
-
-    loaded = asyncio.run(run())
     assert (loaded.default, loaded.bos_token, loaded.eos_token) == ("{{ bos_token }}x", "<s>", "</s>")
 
 
 def test_tokens_are_counted():
     """Engines that count are asked; the others say that they do not."""
+    answers = {"/tokenize": {"tokens": [1, 2, 3], "count": 4}, "/v1/models": {"data": [{"id": "m"}]}}
+    counts = [with_engine(make, answers, lambda backend, _: backend.count("text")) for make in MAKERS.values()]
 
-    async def run():
-        answers = {"/tokenize": {"tokens": [1, 2, 3], "count": 4}, "/v1/models": {"data": [{"id": "m"}]}}
-        async with EngineServer(answers) as engine:
-            backends = [make(engine.url) for make in MAKERS.values()]
-            counts = [await backend.count("text") for backend in backends]
-            await asyncio.gather(*(backend.close() for backend in backends))
-            return counts
-
-    assert asyncio.run(run()) == [3, 4, None, 4, None]
+    assert counts == [3, 4, None, 4, None]
 
 
 def test_log_probabilities_take_one_form():
@@ -288,19 +284,15 @@ def test_log_probabilities_take_one_form():
 def test_client_gets_the_engines_answer(kind):
     """Through the gateway, OpenAI's client gets the engine's text and counts, and a broken engine is a 502."""
 
-    async def run():
-        async with EngineServer({**kind.others, kind.path: [kind.answer]}) as engine:
-            backend = kind.make(engine.url)
-            application = app([Model(name="m", turns=Turns(template=template()), backend=backend)])
-            client = openai_client(application)
-            whole = await client.chat.completions.create(model="m", messages=HELLO, tools=[TOOL])  # type: ignore[list-item]
-            engine.answers = {**kind.others, kind.path: [kind.answer[:30]]}
-            async with browser(application) as plain:
-                broken = await plain.post("/v1/chat/completions", json={"messages": HELLO})
-            await backend.close()
-            return whole, broken
+    async def answered(backend, engine):
+        application = served(backend)
+        client: Any = openai_client(application)
+        whole = await client.chat.completions.create(model="m", messages=HELLO, tools=[TOOL])
+        engine.answers = {**kind.others, kind.path: [kind.answer[:30]]}
+        async with browser(application) as plain:
+            return whole, await plain.post("/v1/chat/completions", json={"messages": HELLO})
 
-    whole, broken = asyncio.run(run())
+    whole, broken = with_engine(kind.make, {**kind.others, kind.path: [kind.answer]}, answered)
     assert whole.choices[0].message.content == "".join(TEXTS)
     assert whole.usage.prompt_tokens == 7
     assert broken.status_code == 502

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+from byte_tokenizer import byte_tokenizer
 from engines import installed
 
 pytestmark = pytest.mark.engine
@@ -52,8 +53,7 @@ def folder(tmp_path_factory):
     """Return a directory with a random model, a tokenizer of bytes and special tokens, and a chat template."""
     transformers, torch = importlib.import_module("transformers"), importlib.import_module("torch")
     path = tmp_path_factory.mktemp("model")
-    tokenizer = tokenizer_of_bytes(transformers)
-    tokenizer.chat_template = source()
+    tokenizer = byte_tokenizer((*CONTROL, *OWN), eos=CONTROL[0], template=source())
     tokenizer.save_pretrained(path)
     torch.manual_seed(1)
     config = transformers.LlamaConfig(
@@ -62,19 +62,6 @@ def folder(tmp_path_factory):
     )  # fmt: skip
     transformers.LlamaForCausalLM(config).save_pretrained(path)
     return path
-
-
-def tokenizer_of_bytes(transformers):
-    """Return a tokenizer in which each byte is a token, beside the special ones."""
-    tokenizers = importlib.import_module("tokenizers")
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    model = tokenizers.models.BPE(vocab={letter: id for id, letter in enumerate(alphabet)}, merges=[])
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=CONTROL[0])
-    wrapped.add_special_tokens({"additional_special_tokens": [*CONTROL[1:], *OWN]})
-    return wrapped
 
 
 def served(**settings):
@@ -120,7 +107,7 @@ def asked(model, *questions):
 
     from unrender.gateway import app  # noqa: PLC0415
 
-    async def run():
+    async def completions():
         client: Any = openai_client(app([model]))
         found = []
         for question in questions:
@@ -128,16 +115,21 @@ def asked(model, *questions):
                 **{"model": "m", "messages": HELLO, "max_tokens": 250} | question
             )
             found.append([chunk.choices[0] async for chunk in answer] if question.get("stream") else answer)
-        await assert_released(model)
+        return found
+
+    return released(model, completions())
+
+
+def released(model, work):
+    """Return what comes of some work, and let go of connections, which belong to one event loop; the model in this process stays."""
+
+    async def run():
+        found = await work
+        if hasattr(model.backend, "_connection"):
+            await model.backend.close()
         return found
 
     return asyncio.run(run())
-
-
-async def assert_released(model):
-    """Let go of connections, which belong to one event loop; the model in this process stays."""
-    if hasattr(model.backend, "_connection"):
-        await model.backend.close()
 
 
 def ended(model, **request):
@@ -159,13 +151,11 @@ def test_image_for_a_model_without_eyes_is_a_400(model):
     image = {"type": "image_url", "image_url": {"url": RED}}
     request = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Red?"}, image]}]}
 
-    async def run():
+    async def answered():
         async with browser(app([replace(model, turns=Turns(template=SHOWING))])) as client:
-            answer = await client.post("/v1/chat/completions", json=request)
-        await assert_released(model)
-        return answer
+            return await client.post("/v1/chat/completions", json=request)
 
-    answer = asyncio.run(run())
+    answer = released(model, answered())
     assert answer.status_code == 400
     assert "model does not support multimodal requests" in answer.json()["error"]["message"]
 
@@ -186,13 +176,7 @@ def test_schema_is_kept(model):
 
 def test_engine_is_tried(model):
     """Tried, it holds to a grammar and lets markers through; the template writes no first token to be doubled."""
-
-    async def run():
-        assert await model.probe()
-        await assert_released(model)
-
-    asyncio.run(run())
-
+    assert released(model, model.probe())
     assert (model.found.grammar, model.found.doubled) == (True, None)
     assert model.found.markers is not False  # A random model may spell a marker in ordinary tokens.
 
@@ -267,24 +251,17 @@ def test_client_that_goes_frees_the_engine(model):
         async with aclosing(model.backend.generate(Job(turn=turn, request_id=str(number), seed=1))) as pieces:
             return await anext(pieces)
 
-    async def run():
+    async def six():
         for number in range(6):
             await asyncio.wait_for(first(number), 20)  # It would take minutes for all of the context.
-        await assert_released(model)
 
-    asyncio.run(run())
+    released(model, six())
 
 
 @llama_cpp
 def test_tokens_are_counted(model):
     """A marker is one token, as the engine sees it."""
-
-    async def run():
-        counted = await model.backend.count("ab<tool_call>")
-        await assert_released(model)
-        return counted
-
-    assert asyncio.run(run()) == 3
+    assert released(model, model.backend.count("ab<tool_call>")) == 3
 
 
 @each_transformers

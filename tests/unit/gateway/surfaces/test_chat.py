@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import openai
 import pytest
-from serving import CALL, HELLO, TOOL, Told, browser, chunked, corpus, openai_client, posted, served
+import serving
+from serving import CALL, HELLO, TOOL, Told, chunked, corpus, openai_of, posted, served
 
 from unrender import ChatTemplate, Usage
-from unrender.gateway import Model, Piece, Sampler, Turns, app
+from unrender.gateway import Piece, Sampler
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 
@@ -21,14 +21,10 @@ def said(message):
     return message.content or "", getattr(message, "reasoning_content", None) or "", calls
 
 
-async def both(client, **request):
+def both(application, **request):
     """Return the whole completion, and the one that the stream adds up to."""
-    whole = await client.chat.completions.create(model="m", messages=HELLO, **request)
-    options = {"include_usage": True}
-    async with client.chat.completions.stream(model="m", messages=HELLO, stream_options=options, **request) as stream:
-        async for _ in stream:
-            pass
-        return whole, await stream.get_final_completion()
+    completions = openai_of(application).chat.completions
+    return serving.both(completions, streamed={"stream_options": {"include_usage": True}}, messages=HELLO, **request)
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
@@ -36,7 +32,7 @@ def test_answer_is_read(size):
     """Reasoning, content and calls come apart, however the engine cuts its text; no syntax is left in the content."""
     engine = Told(chunked(ANSWER, size))
 
-    whole, streamed = asyncio.run(both(openai_client(served(engine)), tools=[TOOL]))
+    whole, streamed = both(served(engine), tools=[TOOL])
 
     expected = ("I'll look.", "Rain?", [("get_weather", '{"city": "Paris"}')])
     assert said(whole.choices[0].message) == said(streamed.choices[0].message) == expected
@@ -53,10 +49,10 @@ def test_half_a_character_goes_through():
 
 def test_several_choices_are_kept_apart():
     """Each of n choices has its own text, whole and streamed, and the usage is that of all."""
-    client = openai_client(served(Sampler()))
+    application = served(Sampler())
 
-    whole, streamed = asyncio.run(both(client, n=3, seed=7))
-    singles = [asyncio.run(both(client, seed=7 + index))[0] for index in range(3)]
+    whole, streamed = both(application, n=3, seed=7)
+    singles = [both(application, seed=7 + index)[0] for index in range(3)]
 
     alone = [said(single.choices[0].message) for single in singles]
     assert [said(choice.message) for choice in whole.choices] == alone
@@ -70,46 +66,19 @@ def test_choice_is_enforced():
     named = {"type": "function", "function": {"name": "other"}}
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}}
 
-    async def called(choice):
-        client = openai_client(served(Sampler()))
-        whole, _ = await both(client, tools=[TOOL, other], tool_choice=choice, seed=1)
+    def called(choice):
+        whole, _ = both(served(Sampler()), tools=[TOOL, other], tool_choice=choice, seed=1)
         return {call.function.name for call in whole.choices[0].message.tool_calls}
 
-    assert asyncio.run(called("required")) <= {"get_weather", "other"}
-    assert asyncio.run(called(named)) == asyncio.run(called(allowed)) == {"other"}
-
-
-def test_response_format_is_kept():
-    """With a JSON schema the content is JSON that it admits."""
-    schema = {
-        "type": "object",
-        "properties": {"n": {"type": "integer"}},
-        "required": ["n"],
-        "additionalProperties": False,
-    }
-    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
-
-    whole, _ = asyncio.run(both(openai_client(served(Sampler())), response_format=form, seed=3))
-
-    assert isinstance(json.loads(whole.choices[0].message.content)["n"], int)
-
-
-def test_custom_tool_gets_text():
-    """A custom tool is called with its text; streamed, with the text as the one argument `input`."""
-    tool = {"type": "custom", "custom": {"name": "run", "description": "Run code."}}
-    text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb"}}\n</tool_call>'
-
-    call = posted(
-        served(Told(chunked(text, 4))), "/v1/chat/completions", json={"messages": HELLO, "tools": [tool]}
-    ).json()["choices"][0]["message"]["tool_calls"][0]
-    assert (call["type"], call["custom"]) == ("custom", {"name": "run", "input": "a\nb"})
+    assert called("required") <= {"get_weather", "other"}
+    assert called(named) == called(allowed) == {"other"}
 
 
 def test_stop_text_ends_the_content():
     """A stop text cuts the content, across pieces, not the reasoning; the engine is told to stop."""
     engine = Told(chunked("<think>\nno STOP here\n</think>\nOne STOP two" + " more" * 50, 3))
 
-    whole, streamed = asyncio.run(both(openai_client(served(engine)), stop="STOP"))
+    whole, streamed = both(served(engine), stop="STOP")
 
     assert said(whole.choices[0].message) == said(streamed.choices[0].message) == ("One ", "no STOP here", [])
     assert whole.choices[0].finish_reason == "stop"
@@ -119,14 +88,13 @@ def test_stop_text_ends_the_content():
 def test_truncated_call_is_no_call():
     """A call that the limit cuts off is not among the calls, and the reason is `length`, as the client understands."""
     engine = Told([CALL[:40], Piece("", 0, "length")])
-    client = openai_client(served(engine))
 
-    whole = asyncio.run(client.chat.completions.create(model="m", messages=HELLO, tools=[TOOL]))  # type: ignore[list-item]
+    whole = openai_of(served(engine)).chat.completions.create(model="m", messages=HELLO, tools=[TOOL])
 
     assert whole.choices[0].message.tool_calls is None
     assert whole.choices[0].finish_reason == "length"
     with pytest.raises(openai.LengthFinishReasonError):
-        asyncio.run(both(client, tools=[TOOL]))
+        both(served(engine), tools=[TOOL])
 
 
 def test_logprobs_are_those_of_the_content():
@@ -135,7 +103,7 @@ def test_logprobs_are_those_of_the_content():
     pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
     engine = Told(pieces)
 
-    whole, streamed = asyncio.run(both(openai_client(served(engine)), logprobs=True))
+    whole, streamed = both(served(engine), logprobs=True)
 
     for completion in (whole, streamed):
         assert [item.token for item in completion.choices[0].logprobs.content] == ["It ", "rains", "."]
@@ -154,7 +122,7 @@ def test_logprobs_that_come_before_their_text_wait_for_it():
         for text, tokens in said
     ]
 
-    for completion in asyncio.run(both(openai_client(served(Told(pieces))), logprobs=True)):
+    for completion in both(served(Told(pieces)), logprobs=True):
         (choice,) = completion.choices
         assert choice.message.content == "éIt is"
         assert [item.token for item in choice.logprobs.content] == ["\ufffd", "\ufffd", "It", " is"]
@@ -166,11 +134,10 @@ def test_what_has_no_effect_is_named():
     """Parameters that nothing heeds are named in a header and in the body, streamed or not."""
     request = {"messages": HELLO, "top_k": 3, "logit_bias": {"1": 2}, "store": False, "tools": [{"type": "web_search"}]}
 
-    async def run(**more):
-        async with browser(served(Told("Hi"))) as client:
-            return await client.post("/v1/chat/completions", json=request | more)
-
-    answer, stream = asyncio.run(run()), asyncio.run(run(stream=True))
+    answer, stream = (
+        posted(served(Told("Hi")), "/v1/chat/completions", json=request | {"stream": stream})
+        for stream in (False, True)
+    )
 
     named = ["tools[0] (web_search): not honoured", "logit_bias: not honoured", "top_k: not honoured"]
     assert answer.json()["warnings"] == named
@@ -190,26 +157,22 @@ def test_mistake_is_named(row):
 
 def test_openai_client_raises_its_own_errors():
     """OpenAI's client understands the refusal."""
-    client = openai_client(served())
-
     with pytest.raises(openai.NotFoundError, match="expected one of"):
-        asyncio.run(client.chat.completions.create(model="other", messages=HELLO))
+        openai_of(served()).chat.completions.create(model="other", messages=HELLO)
 
 
 TEXT = '  <think>\n{"name": 1}</think> <tool_call> <|end|>\n '
 
 
-async def completed(application, **request):
+def completed(application, **request):
     """Return the whole completion, which the client has validated, and the chunks of the stream.
 
     The client's type of a chunk wants a finish reason in each, which OpenAI does not send either.
     """
     request = {"model": "m", "prompt": "Once"} | request
-    whole = await openai_client(application).completions.create(**request)
+    whole = openai_of(application).completions.create(**request)
     options = {"stream": True, "stream_options": {"include_usage": True}}
-    async with browser(application) as client:
-        stream = await client.post("/v1/completions", json={**request, **options})
-    *frames, done = stream.text.strip().split("\n\n")
+    *frames, done = posted(application, "/v1/completions", json={**request, **options}).text.strip().split("\n\n")
     assert done == "data: [DONE]"
     return whole, [json.loads(frame[6:]) for frame in frames]
 
@@ -222,7 +185,7 @@ def test_text_is_passed_through():
     """Neither prompt nor answer is touched, whatever they hold: no template, no parser."""
     engine = Told([*TEXT, Piece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=9))])
 
-    whole, chunks = asyncio.run(completed(served(engine), prompt=" <|user|>Once "))
+    whole, chunks = completed(served(engine), prompt=" <|user|>Once ")
 
     assert whole.choices[0].text == text_of(chunks) == TEXT
     assert [job.turn.prompt for job in engine.jobs] == [" <|user|>Once "] * 2
@@ -236,11 +199,10 @@ def test_prompt_begins_as_the_models_own_do():
     """Where the template begins its prompts with a token that engines are told not to add, so does a raw prompt, once."""
     source = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
     engine = Told("Hi")
-    turns = Turns(template=ChatTemplate.from_string(source, bos_token="<s>"))
-    client = openai_client(app([Model(name="m", turns=turns, backend=engine)]))
+    client = openai_of(served(engine, ChatTemplate.from_string(source, bos_token="<s>")))
 
     for prompt in ("Once", "<s>Once"):
-        asyncio.run(client.completions.create(model="m", prompt=prompt))
+        client.completions.create(model="m", prompt=prompt)
 
     assert [job.turn.prompt for job in engine.jobs] == ["<s>Once"] * 2
 
@@ -250,7 +212,7 @@ def test_parameters_are_heeded():
     logprobs = ({"token": "ab", "logprob": -1.0, "bytes": None, "top_logprobs": [{"token": "x", "logprob": -2.0}]},)
     engine = Told([Piece("ab", logprobs=logprobs), "cd STOP e"])
 
-    whole, chunks = asyncio.run(completed(served(engine), n=2, stop="STOP", echo=True, logprobs=1))
+    whole, chunks = completed(served(engine), n=2, stop="STOP", echo=True, logprobs=1)
 
     for choice in whole.choices:
         assert choice.text == text_of(chunks, choice.index) == "Onceabcd "
@@ -263,7 +225,7 @@ def test_mistake_and_what_has_no_effect_are_named():
     """Tokens and several prompts are refused; a parameter without effect is named in body and header."""
     for prompt in ([1, 2], ["a", "b"], None, {}):
         with pytest.raises(openai.BadRequestError, match="prompt: expected one text"):
-            asyncio.run(openai_client(served(Told("Hi"))).completions.create(model="m", prompt=prompt))
+            openai_of(served(Told("Hi"))).completions.create(model="m", prompt=prompt)
 
     answer = posted(served(Told("Hi")), "/v1/completions", json={"prompt": "a", "suffix": "b", "best_of": 1})
     assert answer.json()["warnings"] == ["suffix: not honoured"]

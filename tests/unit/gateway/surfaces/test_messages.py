@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import anthropic
 import pytest
-from serving import CALL, HELLO, WEATHER, Told, anthropic_client, browser, chunked, served, template
+import serving
+from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, posted, served, template
 
 from unrender import Usage
-from unrender.gateway import GatewayLimits, Piece, Sampler
+from unrender.gateway import GatewayLimits, Piece
 
 TOOL = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -24,24 +24,18 @@ def said(message):
     ]
 
 
-async def both(client, **request):
+def both(engine, **request):
     """Return the whole message, and the one that the stream adds up to."""
-    request = {"model": "m", "max_tokens": 1000, "messages": HELLO} | request
-    whole = await client.messages.create(**request)
-    async with client.messages.stream(**request) as stream:
-        async for _ in stream:
-            pass
-        return whole, await stream.get_final_message()
+    return serving.both(anthropic_of(served(engine)).messages, **{"max_tokens": 1000, "messages": HELLO} | request)
 
 
-async def posted(application, path="/v1/messages", **request):
-    async with browser(application) as client:
-        return await client.post(path, json={"max_tokens": 10, "messages": HELLO} | request)
+def asked(engine, **request):
+    return posted(served(engine), "/v1/messages", json={"max_tokens": 9, "messages": HELLO} | request)
 
 
 def test_blocks_follow_each_other():
     """Thinking, text and a call are blocks in this order; thinking is signed, and the reason is `tool_use`."""
-    whole, streamed = asyncio.run(both(anthropic_client(served(Told(chunked(ANSWER, 5)))), tools=[TOOL]))
+    whole, streamed = both(Told(chunked(ANSWER, 5)), tools=[TOOL])
 
     expected = [("thinking", "Rain?"), ("text", "I'll look."), ("tool_use", ("get_weather", {"city": "Paris"}))]
     assert said(whole) == said(streamed) == expected
@@ -54,8 +48,8 @@ def test_reasons_and_usage():
     cut = Told(["Hi STOP", Piece("", 0, "stop")])
     counted = Told(["Hi", Piece("", 0, "length", Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5))])
 
-    stopped, _ = asyncio.run(both(anthropic_client(served(cut)), stop_sequences=["STOP"]))
-    limited, streamed = asyncio.run(both(anthropic_client(served(counted))))
+    stopped, _ = both(cut, stop_sequences=["STOP"])
+    limited, streamed = both(counted)
 
     assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", "STOP")
     assert limited.stop_reason == streamed.stop_reason == "max_tokens"
@@ -68,7 +62,7 @@ def test_prefilled_answer_is_gone_on_with():
     engine = Told(" blue.<|end|>")
     messages = [*HELLO, {"role": "assistant", "content": "The sky is"}]
 
-    whole, streamed = asyncio.run(both(anthropic_client(served(engine)), messages=messages))
+    whole, streamed = both(engine, messages=messages)
 
     assert said(whole) == said(streamed) == [("text", " blue.")]
     assert engine.jobs[0].turn.prompt.endswith("The sky is")
@@ -79,7 +73,7 @@ def test_thinking_is_switched():
 
     def begun(**thinking):
         engine = Told("Hi")
-        answer = asyncio.run(posted(served(engine), thinking=thinking, max_tokens=2000))
+        answer = asked(engine, thinking=thinking, max_tokens=2000)
         return engine.jobs[0].turn.begun, answer.json().get("warnings", [])
 
     off, _ = begun(type="disabled")
@@ -89,28 +83,19 @@ def test_thinking_is_switched():
     assert warnings == ["thinking_budget: the template has no such amount of thinking, which is switched on"]
 
 
-def test_required_call_is_made():
-    """With `any` there is a call, whose arguments are an object."""
-    whole, _ = asyncio.run(both(anthropic_client(served(Sampler())), tools=[TOOL], tool_choice={"type": "any"}))
-
-    assert isinstance(whole.content[-1].input, dict)
-
-
 def test_tokens_are_counted():
     """`count_tokens` asks the engine, with the prompt that it would get."""
-    client = anthropic_client(served(Told("Hi")))
-
-    counted = asyncio.run(client.messages.count_tokens(model="m", messages=HELLO))
+    counted = anthropic_of(served(Told("Hi"))).messages.count_tokens(model="m", messages=HELLO)
 
     assert counted.input_tokens == len(template().prepare(HELLO).prompt.split())
 
 
 def test_client_raises_its_own_errors():
     """Anthropic's client understands a gateway that is full."""
-    client = anthropic_client(served(Told("Hi"), limits=GatewayLimits(streams=0)))
+    client = anthropic_of(served(Told("Hi"), limits=GatewayLimits(streams=0)))
 
     with pytest.raises(anthropic.APIStatusError) as caught:
-        asyncio.run(client.messages.create(model="m", max_tokens=5, messages=HELLO))
+        client.messages.create(model="m", max_tokens=5, messages=HELLO)
 
     assert caught.value.status_code == 529
     assert json.loads(caught.value.response.text)["error"]["type"] == "overloaded_error"
@@ -120,12 +105,7 @@ def test_stream_begins_with_the_cost_of_the_prompt():
     """The first event says how many tokens the prompt is, as the engine counts; what names the caller is not a parameter."""
     engine = Told("Hi")
 
-    async def run():
-        async with browser(served(engine)) as client:
-            request = {"max_tokens": 9, "messages": HELLO, "stream": True, "metadata": {"user_id": "u"}}
-            return await client.post("/v1/messages", json=request)
-
-    answer = asyncio.run(run())
+    answer = asked(engine, stream=True, metadata={"user_id": "u"})
     start = json.loads(answer.text.partition("data: ")[2].partition("\n")[0])
 
     assert start["message"]["usage"]["input_tokens"] == len(engine.jobs[0].turn.prompt.split()) > 0

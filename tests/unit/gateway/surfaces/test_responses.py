@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 from functools import cache
@@ -10,9 +9,10 @@ from typing import Any, get_args
 
 import openresponses_types.types as published
 import pytest
+import serving
 from openai.types.responses import Response
 from pydantic import BaseModel
-from serving import CALL, TOOL, WEATHER, Told, browser, chunked, corpus, openai_client, posted, served, template
+from serving import CALL, TOOL, WEATHER, Told, chunked, corpus, openai_of, posted, served, template
 
 from unrender import Usage
 from unrender.gateway import Calls, EngineCapabilities, EngineError, GatewayLimits, Piece, Sampler
@@ -29,14 +29,9 @@ def said(response):
     ]
 
 
-async def both(client, **request):
+def both(engine, **request):
     """Return the whole response, and the one that ends the stream, as the client has validated them."""
-    request = {"model": "m", "input": "Hello"} | request
-    whole = await client.responses.create(**request)
-    async with client.responses.stream(**request) as stream:
-        async for _ in stream:
-            pass
-        return whole, await stream.get_final_response()
+    return serving.both(openai_of(served(engine)).responses, input="Hello", **request)
 
 
 def read_back(items):
@@ -46,10 +41,9 @@ def read_back(items):
     return engine.jobs[0].messages[0]
 
 
-async def events(application, **request):
+def events(application, **request):
     """Return the events as they are on the wire."""
-    async with browser(application) as client:
-        answer = await client.post("/v1/responses", json={"input": "Hello", "stream": True} | request)
+    answer = posted(application, "/v1/responses", json={"input": "Hello", "stream": True} | request)
     frames = [frame.split("\n") for frame in answer.text.strip().split("\n\n")]
     found = [json.loads(data.removeprefix("data: ")) for _, data in frames]
     assert [name.removeprefix("event: ") for name, _ in frames] == [event["type"] for event in found]
@@ -58,7 +52,7 @@ async def events(application, **request):
 
 def test_events_come_in_order():
     """The events of reasoning, text and a call come in OpenAI's order, and are numbered without a gap."""
-    found = asyncio.run(events(served(Told(ANSWER)), tools=[FLAT]))
+    found = events(served(Told(ANSWER)), tools=[FLAT])
 
     kinds = [kind.removeprefix("response.") for kind, _ in itertools.groupby(event["type"] for event in found)]
     text = ["output_item.added", "content_part.added", "{}.delta", "{}.done", "content_part.done", "output_item.done"]
@@ -78,8 +72,8 @@ def test_custom_tool_streams_its_text():
     tool: Any = {"type": "custom", "name": "run", "description": "Run code."}
     text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb \\"c\\""}}\n</tool_call>'
 
-    found = asyncio.run(events(served(Told(chunked(text, 3)), calls=Calls.WRITTEN), tools=[tool]))
-    whole = asyncio.run(openai_client(served(Told(text))).responses.create(model="m", input="Hello", tools=[tool]))
+    found = events(served(Told(chunked(text, 3)), calls=Calls.WRITTEN), tools=[tool])
+    whole = openai_of(served(Told(text))).responses.create(model="m", input="Hello", tools=[tool])
 
     deltas = [event["delta"] for event in found if event["type"] == "response.custom_tool_call_input.delta"]
     assert "".join(deltas) == whole.output[0].input == 'a\nb "c"'
@@ -91,8 +85,8 @@ def test_cut_off_answer_is_incomplete():
     usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
     engine = Told(["Wait.\n" + CALL[:40], Piece("", 0, "length", usage)])
 
-    whole = asyncio.run(openai_client(served(engine)).responses.create(model="m", input="Hello", tools=[FLAT]))
-    last = asyncio.run(events(served(engine), tools=[FLAT]))[-1]
+    whole = openai_of(served(engine)).responses.create(model="m", input="Hello", tools=[FLAT])
+    last = events(served(engine), tools=[FLAT])[-1]
 
     assert last["type"] == "response.incomplete"
     for response in (whole, Response.model_validate(last["response"])):
@@ -108,7 +102,7 @@ def test_summary_of_reasoning_is_what_was_thought():
     found = checked(
         served(Told(chunked(thought, 3))), reasoning={"summary": "auto"}, include=["reasoning.encrypted_content"]
     )
-    whole, streamed = asyncio.run(both(openai_client(served(Told(thought))), reasoning={"summary": "auto"}))
+    whole, streamed = both(Told(thought), reasoning={"summary": "auto"})
 
     text = "".join(event["delta"] for event in found if event["type"] == "response.reasoning_summary_text.delta")
     (item, _) = found[-1]["response"]["output"]
@@ -141,7 +135,7 @@ def test_items_that_were_begun_are_in_the_response(text, summary, last):
 
 def test_broken_engine_fails_the_response():
     """An engine that breaks off in the middle ends the stream with `response.failed`."""
-    found = asyncio.run(events(served(Told(["Hi", EngineError("cut off")]))))
+    found = events(served(Told(["Hi", EngineError("cut off")])))
 
     assert found[-1]["type"] == "response.failed"
     assert found[-1]["response"]["error"]["message"] == "the engine failed: cut off"
@@ -167,15 +161,9 @@ def test_request_becomes_an_ask(row):
 
 def test_output_can_be_sent_back():
     """What was answered goes into the next request as it is, reasoning included, and comes to the same message."""
-
-    async def run():
-        client = openai_client(served(Told(ANSWER)))
-        whole = await client.responses.create(
-            model="m", input="Hello", tools=[FLAT], include=["reasoning.encrypted_content"]
-        )
-        return [item.model_dump(exclude_none=True) for item in whole.output]
-
-    output = asyncio.run(run())
+    include = ["reasoning.encrypted_content"]
+    whole, _ = both(Told(ANSWER), tools=[FLAT], include=include)
+    output = [item.model_dump(exclude_none=True) for item in whole.output]
     message = read_back(output)
 
     assert output[0]["encrypted_content"].startswith("unrender:")
@@ -193,7 +181,7 @@ def test_schema_is_kept():
     }
     form = {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}}
 
-    whole, _ = asyncio.run(both(openai_client(served(Sampler())), text=form))
+    whole, _ = both(Sampler(), text=form)
 
     assert isinstance(json.loads(whole.output_text)["n"], int)
 
@@ -202,7 +190,7 @@ def test_what_has_no_effect_is_named():
     """Parameters without effect, tools of other kinds and a wish to store are named."""
     request = {"store": True, "text": {"verbosity": "low"}, "tools": [{"type": "web_search"}]}
 
-    found = asyncio.run(events(served(Told("Hi")), **request))
+    found = events(served(Told("Hi")), **request)
 
     named = ["tools[0] (web_search)", "text.verbosity", "store"]
     assert found[0]["response"]["warnings"] == [f"{name}: not honoured" for name in named]
@@ -214,7 +202,7 @@ def test_deltas_carry_their_log_probabilities():
     pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
     include = ["message.output_text.logprobs"]
 
-    found = asyncio.run(events(served(Told(pieces, capabilities=EngineCapabilities(logprobs=True))), include=include))
+    found = events(served(Told(pieces, capabilities=EngineCapabilities(logprobs=True))), include=include)
 
     deltas = [event["logprobs"] for event in found if event["type"] == "response.output_text.delta"]
     (done,) = [event for event in found if event["type"] == "response.output_text.done"]
@@ -251,7 +239,7 @@ def check_event(event: dict[str, Any]) -> None:
 
 def checked(application, **request):
     """Check and return the events of a request, and check the whole answer to it."""
-    found = asyncio.run(events(application, **request))
+    found = events(application, **request)
     assert found, "no event was streamed"
     for event in found:
         check_event(event)

@@ -1,0 +1,38 @@
+"""A stand-in for a tokenizer of transformers: each character is a token, and its template is one of the tests'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+SOURCE = (Path(__file__).parent / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
+
+
+class Letters:
+    """The tokenizer; it counts what it decodes, and refuses to skip special tokens or to clean up spaces."""
+
+    name_or_path = "stand-in"
+    bos_token = None
+    pad_token_id = 0
+
+    def __init__(self, source: Any = SOURCE, *, eos: str = "</s>") -> None:
+        self.chat_template = source
+        self.eos_token = eos
+        self.decoded = 0
+
+    def decode(
+        self, ids: Iterable[int], *, skip_special_tokens: bool, clean_up_tokenization_spaces: bool = False
+    ) -> str:
+        """Return the text of tokens."""
+        assert not skip_special_tokens
+        assert not clean_up_tokenization_spaces
+        letters = ["<pad>" if id == self.pad_token_id else chr(id) for id in ids]
+        self.decoded += len(letters)
+        return "".join(letters)
+
+    def __call__(self, text: str, *, add_special_tokens: bool, return_offsets_mapping: bool) -> dict[str, Any]:
+        """Return the tokens of a text, and where they are in it."""
+        assert not add_special_tokens
+        assert return_offsets_mapping
+        return {"input_ids": list(map(ord, text)), "offset_mapping": [(at, at + 1) for at in range(len(text))]}

@@ -1,0 +1,25 @@
+"""Data of tests: the rows of a file of JSON Lines, and the named values that a module of tests has in `corpus/support`."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+@cache
+def case_rows(path: Path) -> list[Any]:
+    """Return the rows of a file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def table(name: str) -> dict[str, Any]:
+    """Return the values of `corpus/support/NAME.jsonl`: a row is a value under its name, or an entry of one that is a mapping."""
+    found: dict[str, Any] = {}
+    for row in case_rows(CORPUS / "support" / f"{name}.jsonl"):
+        for key, value in row.items():
+            found[key] = found[key] | value if key in found else value
+    return found
