@@ -173,10 +173,9 @@ def test_a_minus_prints_what_would_be_written(run, command):
     assert not Path("-").exists()
 
 
-@pytest.mark.parametrize("command", ["batch audit", "verify"])
-def test_two_things_are_not_printed_as_one(run, command):
+def test_two_things_are_not_printed_as_one(run):
     """A page and JSON are not mixed on standard output."""
-    result = run(*WRITING[command], "-", "--json")
+    result = run(*WRITING["verify"], "-", "--json")
 
     assert (result.exit_code, "both print on standard output" in result.stderr) == (2, True)
 
@@ -300,7 +299,7 @@ def test_streams_that_are_closed_or_full():
     assert started("format", "show", "none", more="2>&-").returncode == 2
     full = started("format", "show", T, more=">/dev/full")
     assert (full.returncode, full.stderr) == (2, b"Error: standard output: No space left on device\n")
-    for words in (("parse", T), ("format", "show", "-"), ("batch", "read", T, "-", "-o", "out.jsonl", "--jobs", "1")):
+    for words in (("parse", T), ("format", "show", "-")):
         closed = started(*words, more="<&-")
         assert closed.returncode == 2
         assert b"standard input is closed" in closed.stderr

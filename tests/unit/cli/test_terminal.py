@@ -271,7 +271,7 @@ def test_version_and_help_are_at_hand(run):
     ("words", "now"),
     [
         *(((old, "x"), f"unrender format {old}") for old in ("diff", "declared", "export")),
-        *(((old, "x"), f"unrender batch {old}") for old in ("read", "audit", "replay")),
+        (("replay", "x"), "unrender batch replay"),
         (("format", "chat_template.jinja"), "unrender format show"),
     ],
 )
