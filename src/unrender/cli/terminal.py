@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
 from itertools import zip_longest
@@ -104,13 +104,6 @@ def plainly() -> Iterator[None]:
         yield
     finally:
         _PLAIN.reset(token)
-
-
-@contextmanager
-def aside() -> Iterator[None]:
-    """Print on standard error in this block, since standard output holds something else."""
-    with redirect_stdout(sys.stderr):
-        yield
 
 
 def width() -> int:
