@@ -19,7 +19,6 @@ from unrender import ChatTemplate
 
 MODULES = {
     "": [],
-    "batch": ["unrender.batch.reader", "unrender.batch.files", "pyarrow"],
     "cli": ["unrender.cli"],
     "gateway": ["unrender.gateway.gateway", "unrender.gateway.serve", "unrender.playground.server"],
     "gguf": ["xllamacpp"],

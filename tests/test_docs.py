@@ -7,6 +7,7 @@ Rules, for who writes a page:
   `< FILE`, `> FILE`, `$ export NAME=VALUE` and `$ echo $?` work as in a shell.
 - A block after `<!-- file: NAME -->` is written to that file first; what few need to see is in `<details markdown="1">`.
   Nothing that an example needs is hidden from readers. Every page has a folder of its own.
+- A `python` block that imports a library of `HEAVY` is skipped where that isn't installed (`scripts/run.py tables` has them).
 - `sh`, `text` and other blocks are only shown.
 """
 
@@ -22,6 +23,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -39,6 +41,7 @@ FENCED = r"(?:^<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<code>
 BLOCK = re.compile(FENCED, re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)(?P<target>[^)#]*)(?:#(?P<anchor>[^)]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+HEAVY = re.compile(r"^import (datasets|polars|ray)$", re.MULTILINE)
 OPTIONS = doctest.ELLIPSIS | doctest.REPORT_NDIFF
 
 
@@ -129,7 +132,7 @@ def check_block(block: Block, page: Path, folder: Path, names: dict[str, Any]) -
         (folder / block.file).write_text(block.code, encoding="utf-8")
     elif block.language == "python" and ">>>" in block.code:
         check_doctest(block, names, where)
-    elif block.language == "python":
+    elif block.language == "python" and all(map(find_spec, HEAVY.findall(block.code))):
         exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), names)
     elif block.language == "console":
         check_session(block, where)

@@ -1,4 +1,4 @@
-"""Writes a file whole or not at all, keeps a second process away from it, and tells whether it is something that is read.
+"""Writes a file whole or not at all, and tells whether it is something that is read.
 
 Rules: a link stays a link, what it leads to is replaced; a file keeps its rights. What is no regular file (a pipe, a terminal,
 `/dev/null`) cannot be replaced, and is written as it is. Every error names the file.
@@ -14,19 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from unrender import UnrenderError
-
-try:
-    import fcntl
-except ModuleNotFoundError:  # On Windows, where two jobs are not kept apart.
-    fcntl = None  # type: ignore[assignment]
-
 STANDARD_STREAM = "-"
 """Standard output where a file is written, standard input where one is read."""
-
-
-class BatchError(UnrenderError):
-    """Files cannot be read or written, or a worker died; the message names which, and what to do."""
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
@@ -99,45 +88,3 @@ def standard_input() -> bytes:
     if sys.stdin is None:
         raise OSError(9, "standard input is closed", STANDARD_STREAM)
     return sys.stdin.buffer.read()
-
-
-@contextmanager
-def locked(out: Path) -> Iterator[None]:
-    """Hold the lock of an output while the block runs. Raises `BatchError` when another process holds it.
-
-    The operating system lets a lock go when its process ends, however it ends: a file that a killed job left is not locked.
-    """
-    path = out.with_name(f"{out.name}.lock")
-    handle = _taken(path, out)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            os.unlink(path)  # noqa: PTH108 - in the same breath as the handle of the same file
-        os.close(handle)
-
-
-def _taken(path: Path, out: Path) -> int:
-    while True:
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-        except OSError as error:
-            raise BatchError(f"{out}: {error.strerror}") from error
-        try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(handle, 20).decode("ascii", "replace").strip()
-            os.close(handle)
-            by = f" ({holder})" if holder else ""
-            raise BatchError(f"{out}: another process{by} is writing this file; wait for it, or end it") from None
-        except OSError:
-            pass  # A file system without locks: nothing can be known there.
-        # The last holder may have removed the file after we opened it. Then we have locked a file that is no longer at the
-        # path, and a third process would make a new one there and lock that.
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), path.stat()):
-                os.ftruncate(handle, 0)
-                os.write(handle, f"{os.getpid()}\n".encode())
-                return handle
-        os.close(handle)

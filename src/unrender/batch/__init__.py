@@ -1,19 +1,12 @@
 """Reads many recorded answers into columns, for the engines that people read tables with.
 
-In: batches of tables (`columns`), or files (`files`). Out: the same rows with the message that each answer means, or the
-losses of a server (`audit`). Open `reader` first: it reads a batch, row by row, and counts (`rows`). `job` reads files by it
-in several processes, and writes one file (`sinks`).
+In: batches of tables (`columns`). Out: the same rows with the message that each answer means. Open `reader` first: it reads a
+batch, row by row (`rows`).
 
-Rules: no row raises, one that cannot be read is said to be so. Memory does not grow with the input. What an interrupted job has
-written is never lost and never doubled.
-
-Only Arrow and Parquet need a library, pyarrow; the extra is called `batch`.
+Rules: no row raises; a row that cannot be read gets a status and a reason. Files and processes are the engines' work.
 """
 
-from unrender.batch.audit import Audit, Loss, audit_files
-from unrender.batch.job import Progress, read_files
 from unrender.batch.reader import Reader
-from unrender.batch.rows import Status, Tally
-from unrender.outputs import BatchError
+from unrender.batch.rows import Status
 
-__all__ = ["Audit", "BatchError", "Loss", "Progress", "Reader", "Status", "Tally", "audit_files", "read_files"]
+__all__ = ["Reader", "Status"]

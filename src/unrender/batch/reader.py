@@ -109,16 +109,6 @@ class Reader:
         return self._format
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns that are read, where a batch has them."""
-        return tuple(self._columns.values())
-
-    def described(self) -> list[Any]:
-        """Return everything that decides what rows mean, as plain data."""
-        said = [self._tools, self._columns, self.begun, self._policy, self._variables]
-        return [self.format.to_json(indent=None), *said]
-
-    @property
     def begun(self) -> str:
         """The beginning that the generation prompt has written of an answer, used for rows that do not show it."""
         if self._begun is None and self._template is not None:
@@ -136,7 +126,7 @@ class Reader:
         given = opened(batch)
         readings = [self.read(record) for record in self._records(given)]
         messages = [reading.message for reading in readings]
-        calls, written = (Kind.CALLS, struct_calls) if self._nested == "structs" else (Kind.TEXT, _json_calls)
+        calls, written = (Kind.CALLS, _struct_calls) if self._nested == "structs" else (Kind.TEXT, _json_calls)
         warnings, told = (Kind.TEXTS, list) if self._nested == "structs" else (Kind.TEXT, _encode)
         columns: dict[str, tuple[Kind, list[Any]]] = {
             "content": (Kind.TEXT, [message.content for message in messages]),
@@ -192,11 +182,6 @@ class Reader:
                 self._parsers[key] = parser
         return parser.copy(ids=ids)
 
-    @property
-    def any_tool(self) -> bool:
-        """Whether any name counts as a tool's, in rows that bring no tools."""
-        return self._tools is None
-
     def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
         if self._template is None:
             raise MessageError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
@@ -241,7 +226,7 @@ def _json_calls(message: Message) -> str:
     return _encode(message.to_openai().get("tool_calls", [])) if message.tool_calls else "[]"
 
 
-def struct_calls(message: Message) -> list[dict[str, str]]:
+def _struct_calls(message: Message) -> list[dict[str, str]]:
     """Return the complete calls as structs of texts."""
     return [
         {"id": call.id, "name": call.name, "arguments": call.arguments}

@@ -1,23 +1,18 @@
-"""Says how well one recorded answer could be read, and why not better; and adds such readings up.
-
-Rules: names and reasons come from models, so only so many of them are kept apart; the rest are counted together.
-"""
+"""Says how well one recorded answer could be read, and why not better."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from unrender import CallStatus, Malformed, Message, MessageError
-from unrender.limits import MAX_COUNTED, MAX_SHOWN, MAX_SHOWN_ITEMS
+from unrender.limits import MAX_SHOWN_ITEMS
 
 _QUOTED = 80
 """Characters of the model's text that a warning repeats."""
-REST = "(others)"
 
 
 class Status(StrEnum):
@@ -103,15 +98,13 @@ class Reading:
 
     message: Message = field(default_factory=Message)
     status: Status = Status.COMPLETE
-    reasons: tuple[str, ...] = ()
-    """What was expected where something else was met, or why the row is unreadable: words that repeat, to be counted."""
     warnings: tuple[str, ...] = ()
-    """The same with the place and the text met, and a sentence for each call that is not whole."""
+    """Reasons: the place, what was expected there and what was found, and a sentence for each call that is not whole."""
 
 
 def unreadable(reason: str) -> Reading:
     """Return the reading of a row that cannot be read."""
-    return Reading(status=Status.UNREADABLE, reasons=(reason,), warnings=(reason,))
+    return Reading(status=Status.UNREADABLE, warnings=(reason,))
 
 
 def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
@@ -126,7 +119,6 @@ def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str
     return Reading(
         message=message,
         status=Status.TRUNCATED if cut_off else Status.MALFORMED,
-        reasons=tuple(event.expected for event in broken[:MAX_SHOWN_ITEMS]),
         warnings=tuple(told[:MAX_SHOWN_ITEMS]),
     )
 
@@ -134,85 +126,3 @@ def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str
 def _told(event: Malformed) -> str:
     met = f", found {event.text[:_QUOTED]!r}" if event.text else ""
     return f"character {event.position}: expected {event.expected}{met}"
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts of the rows that were read."""
-
-    statuses: Counter[str] = field(default_factory=Counter)
-    """Rows by status."""
-    calls: dict[str, Counter[str]] = field(default_factory=dict)
-    """Calls by tool, then by status."""
-    reasons: Counter[str] = field(default_factory=Counter)
-    """What was expected where something else was met."""
-    refusals: Counter[str] = field(default_factory=Counter)
-    """Why rows could not be read at all."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows there were."""
-        return self.statuses.total()
-
-    def take(self, reading: Reading) -> None:
-        """Count one row."""
-        self.statuses[reading.status.value] += 1
-        message = reading.message
-        for call in (
-            *message.tool_calls,
-            *(failed for failed in message.failed_calls if failed not in message.tool_calls),
-        ):
-            if call.name:  # A call that was cut off before its name is of no tool.
-                self._calls_of(call.name)[call.status.value] += 1
-        count(self.reasons, reading.reasons)
-
-    def refuse(self, reason: str) -> None:
-        """Count a row that could not be read."""
-        self.statuses["unreadable"] += 1
-        count(self.refusals, [reason])
-
-    def merge(self, other: Tally) -> None:
-        """Add the counts of another tally."""
-        self.statuses.update(other.statuses)
-        for name, statuses in other.calls.items():
-            self._calls_of(name).update(statuses)
-        count(self.reasons, other.reasons)
-        count(self.refusals, other.refusals)
-
-    def _calls_of(self, name: str) -> Counter[str]:
-        return self.calls.setdefault(_within(name, self.calls), Counter())
-
-    def data(self) -> dict[str, Any]:
-        """Return the counts as plain JSON data."""
-        return {
-            "statuses": dict(self.statuses),
-            "calls": {name: dict(statuses) for name, statuses in self.calls.items()},
-            "reasons": dict(self.reasons),
-            "refusals": dict(self.refusals),
-        }
-
-    @classmethod
-    def restore(cls, data: Mapping[str, Any]) -> Tally:
-        """Return the tally that `data` was made from."""
-        return cls(
-            statuses=Counter(data["statuses"]),
-            calls={name: Counter(statuses) for name, statuses in data["calls"].items()},
-            reasons=Counter(data["reasons"]),
-            refusals=Counter(data["refusals"]),
-        )
-
-
-def count(counter: Counter[str], names: Iterable[str]) -> None:
-    """Add names, or the counts of another counter; names beyond the limit are counted together."""
-    for name, times in Counter(names).items():
-        counter[_within(name, counter)] += times
-
-
-def _within(name: str, known: Mapping[str, Any]) -> str:
-    name = named(name)
-    return name if name in known or len(known) < MAX_COUNTED else REST
-
-
-def named(name: str) -> str:
-    """Return the name under which something is counted: a name that is too long is cut."""
-    return name[:MAX_SHOWN]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 
-from unrender.cli.terminal import UNUSABLE, print_line, remark
+from unrender.cli.terminal import UNUSABLE, print_document, remark
 from unrender.version import __version__
 
 __all__ = ["main"]
@@ -23,12 +23,14 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; without the extra `cli`, print the version, or exit with a sentence that names the extra."""
     try:
+        import rich  # noqa: F401, PLC0415 - an extra, which is used where something is printed
+
         from unrender.cli.commands import app  # noqa: PLC0415 - click is an extra
     except ModuleNotFoundError as error:
-        if error.name != "click":
+        if error.name not in {"click", "rich"}:
             raise
         if sys.argv[1:] == ["--version"]:
-            print_line(f"unrender, version {__version__}")
+            print_document(f"unrender, version {__version__}")
             return
         remark("unrender's command line needs the extra 'cli': pip install 'unrender[cli]'")
         sys.exit(UNUSABLE)

@@ -20,8 +20,6 @@ _MOVED = {
     "diff": "format",
     "declared": "format",
     "export": "format",
-    "read": "batch",
-    "audit": "batch",
     "replay": "batch",
 }
 """Commands of earlier releases, and the groups that they are in now."""
@@ -166,9 +164,9 @@ format_command = CommandGroup(
 )
 batch_command = CommandGroup(
     "batch",
-    short_help="Read recorded answers, and find what was lost.",
-    help="Read recorded answers: many of them from files, or one as its chunks came.",
-    sections={"Commands": {**dict.fromkeys(("read", "audit", "replay"), "batch"), "rescue": "answers"}},
+    short_help="Read a recorded answer, and find what was lost.",
+    help="Read a recorded answer: as its chunks came, or as the message that a server made of it.",
+    sections={"Commands": {"replay": "batch", "rescue": "answers"}},
 )
 
 

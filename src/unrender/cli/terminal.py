@@ -6,20 +6,19 @@ terminals that want them. What programs read from a pipe or a file comes as it i
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
 import shutil
 import sys
-import textwrap
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from unrender import (
     ArgumentsText,
@@ -36,12 +35,19 @@ from unrender.limits import MAX_REMARK
 from unrender.outputs import naming
 from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+    from rich.table import Table
+    from rich.text import Text
+
 Piece = tuple[str, str]
 """A text and its style."""
 Styled = Sequence[Piece]
 
-NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW, MAGENTA, CYAN, BOLD_CYAN = "", "1", "2", "31", "32", "33", "35", "36", "1;36"
-"""Styles, as the numbers that terminals know them by."""
+NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW = "", "bold", "dim", "red", "green", "yellow"
+MAGENTA, CYAN, BOLD_CYAN = "magenta", "cyan", "bold cyan"
+"""Styles, as rich names them."""
 ROLES: Mapping[str, str] = {
     "reasoning": MAGENTA,
     "content": GREEN,
@@ -100,13 +106,6 @@ def plainly() -> Iterator[None]:
         _PLAIN.reset(token)
 
 
-@contextmanager
-def aside() -> Iterator[None]:
-    """Print on standard error in this block, since standard output holds something else."""
-    with redirect_stdout(sys.stderr):
-        yield
-
-
 def width() -> int:
     """Return the width in columns: that in COLUMNS, else the terminal's, else 80."""
     return shutil.get_terminal_size().columns
@@ -115,13 +114,13 @@ def width() -> int:
 def print_line(*pieces: str | Piece) -> None:
     """Print pieces of text as one line. A line break in a piece is shown as an escape."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
-    _write(sys.stdout, _rendered([(printable_line(text), style) for text, style in parts], sys.stdout) + "\n")
+    _print(_text([(printable_line(text), style) for text, style in parts]))
 
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
     """Print text with its own line breaks, indented and with long lines folded. Empty lines at its end are left out."""
-    for line in _shown_lines(pieces, max(width() - len(indent), NARROWEST)):
-        _write(sys.stdout, indent + _rendered(line, sys.stdout) + "\n")
+    for line in _folded(pieces, max(width() - len(indent), NARROWEST)):
+        _print(_text([(indent, NO_STYLE)]) + line)
 
 
 def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "   ") -> None:
@@ -132,14 +131,12 @@ def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "
     columns = (width() - len(indent) - len(gap)) // 2
     if columns < NARROWEST:
         print_block(left, indent=indent)
-        _write(sys.stdout, "\n")
+        print_line()
         print_block(right, indent=indent)
         return
-    sides = [_shown_lines(pieces, columns) for pieces in (left, right)]
-    for one, other in zip_longest(*sides, fillvalue=()):
-        padding = " " * (columns - sum(len(text) for text, _ in one)) + gap if other else ""
-        line = indent + _rendered(one, sys.stdout) + padding + _rendered(other, sys.stdout)
-        _write(sys.stdout, line.rstrip() + "\n")
+    for one, other in zip_longest(*(_folded(pieces, columns) for pieces in (left, right)), fillvalue=_text([])):
+        one.pad_right(columns - len(one))
+        _print(_text([(indent, NO_STYLE)]) + one + gap + other)
 
 
 def print_heading(title: str, summary: str = "") -> None:
@@ -158,12 +155,10 @@ def print_rows(rows: Sequence[Row]) -> None:
         rows = [*rows[:_MOST_ROWS], ("", f"… {skipped} more …"), *rows[-_MOST_ROWS:]]
     shown = [(printable_line(label), printable_line(shortened(value, _LONGEST_VALUE))) for label, value in rows]
     margin = max((len(label) for label, _ in shown), default=0) + 2 + len(INDENT)
-    for label, value in shown:
-        first, *more = textwrap.wrap(value, max(width() - margin, NARROWEST), break_on_hyphens=False) or [""]
-        _, style = _signed(value)
-        print_line(INDENT, (label.ljust(margin - len(INDENT)), DIM), (first, style))
-        for line in more:
-            print_line(" " * margin, (line, style))
+    grid = _grid({"no_wrap": True}, {"overflow": "fold"})
+    for (label, value), (_, whole) in zip(shown, rows, strict=True):
+        grid.add_row(_text([(INDENT + label, DIM)]), _text([(value, _signed(whole)[1])]))
+    _print(grid, max(width(), margin + NARROWEST))
 
 
 def _signed(text: str) -> Piece:
@@ -177,21 +172,17 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [min(max(len(row[at]) for row in shown), _WIDEST) for at in range(len(head) - 1)]
     margin = sum(widths) + 2 * len(widths)
     beside = width() - margin >= _WORDS
-    indent = margin if beside else 2 * len(INDENT)
-    for number, (name, *numbers, words) in enumerate(shown):
-        cells = [_cut(name).ljust(widths[0])]
-        cells += [cell.rjust(column) for cell, column in zip(numbers, widths[1:], strict=True)]
-        lines = textwrap.wrap(words, max(width() - indent, NARROWEST), break_on_hyphens=False)
-        first = lines.pop(0) if lines and (beside or not number) else ""
-        *before, last = [*cells, first] if first else cells
-        texts = [*(f"{cell}  " for cell in before), last.rstrip()]
-        print_line(*((text, _signed(text.strip())[1] if number else DIM) for text in texts))
-        for line in lines:
-            print_line(" " * indent, line)
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _WIDEST else name[: _WIDEST - 1] + "…"
+    columns = [{"width": size, "no_wrap": True, "justify": "right" if at else "left"} for at, size in enumerate(widths)]
+    for number, (*cells, words) in enumerate(shown):
+        grid = _grid(*columns, {"overflow": "fold"})
+        beneath = number and not beside
+        texts = [(cell, _signed(cell)[1] if number else DIM) for cell in (*cells, "" if beneath else words)]
+        grid.add_row(*(_text([text]) for text in texts))
+        _print(grid, max(width(), margin + 1))
+        if beneath and words:
+            grid = _grid({"width": 2}, {"overflow": "fold"})
+            grid.add_row("", words)
+            _print(grid, max(width(), NARROWEST))
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
@@ -257,37 +248,42 @@ def progress(total: int) -> Iterator[Progress]:
 
     Nothing is shown when standard error is not a terminal, or inside `plainly`.
     """
-    shown = Progress(total, sys.stderr if sys.stderr.isatty() and not _PLAIN.get() else None)
-    try:
-        yield shown
-    finally:
-        shown.show("")
+    from rich import progress as bars  # noqa: PLC0415 - an extra
+    from rich.console import Console  # noqa: PLC0415
+
+    columns = (
+        bars.MofNCompleteColumn(),
+        bars.TimeRemainingColumn(),
+        bars.TextColumn("{task.description}", markup=False),
+    )
+    hidden = _PLAIN.get() or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
+    shown = bars.Progress(
+        *columns,
+        console=Console(stderr=True),
+        auto_refresh=False,  # It would be a thread beside the commands' worker processes.
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        disable=hidden,
+    )
+    with shown:
+        yield Progress(shown, shown.add_task("", total=total))
 
 
 class Progress:
     """A line of progress, written over again and again: how many items are done, and which was the last."""
 
-    def __init__(self, total: int, stream: TextIO | None) -> None:
-        self._total, self._done, self._stream, self._shown = total, 0, stream, 0
-        self._started = time.monotonic()
+    def __init__(self, shown: Bar, task: TaskID) -> None:
+        self._shown, self._task = shown, task
 
     def advance(self, name: str) -> None:
         """Count one more item as done, and show its name."""
-        self._done += 1
+        self._shown.advance(self._task)
         self.say(name)
 
     def say(self, name: str) -> None:
-        """Show the name of the item in work, and how long the rest will take at the pace so far."""
-        left = (time.monotonic() - self._started) / self._done * (self._total - self._done) if self._done else 0
-        self.show(f"{self._done}/{self._total}  " + (f"{left:.0f} s left  " if left >= 1 else "") + name)
-
-    def show(self, line: str) -> None:
-        """Show a line given by the caller instead; an empty one removes what is shown."""
-        line = printable_line(line)[: width() - 1]
-        if self._stream and (line or self._shown):
-            # The line before is covered with spaces; without a new one, the cursor goes back to where the line began.
-            _write(self._stream, "\r" + line.ljust(self._shown) + ("" if line else "\r"))
-            self._shown = len(line)
+        """Show the name of the item in work."""
+        self._shown.update(self._task, description=printable_line(name), refresh=True)
 
 
 class ReaderGone(Exception):
@@ -335,39 +331,40 @@ def _write(stream: TextIO, text: str) -> None:
         raise ReaderGone from error
 
 
-def _rendered(pieces: Styled, stream: TextIO) -> str:
-    """Return escaped pieces as one text, with the codes of their styles where the stream's reader wants them."""
+def _print(shown: Text | Table, columns: int | None = None) -> None:
+    """Print a text as one line, or a table in so many columns, with styles where the reader wants them."""
+    from rich.console import Console  # noqa: PLC0415 - an extra
+
     unwanted = _PLAIN.get() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    if unwanted or not stream.isatty():
-        return "".join(text for text, _ in pieces)
-    return "".join(f"\x1b[{style}m{text}\x1b[0m" if style and text else text for text, style in pieces)
+    plain = bool(unwanted) or not sys.stdout.isatty()
+    page = io.StringIO()
+    console = Console(file=page, width=columns, color_system=None if plain else "standard", force_terminal=not plain)
+    console.print(shown, highlight=False, soft_wrap=columns is None)
+    _write(sys.stdout, "".join(line.rstrip() + "\n" for line in page.getvalue()[:-1].split("\n")))
 
 
-def _shown_lines(pieces: Styled, columns: int) -> list[list[Piece]]:
+def _grid(*columns: Mapping[str, Any]) -> Table:
+    from rich.table import Table  # noqa: PLC0415 - an extra
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for settings in columns:
+        grid.add_column(**settings)
+    return grid
+
+
+def _text(pieces: Styled) -> Text:
+    from rich.text import Text  # noqa: PLC0415 - an extra
+
+    return Text.assemble(*pieces)
+
+
+def _folded(pieces: Styled, columns: int) -> list[Text]:
     """Return escaped text in lines of at most so many characters; empty lines at its end are left out."""
-    lines: list[list[Piece]] = [[]]
-    for text, style in pieces:
-        first, *more = printable_lines(text).split("\n")
-        lines[-1].append((first, style))
-        lines += [[(line, style)] for line in more]
-    while lines and not "".join(text for text, _ in lines[-1]).strip():
-        lines.pop()
-    return [part for line in lines for part in _folded(line, columns)]
-
-
-def _folded(line: Styled, columns: int) -> Iterator[list[Piece]]:
-    """Yield a line in parts of at most so many characters; an empty line is one part."""
-    part: list[Piece] = []
-    left = columns
-    for text, style in line:
-        at = 0
-        # A piece may begin in the middle of a line: its first part gets what room is left.
-        while len(text) - at > left:
-            yield [*part, (text[at : at + left], style)]
-            part, at, left = [], at + left, columns
-        part.append((text[at:], style))
-        left -= len(text) - at
-    yield part
+    text = _text([(printable_lines(text), style) for text, style in pieces])
+    text.rstrip()
+    return [
+        part for line in text.split("\n", allow_blank=True) for part in line.divide(range(columns, len(line), columns))
+    ]
 
 
 def shortened(text: str, longest: int) -> str:

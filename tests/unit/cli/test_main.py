@@ -1,4 +1,4 @@
-"""The installed command where click is missing, as after `pip install unrender` without the extra `cli`."""
+"""The installed command where click or rich is missing, as after `pip install unrender` without the extra `cli`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import pytest
 
 import unrender
 
-WITHOUT = "import sys; sys.modules['click'] = None; from unrender.cli import main; main()"
+WITHOUT = (
+    "import sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split('+'))); from unrender.cli import main; main()"
+)
 
 
+@pytest.mark.parametrize("missing", ["click+rich", "rich"])
 @pytest.mark.parametrize(
     ("words", "code", "out", "err"),
     [
@@ -21,10 +24,10 @@ WITHOUT = "import sys; sys.modules['click'] = None; from unrender.cli import mai
         (["parse", "x"], 2, "", "unrender's command line needs the extra 'cli': pip install 'unrender[cli]'\n"),
     ],
 )
-def test_without_click(words, code, out, err):
+def test_without_the_extra(missing, words, code, out, err):
     """The version is printed; everything else ends with the line that says what to install."""
     ended = subprocess.run(
-        [sys.executable, "-c", WITHOUT, *words],
+        [sys.executable, "-c", WITHOUT, missing, *words],
         check=False,
         capture_output=True,
         text=True,

@@ -245,7 +245,7 @@ def test_streams_that_are_closed_or_full():
     assert started("format", "show", "none", more="2>&-").returncode == 2
     full = started("format", "show", T, more=">/dev/full")
     assert (full.returncode, full.stderr) == (2, b"Error: standard output: No space left on device\n")
-    for words in (("parse", T), ("format", "show", "-"), ("batch", "read", T, "-", "-o", "out.jsonl", "--jobs", "1")):
+    for words in (("parse", T), ("format", "show", "-")):
         closed = started(*words, more="<&-")
         assert closed.returncode == 2
         assert b"standard input is closed" in closed.stderr

@@ -30,8 +30,8 @@ NOWHERE = HOSTILE[:-1]
 """The same without half a character, which no command line can be given."""
 FILE_NAME = os.fsdecode(b"\xff" + NOWHERE.replace("/", "").encode())
 """The same with a byte that is not text."""
-OWN_STYLES = re.compile(r"\x1b\[(0|1|2|3[12356]|1;36)m")
-"""The codes that the command line itself writes; `HOSTILE` asks for another."""
+OWN_STYLES = re.compile(r"\x1b\[((0|1|2|3[12356]|1;36)m|2K|1A|\?25[lh])")
+"""The codes that the command line itself writes, those of its progress included; `HOSTILE` asks for another."""
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 IN_JINJA = "".join(char if char.isalnum() else f"\\u{ord(char):04x}" for char in HOSTILE.replace("\ud800", ""))
