@@ -148,9 +148,7 @@ def test_tools_that_a_template_cannot_describe_are_described_with_single_types(s
 PLAIN = "the template refuses the tools; each parameter is described with a single type"
 
 
-@pytest.mark.parametrize(
-    ("shows", "tools"), [("tools", []), ("not m.content", [{"type": "function", "function": {"name": "f"}}])]
-)
+@cases
 def test_calls_that_a_template_does_not_show_are_named(shows, tools):
     """Some templates write nothing of earlier calls without tools, others nothing beside content."""
     template = ChatTemplate.from_string(

@@ -175,9 +175,7 @@ def test_switches_are_the_templates_own(source, said, written, thinking, note):
     assert [note in said for said in turn.notes] == [True] * bool(note)
 
 
-@pytest.mark.parametrize(
-    "said", [{"chat_template_kwargs": 5}, {"enable_thinking": "yes"}, {"chat_template_kwargs": {"tools": []}}]
-)
+@cases
 def test_what_is_malformed_is_an_error_for_every_template(said):
     """Whatever the template reads."""
     for source in (PLAIN, ON_BY_DEFAULT):
