@@ -7,11 +7,7 @@ from cases import cases
 from remainders import node_of
 
 from unrender import GrammarError, nodes
-from unrender import grammar as c
 from unrender.grammar import Role
-from unrender.nodes import Literal, Repeat
-
-A = Literal("a")
 
 
 @cases
@@ -27,9 +23,3 @@ def test_a_mistake_is_named(made: str, message: str) -> None:
         node_of(made)
 
     assert str(caught.value) == message
-
-
-def test_bounds_may_be_zero() -> None:
-    """A repetition of nothing is none."""
-    assert c.repeat("a", 0, 0) == Repeat(A, 0, 0)
-    assert c.repeat("a", 2, 2) == Repeat(A, 2, 2)

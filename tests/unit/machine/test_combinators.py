@@ -243,6 +243,10 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
         (Grammar(c.ref("a"), {"a": c.ref("b"), "b": c.sequence(c.peek(c.ref("a")), "x")}), "left recursion"),
         (Grammar(c.content(c.reasoning("a"))), "'reasoning' must not stand in another tag, found it in 'content'"),
         (Grammar(NAME), "'name' must stand directly in a tag 'call', found it in none"),
+        (
+            Grammar(c.ref("outer"), {"outer": c.sequence("a", c.ref("inner")), "inner": NAME}),
+            "'name' must stand directly in a tag 'call', found it in none",
+        ),
     ],
 )
 def test_a_grammar_that_cannot_be_read_is_refused(grammar, message):
@@ -269,23 +273,6 @@ def test_a_copy_goes_on_alone():
 
     assert fork.feed('"Rome"}</call>')[-1] == ToolCallFinished(0, CallStatus.COMPLETE)
     assert made.finish()[0] == ToolCallFinished(0, CallStatus.TRUNCATED)
-
-
-def test_tags_are_checked_in_rules():
-    """A name outside of a call is refused, however deep the rule is that has it."""
-    with pytest.raises(GrammarError):
-        reader(Grammar(c.ref("outer"), {"outer": c.sequence("a", c.ref("inner")), "inner": NAME}))
-
-
-def test_any_name_is_a_tools_where_the_policy_says_so():
-    """Else a call of a tool that nobody offers is text."""
-    calls = Policy(unknown_tools="call")
-    names = [
-        [event.name for event in parser.feed("<call>nope:{}</call>") if isinstance(event, ToolCallStarted)]
-        for parser in (reader(ANSWER, policy=calls), reader(ANSWER))
-    ]
-
-    assert names == [["nope"], []]
 
 
 @cases
