@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cases import cases
-from remainders import node_of
+from remainders import grammar_of, node_of
 
 from unrender import (
     ArgumentsText,
@@ -235,24 +235,11 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
     assert made.steps < 1000 * len(text)
 
 
-@pytest.mark.parametrize(
-    ("grammar", "message"),
-    [
-        (Grammar(c.ref("a")), "rule 'a' is not defined"),
-        (Grammar(c.ref("a"), {"a": c.sequence(c.optional("x"), c.ref("a"))}), "left recursion"),
-        (Grammar(c.ref("a"), {"a": c.ref("b"), "b": c.sequence(c.peek(c.ref("a")), "x")}), "left recursion"),
-        (Grammar(c.content(c.reasoning("a"))), "'reasoning' must not stand in another tag, found it in 'content'"),
-        (Grammar(NAME), "'name' must stand directly in a tag 'call', found it in none"),
-        (
-            Grammar(c.ref("outer"), {"outer": c.sequence("a", c.ref("inner")), "inner": NAME}),
-            "'name' must stand directly in a tag 'call', found it in none",
-        ),
-    ],
-)
+@cases
 def test_a_grammar_that_cannot_be_read_is_refused(grammar, message):
     """The error names the rule, or the tag and where it was found."""
     with pytest.raises(GrammarError, match=message):
-        reader(grammar)
+        reader(grammar_of(grammar))
 
 
 def test_nodes_nested_too_deeply_are_refused():
